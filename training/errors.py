@@ -39,14 +39,14 @@ class PeerFailed(RunError):
 
 
 class RunStopped(RunError):
-    """Stopped from outside. SageMaker's job description shows whether by a person or by a time limit."""
+    """The run was stopped from outside. SageMaker's job description shows if a person or a time limit did it."""
 
     outcome = Outcome.STOPPED_BY_USER
 
 
 @contextmanager
 def explained(what: str, *also: type[Exception]) -> Iterator[None]:
-    """transformers raises OSError for what it does not find and ValueError for what it does not know."""
+    """Explains errors of transformers: OSError for what it does not find and ValueError for what it does not know."""
     failures: tuple[type[Exception], ...] = (OSError, ValueError, *also)
     try:
         yield
@@ -77,7 +77,7 @@ def too_small_volume(what: str, folder: Path, *, needed_bytes: int | None = None
 
 
 def _is_disk_full(error: BaseException | None) -> bool:
-    """Also if it is the cause of the error."""
+    """Is also true if a full disk is the cause of the error."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return error is not None and _is_disk_full(error.__cause__)

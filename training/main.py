@@ -28,8 +28,7 @@ from training.process.run_settings import RunSettings, environment_facts_of_run,
 from training.process.topology import read_topology
 from training.run.crash_handling import CrashHandler
 from training.run.ending import exit_now
-from training.run.evaluate import evaluate
-from training.run.evaluation_schedule import EvaluationSchedule
+from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.saving import save_model
 from training.run.stopping import Stopping
 from training.run.train import collate_for, train

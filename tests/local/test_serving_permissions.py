@@ -22,7 +22,7 @@ from traindyno.aws import clients
 from traindyno.aws.table import Table
 from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import Hosting, ModelDeployment, deployment_document
-from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, Prediction, samples_document
+from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.suite.choices import Task
 from traindyno.store.model_deployments import DeploymentRows
 
@@ -85,7 +85,7 @@ def make_storage() -> None:
     put_model(FAILING, 'raise RuntimeError("no weights")')
     samples = EvaluationSamples(
         task=DEPLOYMENT.task,
-        samples=(EvaluationSample(inputs="a film", predictions=(Prediction(label="good", score=1.0),)),),
+        samples=(EvaluationSample(inputs="a film", predictions=(ScoredLabel(label="good", score=1.0),)),),
     )
     key = samples_key(DEPLOYMENT.execution_id, DEPLOYMENT.run_id, DEPLOYMENT.job_name)
     put(key, json.dumps(samples_document(samples)).encode())

@@ -12,11 +12,12 @@ from training.data.collate import CollateCausal, CollateClassified
 from training.data.held_out import hold_out
 from training.data.labels import Labelled, number_labels
 from training.data.loader import StepBatches
-from training.data.masking import IGNORED, Masking
+from training.data.masking import Masking
 from training.data.order import BucketedOrder, SeededOrder
 from training.data.padding import PadTo
 from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
+from training.models.objective import IGNORED_LABEL
 
 
 def ragged(*lengths: int) -> Sequences:
@@ -91,14 +92,14 @@ def test_padding_gives_the_width_of_its_policy(padding: Padding, width: int) -> 
 def test_padding_is_no_label_of_a_language_model() -> None:
     pad_to = PadTo(padding=Padding.LONGEST, sequence_length=8, pad_token=0)
     batch = CollateCausal(pad_to=pad_to)(ragged(2, 3), np.array([0, 1]), np.array([0, 1]))
-    assert batch["labels"].tolist() == [[1, 1, IGNORED], [2, 2, 2]]
+    assert batch["labels"].tolist() == [[1, 1, IGNORED_LABEL], [2, 2, 2]]
 
 
 def test_masking_hides_the_same_number_in_every_row_and_never_the_frame() -> None:
     masking = Masking(seed=3, mask_token=4, vocabulary_size=100)
     tokens = np.tile(np.arange(10, 52, dtype=np.int64), (200, 1))  # 42 tokens: 40 of text, 15 % = 6
     inputs, labels = masking(tokens, None, np.arange(200))
-    chosen = labels != IGNORED
+    chosen = labels != IGNORED_LABEL
     assert (chosen.sum(axis=1) == 6).all()
     assert not chosen[:, [0, -1]].any()
     assert (labels[chosen] == tokens[chosen]).all()
@@ -119,8 +120,9 @@ def test_short_rows_are_masked_within_their_text() -> None:
     masking = Masking(seed=0, mask_token=4, vocabulary_size=100)
     mask = np.arange(12) < np.array([[12], [4]])
     _, labels = masking(np.full((2, 12), 50, dtype=np.int64), mask, np.array([0, 1]))
-    assert (labels != IGNORED).sum(axis=1).tolist() == [2, 1]  # 15 % of 10 is 1.5, rounded to even; at least one of 2
-    assert set(np.flatnonzero(labels[1] != IGNORED)) <= {1, 2}
+    # 15 % of 10 is 1.5, rounded to even; at least one of 2
+    assert (labels != IGNORED_LABEL).sum(axis=1).tolist() == [2, 1]
+    assert set(np.flatnonzero(labels[1] != IGNORED_LABEL)) <= {1, 2}
 
 
 def labels(*values: object) -> list[Labelled]:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.training.forked import run_group
+from tests.training.shape_watch import watched_shapes
 from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.settings import Settings
@@ -89,7 +90,11 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     workload, settings = workload_of(config, task), settings_of(**values)
     estimated = estimate_memory(workload, settings, model_path=None)
     assert estimated.activation_bytes > 0
-    assert estimated == measure_memory(workload, settings, model_path=None)
+    with watched_shapes() as shapes:
+        measured = measure_memory(workload, settings, model_path=None)
+    assert estimated == measured
+    assert len(shapes.seen) >= 8
+    assert shapes.wrong == set()
 
 
 @pytest.mark.parametrize("times", [1.5, 4])

@@ -38,58 +38,58 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
         Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_embed": 64},
         {},
-        f"{CONFIG}.n_embed: expected a key of gpt2's configuration, such as n_embd, n_head, got n_embed",
+        f"{CONFIG}.n_embed: gpt2's configuration has no key n_embed; expected one such as n_embd, n_head",
     ),
     "an unknown type": (
         Task.CAUSAL_LM,
         {"model_type": "gpt5"},
         {},
-        f"{CONFIG}.model_type: expected a model type of transformers, such as gptj, gpt2, t5, got gpt5",
+        f"{CONFIG}.model_type: gpt5 is no model type of transformers; expected one such as gptj, gpt2, t5",
     ),
     "T5 for causal-lm": (
         Task.CAUSAL_LM,
         {"model_type": "t5"},
         {},
-        "workload.model: expected a model type with a causal-lm head, such as gpt2, llama or qwen3, got t5; "
-        "it can learn sequence-classification",
+        "workload.model: model type t5 has no causal-lm head (it can learn sequence-classification); "
+        "expected one such as gpt2, llama or qwen3",
     ),
     "a model of images": (
         Task.CAUSAL_LM,
         {"model_type": "vit"},
         {},
-        "workload.model: expected a model type with a causal-lm head, such as gpt2, llama or qwen3, got vit",
+        "workload.model: model type vit has no causal-lm head; expected one such as gpt2, llama or qwen3",
     ),
     "heads that don't divide": (
         Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_embd": 10, "n_head": 3},
         {},
-        f"{CONFIG}: expected a hidden size that 3 attention heads divide, got 10",
+        f"{CONFIG}: the hidden size is 10; expected one that 3 attention heads divide",
     ),
     "too few positions": (
         Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_positions": 64},
         {},
-        "workload.sequence_length: expected at most 64 tokens, because the model has 64 positions, got 128",
+        "workload.sequence_length: 128 tokens need more positions than the model's 64; expected at most 64 tokens",
     ),
     "RoBERTa's two more": (
         Task.MASKED_LM,
         {"model_type": "roberta", "max_position_embeddings": 128},
         {},
-        "workload.sequence_length: expected at most 126 tokens, because the model has 128 positions "
-        "(roberta needs 2 more than the tokens of a sequence), got 128",
+        "workload.sequence_length: 128 tokens need more positions than the model's 128 "
+        "(roberta needs 2 more than the tokens of a sequence); expected at most 126 tokens",
     ),
     "no tensor plan": (
         Task.CAUSAL_LM,
         {"model_type": "opt"},
         TENSOR,
-        "matrix.strategy: strategy tensor has no plan for model type opt: expected one of gpt2, gptj, bert, albert, "
+        "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, bert, albert, "
         "or a model type with a base_model_tp_plan in transformers",
     ),
     "one key-value head": (
         Task.CAUSAL_LM,
         {"model_type": "llama", "num_key_value_heads": 1},
         TENSOR,
-        "matrix.tensor_degree: expected a degree that divides the model's 1 num_key_value_heads, got 2",
+        "matrix.tensor_degree: degree 2 does not divide the model's 1 num_key_value_heads",
     ),
 }
 
@@ -103,7 +103,7 @@ def test_a_model_that_cannot_serve_is_refused(
 
 def test_a_value_of_another_type_is_refused() -> None:
     (problem,) = problems(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embd": "wide"})
-    assert problem.startswith(f"{CONFIG}: expected values that make a configuration of gpt2: ")
+    assert problem.startswith(f"{CONFIG}: the values make no configuration of gpt2: ")
     assert "expected int, got str" in problem
 
 
@@ -122,7 +122,7 @@ def test_a_model_that_can_serve_is_not_refused(task: Task, config: dict[str, Any
 
 
 def test_a_job_ends_as_an_error_of_the_workload() -> None:
-    with pytest.raises(WorkloadError, match="such as n_embd, n_head, got n_embed"):
+    with pytest.raises(WorkloadError, match="no key n_embed; expected one such as n_embd, n_head"):
         refuse_model(workload(Task.CAUSAL_LM, {"model_type": "gpt2", "n_embed": 64}), [], model_path=None)
 
 

@@ -11,8 +11,7 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 from tests.training.forked import run_group
 from tests.training.sharded_models import CPU, Model, place_all, save, values_of
 from traindyno.core.suite.choices import Task
-from training.models.saved_files import SavedTensor
-from training.models.saved_values import find_saved
+from training.models.saved_values import SavedTensor, find_saved
 
 GPT2: dict[str, Any] = {
     "model_type": "gpt2", "vocab_size": 400, "n_embd": 64, "n_layer": 8, "n_head": 4, "n_positions": 16,

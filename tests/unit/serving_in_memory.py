@@ -12,7 +12,7 @@ from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFail
 from traindyno.aws.log_tail import LogTail
 from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import Hosting, ModelDeployment
-from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, Prediction, samples_document
+from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.suite.choices import Task
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_settings import LabJobs
@@ -47,7 +47,7 @@ SAMPLES = EvaluationSamples(
     samples=tuple(
         EvaluationSample(
             inputs=f"a {word} film",
-            predictions=(Prediction(label=word, score=0.9), Prediction(label="other", score=0.1)),
+            predictions=(ScoredLabel(label=word, score=0.9), ScoredLabel(label="other", score=0.1)),
         )
         for word in ("good", "bad")
     ),

@@ -14,7 +14,7 @@ def now() -> float:
 
 
 class HostClock:
-    """``is_immediate``: a mark is already a time, so a step can be written when it ends."""
+    """If ``is_immediate``, a mark is already a time, and a step can be written when it ends."""
 
     is_immediate = True
 

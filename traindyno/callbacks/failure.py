@@ -69,7 +69,7 @@ def reported_failure(environment: Mapping[str, str] = os.environ) -> Tuple[str, 
 
 
 def call_on_crash(failed: Callable[[BaseException], None]) -> None:
-    """Call it with the uncaught exception, after Python has printed that."""
+    """Calls ``failed`` with an uncaught exception, after Python has printed it."""
     previous_hook = sys.excepthook
 
     def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:

@@ -112,7 +112,7 @@ class StepLogCallback(TrainerCallback):
 
 
 def refuse_independent_processes(args: Any, world_size: int) -> None:
-    """Their samples would be counted as those of one run."""
+    """Raises RuntimeError for processes that train alone: their samples would be counted as those of one run."""
     if world_size > 1 and args.world_size == 1:
         raise RuntimeError(
             "{} processes were started, but Trainer runs alone in each process and trains on all data; on a CPU it "
@@ -128,8 +128,8 @@ def batch_count(loader: Any) -> Optional[int]:
 
 
 def samples_of_last_batch(loader: Any, batch_size: int) -> int:
-    """Samples of an epoch's last batch in this process. ``batch_size`` if the loader drops or fills short batches or
-    has no known length.
+    """Returns the samples of an epoch's last batch in this process: ``batch_size`` if the loader drops or fills short
+    batches or has no known length.
 
     Accelerate's loader for several processes fills it up (``even_batches``); an iterable dataset has no length.
     """

@@ -12,14 +12,14 @@ INTERVAL_SECONDS = 5.0
 STAT = Path("/proc/stat")
 LOAD = Path("/proc/loadavg")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-# Fields of /proc/stat's first line after its name: user nice system idle iowait irq softirq steal
+# The fields of /proc/stat's first line after its name are: user nice system idle iowait irq softirq steal.
 BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
-# Fields of /proc/<pid>/stat after the command in brackets: user and system time of the process
+# These fields of /proc/<pid>/stat after the command in brackets are user and system time of the process.
 PROCESS_TIME_FIELDS = (11, 12)
 
 
 class Counters(NamedTuple):
-    """Since the start of the process (its own) and of the host (``host_busy_seconds``, ``steal_seconds``)."""
+    """Sums since the start of the process, or of the host for ``host_busy_seconds`` and ``steal_seconds``."""
 
     time: float
     cpu_seconds: float
@@ -81,7 +81,7 @@ def read_counters() -> Optional[Counters]:
 
 
 def _run_queue_seconds() -> float:
-    """For how long this process's threads were ready and had no core: the second number of schedstat, in ns."""
+    """The time in which this process's threads were ready and had no core: the second number of schedstat, in ns."""
     return sum(int(text.split()[1]) for text in _readable("/proc/self/task/*/schedstat")) / 1e9
 
 
@@ -94,7 +94,7 @@ def _cpu_seconds_of_children() -> float:
 
 
 def _readable(pattern: str) -> List[str]:
-    """A thread or a child may end while it is read."""
+    """The texts of the files that can be read: a thread or a child may end while it is read."""
     texts = []
     for path in Path("/").glob(pattern.lstrip("/")):
         try:

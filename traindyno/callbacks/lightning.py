@@ -95,7 +95,7 @@ def required_samples(batch: Any) -> int:
 
 
 def count_samples(batch: Any) -> int:
-    """The length of the first tensor in nested lists, tuples and mappings; one without dimensions has none. 0: none."""
+    """The length of the first tensor in nested lists, tuples and mappings that has a dimension; 0 if there is none."""
     if hasattr(batch, "shape"):
         return int(batch.shape[0]) if len(batch.shape) else 0
     parts = batch.values() if hasattr(batch, "values") else batch if isinstance(batch, (list, tuple)) else ()

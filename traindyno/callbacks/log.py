@@ -59,7 +59,7 @@ class StepLogger:
         self._observe = observe
 
     def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
-        """``samples`` and ``tokens``: this process's own share of the step's work. One step at a time."""
+        """``samples`` and ``tokens`` are this process's own share of the step's work. Steps must not overlap."""
         if self.is_enabled:
             self.open()  # a refusal is also written to the log
             samples, tokens = whole_counts(samples, tokens, _world_size)
@@ -76,7 +76,7 @@ class StepLogger:
         return Phase(self.phase_ended, name, facts)
 
     def checkpoint(self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None) -> Phase:
-        """Use it around writing a checkpoint. ``folder``: the bytes of the files written below it are counted. The
+        """Use it around writing a checkpoint. The bytes of the files written below ``folder`` are counted. The
         steps so far are written to the log first, because the checkpoint keeps their work.
         """
         self.close_window()
@@ -89,14 +89,14 @@ class StepLogger:
 
     @property
     def steps_of_this_process(self) -> int:
-        """Without those of earlier attempts."""
+        """The steps without those of earlier attempts."""
         return self.steps - self._steps_before
 
     def model(self, parameters: int, flops_per_token: Optional[float] = None, formula: Optional[str] = None) -> None:
         self._write(model_line, parameters, flops_per_token, formula)
 
     def evaluation(self, metrics: Dict[str, float]) -> None:
-        """``metrics``: numbers by name. A loss that is not finite marks the run as diverged."""
+        """``metrics`` are numbers by name. A loss that is not finite marks the run as diverged."""
         numbers = {name: float(value) for name, value in metrics.items()}
         self._write(evaluation_line, self.steps, numbers)
         for name, value in numbers.items():
@@ -108,7 +108,7 @@ class StepLogger:
         self.flush()
 
     def begin_step(self, place: str = "a callback") -> None:
-        """``place``: the script's line, for the message where steps overlap."""
+        """``place`` is the script's line; the message about steps that overlap names it."""
         if not self.is_enabled:
             return
         if self._recorder is None:
@@ -230,7 +230,7 @@ class StepLogger:
 
 
 def _world_size() -> int:
-    """Of now: a script may log a phase before it joins its process group."""
+    """The number of processes now: a script may log a phase before it joins its process group."""
     return process.this_process().world_size
 
 

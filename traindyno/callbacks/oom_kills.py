@@ -7,7 +7,7 @@ MACHINE = Path("/proc/vmstat")
 
 
 def count_oom_kills() -> int:
-    """For this container if it has its own memory limit, else for the machine; 0 if neither is known."""
+    """Counts for this container if it has its own memory limit, else for the machine; 0 if neither is known."""
     return max(_counter(CONTAINER), _counter(MACHINE))
 
 

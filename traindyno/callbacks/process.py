@@ -9,12 +9,13 @@ from typing import Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.clock import now
 
-# torchrun, SageMaker's MPI and SMDDP runners, Slurm
+# The launchers are torchrun, SageMaker's MPI and SMDDP runners, and Slurm.
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 JOB_VARIABLE = "TRAINING_JOB_NAME"
 LAUNCH, IMPORT = "launch", "import"
-PARENT_FIELD, START_FIELD = 1, 19  # of /proc/<pid>/stat after the command; the start in clock ticks since the boot
+# These fields of /proc/<pid>/stat follow the command. The start is in clock ticks since the boot.
+PARENT_FIELD, START_FIELD = 1, 19
 
 
 class Process(NamedTuple):
@@ -52,7 +53,7 @@ def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[fl
 
 
 def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
-    """Name, begin and end of what this process did before it had a log: its launcher's start, then its imports."""
+    """Yields name, begin and end of what came before this process had a log: its launcher's start, then its imports."""
     began, launched = started(), launcher_started()
     if began is not None and began <= log_began:
         if launched is not None and launched <= began:

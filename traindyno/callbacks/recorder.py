@@ -28,7 +28,7 @@ class StepLogFile:
         self._append(_encode(line))
 
     def write_later(self, line: Dict[str, Any]) -> None:
-        """For lines of numbers that nobody changes: many are encoded together, which is faster than one at a time."""
+        """Writes a line of numbers that nobody changes. Many are encoded together, which is faster than one by one."""
         self._append(line)
 
     def _append(self, line: Union[str, Dict[str, Any]]) -> None:
@@ -43,11 +43,11 @@ class StepLogFile:
         with self._lock:
             lines = self._lines[:]
             text = "".join((line if isinstance(line, str) else _encode(line)) + "\n" for line in lines)
-            # After the encoding, which may fail, and before the writing: a full disk takes a part, and the same lines
-            # again would count their steps twice.
+            # They are dropped after the encoding, which may fail, and before the writing: a full disk takes a part, and
+            # the same lines again would count their steps twice.
             del self._lines[: len(lines)]
-            # Opened for each write: a killed process leaves complete lines, and SageMaker's upload sees them
-            # immediately.
+            # The file is opened for each write: a killed process leaves complete lines, and SageMaker's upload sees
+            # them immediately.
             with self.path.open("a", encoding="utf-8") as log:
                 log.write(text)
 

@@ -1,4 +1,4 @@
-"""The devices that a run may use, with the operations that the training loop needs."""
+"""The devices that a run may use, with the operations that the training loop needs, and which one a run gets."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -7,7 +7,11 @@ import torch
 from torch import nn
 
 from traindyno.callbacks.clock import HostClock
+from training.accelerators.cpu import Cpu
+from training.accelerators.cuda import Cuda
 from training.data.batch import Batch
+from training.errors import WorkloadError
+from training.process.topology import Topology
 
 
 class Accelerator(Protocol):
@@ -28,4 +32,16 @@ class Accelerator(Protocol):
         """Average gradients over all processes, after the backward pass; None if DistributedDataParallel does it."""
 
     def end_step(self) -> None:
-        """After the optimizer's step: a device that records operations in graphs runs the graph here."""
+        """Called after the optimizer's step: a device that records operations in graphs runs the graph here."""
+
+
+def cuda_or_cpu(topology: Topology) -> Accelerator:
+    """The device of a run whose compiler does not choose one."""
+    if not torch.cuda.is_available():
+        return Cpu()
+    if topology.local_world_size > torch.cuda.device_count():
+        raise WorkloadError(
+            f"{topology.local_world_size} processes were started on {topology.host}, which has "
+            f"{torch.cuda.device_count()} CUDA devices; expected one process per device"
+        )
+    return Cuda(topology.local_rank)

@@ -40,7 +40,7 @@ class XlaCompilations:
         self._count = 0
 
     def new(self) -> list[tuple[float, float]]:
-        """Begin and end, in epoch seconds, of each."""
+        """Returns begin and end of each in epoch seconds."""
         data = self._metrics.metric_data(COMPILE_METRIC)
         if data is None:
             return []
@@ -85,7 +85,7 @@ class Xla:
             self._model.all_reduce(self._model.REDUCE_SUM, gradients, scale=1.0 / distributed.get_world_size())
 
     def _average_on_host(self, parameters: list[nn.Parameter]) -> None:
-        """In one message: every process is one XLA device, without collectives to the others."""
+        """Averages in one message on the host: every process is one XLA device, without collectives to the others."""
         flat = torch.cat([parameter.grad.reshape(-1) for parameter in parameters if parameter.grad is not None])
         self._xla.sync()
         on_host = flat.cpu()

@@ -1,4 +1,7 @@
-"""Writes a run's checkpoints while it trains, and resumes from the newest one."""
+"""Writes a run's checkpoints while it trains, and resumes from the newest one.
+
+Tensors have any shape [...].
+"""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,7 +46,7 @@ class Checkpoints:
     """Tensors are copied between two steps and written by a thread while training continues.
 
     The thread uses a separate process group on the CPU, so that its messages do not mix with those of training.
-    ``every_steps`` of None: only on SIGTERM.
+    If ``every_steps`` is None, one is written on SIGTERM only.
     """
 
     def __init__(

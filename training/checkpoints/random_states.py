@@ -1,4 +1,4 @@
-"""The states of this process's random number generators, as tensors that a checkpoint can hold."""
+"""The states of this process's random number generators, as tensors of bytes [N] that a checkpoint can hold."""
 
 import json
 import random
@@ -15,7 +15,7 @@ LARGEST_SEED = 2**63
 
 
 def random_states(rank: int) -> dict[str, torch.Tensor]:
-    """By name; each rank has its own."""
+    """Returns the states by name; each rank has its own names."""
     generator: Any = np.random.get_state(legacy=True)
     _, keys, *rest = generator
     states = {

@@ -23,13 +23,13 @@ from traindyno.callbacks.checkpoints import (
 from training.checkpoints.identity import Identity, difference
 from training.process.topology import Topology
 
-KEPT = 2  # complete ones; a further slot is being written
+KEPT = 2  # so many are complete while a further one is being written
 SLOTS = KEPT + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A checkpoint that every process can read. ``facts``: the run's data besides its tensors."""
+    """A checkpoint that every process can read. ``facts`` are the run's data besides its tensors."""
 
     slot: int
     folder: Path
@@ -50,7 +50,7 @@ class Slots:
         return self._folder / f"slot-{slot}"
 
     def newest(self, identity: Identity) -> Found | None:
-        """Equal on every process. The first process names the refused checkpoints on stderr, with the reason."""
+        """Is equal on every process. The first process names the refused checkpoints on stderr, with the reason."""
         looked = self._gathered([self._look(slot, identity) for slot in range(SLOTS)])
         found: list[Found] = []
         for slot in range(SLOTS):
@@ -88,7 +88,7 @@ class Slots:
         return sum(int(described["bytes"]) for described in own.values())
 
     def _look(self, slot: int, identity: Identity) -> Found | str | None:
-        """The checkpoint, why it is refused, or None for an empty slot. A host's processes share the reading."""
+        """Returns the checkpoint, why it is refused, or None for an empty slot. A host's processes share the files."""
         folder = self.folder_of(slot)
         if not folder.is_dir() or not any(folder.iterdir()):
             return None

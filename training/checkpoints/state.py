@@ -1,4 +1,7 @@
-"""This process's part of a run's state, by names that are the same for any number of processes."""
+"""This process's part of a run's state, by names that are the same for any number of processes.
+
+Tensors have any shape [...].
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +20,7 @@ WRITTEN_FROM = ("cpu", "cuda")
 
 
 def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer, rank: int) -> dict[str, torch.Tensor]:
-    """The tensors themselves, not copies: the next step changes them."""
+    """Returns the tensors themselves, not copies: the next step changes them."""
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
     state = {f"{MODEL}.{name}": tensor.detach() for name, tensor in named.items()}
@@ -31,7 +34,7 @@ def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer, rank: int) 
 def state_to_read(
     strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata, rank: int
 ) -> dict[str, torch.Tensor]:
-    """Tensors for everything that the checkpoint contains for this process; the optimizer's are allocated here."""
+    """Returns tensors for all that the checkpoint contains for this process; the optimizer's are allocated here."""
     named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
     state = {f"{MODEL}.{name}": tensor.detach() for name, tensor in named.items()}
@@ -47,7 +50,7 @@ def state_to_read(
 
 
 def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageMetadata]]:
-    """By the parameter's name, then by the optimizer's own."""
+    """The saved entries by the parameter's name, then by the optimizer's own."""
     found: dict[str, dict[str, TensorStorageMetadata]] = {}
     for name, entry in metadata.state_dict_metadata.items():
         kind, _, rest = name.partition(".")
@@ -58,7 +61,7 @@ def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageM
 
 
 def _like(parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[str, Any]) -> torch.Tensor:
-    """Sharded like the parameter, or whole if it is one number, such as the optimizer's step count."""
+    """Makes a tensor that is sharded like the parameter, or one number, such as the optimizer's step count."""
     dtype = entry.properties.dtype
     if entry.size == parameter.shape and parameter.ndim:
         return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)

@@ -20,7 +20,7 @@ MODULES = {
 
 
 class ModelCompiler(Protocol):
-    """Also chooses the device, because some compilers need their own device."""
+    """It also chooses the device, because some compilers need their own."""
 
     def accelerator(self, topology: Topology) -> Accelerator: ...
 
@@ -28,7 +28,7 @@ class ModelCompiler(Protocol):
         """Called by the strategy on what this process runs: the whole model, or each of its stages."""
 
     def log_compilations(self, step_log: StepLogger) -> None:
-        """From now on write each compilation into the log as a phase ``compile``."""
+        """Write each later compilation into the log as a phase ``compile``."""
 
 
 def build_compiler(name: Compiler) -> ModelCompiler:

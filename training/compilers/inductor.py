@@ -10,8 +10,7 @@ from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InvalidCxxCompiler
 
 from traindyno.callbacks import StepLogger
-from training.accelerators import Accelerator
-from training.accelerators.choice import cuda_or_cpu
+from training.accelerators import Accelerator, cuda_or_cpu
 from training.compilers import ModelCompiler, dynamo
 from training.errors import MissingFromImage
 from training.process.topology import Topology
@@ -31,7 +30,7 @@ class Inductor:
 
 
 def require_host_compiler(device: torch.device) -> None:
-    """Checked before anything is loaded: torch.compile itself fails only in the first step, with a long trace."""
+    """Called before anything is loaded: torch.compile itself fails only in the first step, with a long trace."""
     if device.type == "cpu":
         try:
             get_cpp_compiler()

@@ -3,8 +3,7 @@
 from torch import nn
 
 from traindyno.callbacks import StepLogger
-from training.accelerators import Accelerator
-from training.accelerators.choice import cuda_or_cpu
+from training.accelerators import Accelerator, cuda_or_cpu
 from training.compilers import ModelCompiler
 from training.process.topology import Topology
 

@@ -1,1 +1,1 @@
-"""From files or a Hub dataset to batches of token tensors."""
+"""Makes batches of token tensors from files or a Hub dataset."""

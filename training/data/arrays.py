@@ -1,4 +1,4 @@
-"""The array type of sample numbers and token numbers."""
+"""The array types of sample numbers and token numbers, and of what is true for each."""
 
 from typing import Any
 

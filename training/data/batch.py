@@ -1,4 +1,9 @@
-"""A batch: named tensors whose first dimension is the sample."""
+"""A batch: tensors by name. The model's inputs are ``input_ids`` [B, L] and, where sequences are padded,
+``attention_mask`` [B, L].
+
+``labels`` are [B, L], or [B] for sequence classification. ``weight`` [] is there where batches have different numbers
+of labels.
+"""
 
 import torch
 

@@ -12,10 +12,11 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.data.arrays import Array, Mask
 from training.data.batch import Batch
-from training.data.masking import IGNORED, Masking
+from training.data.masking import Masking
 from training.data.padding import PadTo
 from training.data.sequences import Sequences
 from training.errors import WorkloadError
+from training.models.objective import IGNORED_LABEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +35,15 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
 
 class Collate(Protocol):
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
-        """``positions``: each sample's position in the run's order, for values that differ between epochs."""
+        """The batch of ``samples`` [B]. What differs between epochs depends on ``positions`` [B] in the run's order."""
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        """The number of labels of each sample that count in the loss; None if it is the same for all."""
+        """For ``samples`` [N] returns [N], the number of labels that count in the loss; None if all have the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollateCausal:
-    """Labels are the inputs: the objective shifts them. ``pad_to`` of None: all sequences have one length."""
+    """The labels are the inputs, which the objective shifts. ``pad_to`` is None if all sequences have one length."""
 
     pad_to: PadTo | None
 
@@ -51,7 +52,7 @@ class CollateCausal:
             tokens = torch.from_numpy(sequences.block(samples))
             return {"input_ids": tokens, "labels": tokens}
         padded = self.pad_to(sequences, samples)
-        labels = np.where(padded.mask, padded.tokens, IGNORED)
+        labels = np.where(padded.mask, padded.tokens, IGNORED_LABEL)
         return {**_inputs(padded.tokens, padded.mask), "labels": torch.from_numpy(labels)}
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
@@ -93,11 +94,12 @@ class CollateClassified:
 
 
 def _inputs(tokens: Array, mask: Mask) -> Batch:
+    """Takes ``tokens`` [B, L] and ``mask`` [B, L]."""
     return {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
 
 
 def choose_collate(workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool) -> Collate:
-    """``is_uniform``: all sequences have the workload's length, so that nothing is padded."""
+    """With ``is_uniform``, all sequences have the workload's length, so that nothing is padded."""
     assert workload.sequence_length is not None
     padded = PadTo(padding=settings.padding, sequence_length=workload.sequence_length, pad_token=special.pad)
     pad_to = None if is_uniform else padded

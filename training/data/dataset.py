@@ -24,10 +24,10 @@ from training.process.topology import Topology
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenDataset:
-    """``train`` of None: the sequences are streamed from ``files``. ``is_uniform``: nothing has to be padded.
+    """``train`` is None if the sequences are streamed from ``files``. With ``is_uniform``, nothing has to be padded.
 
-    ``evaluation``: the evaluation split, or some of the training sequences, which are then not trained on.
-    ``label_names``: of the classes, by number; empty where the data has numbers.
+    ``evaluation`` is the evaluation split, or some of the training sequences, which are then not trained on.
+    ``label_names`` are the names of the classes by number; they are empty where the data has numbers.
     """
 
     train: Sequences | None
@@ -89,7 +89,7 @@ def _streamed(
     from training.data.rows import find_files  # noqa: PLC0415  # pyarrow: only streams read files while training
 
     if run.measurement.evaluates and evaluation is None:
-        raise WorkloadError("streamed data has no held-out part: expected dataset.evaluation_split")
+        raise WorkloadError("streamed data has no held-out part; expected dataset.evaluation_split")
     return TokenDataset(
         train=None,
         files=find_files(dataset, job.data_root, dataset.split),

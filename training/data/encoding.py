@@ -1,4 +1,4 @@
-"""Rows of text to token sequences: packed end to end for language models, or one per row."""
+"""Turns rows of text into token sequences: packed end to end for language models, or one per row."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +12,15 @@ from training.data.labels import Labelled, labels_of
 from training.data.rows import Rows
 
 Tokens = npt.NDArray[np.int64]
-# With fewer tokens nothing is predicted: a causal model's first token has none before it, a masked model's frame and
-# its first and last token are not masked.
+# The fewest tokens with something to predict: a causal model's first token is not predicted, and a masked model's first
+# and last one ([CLS] and [SEP]) are never masked.
 LEAST_TOKENS = {Task.CAUSAL_LM: 2, Task.MASKED_LM: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
+    """One sequence of ``tokens`` [L], without padding."""
+
     tokens: Tokens
     label: Labelled | None = None
 
@@ -33,7 +35,7 @@ class Encoder:
         self._packing = packing
         has_frame = tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None
         self._is_framed = task is Task.MASKED_LM and has_frame
-        # Tokens of text that fit beside the frame
+        # The tokens of text that fit beside the frame
         self._room = sequence_length - 2 if self._is_framed else sequence_length
         self.left_out = 0
 
@@ -59,7 +61,7 @@ class Encoder:
                 yield Encoded(tokens=tokens)
 
     def _packed(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
-        """Blocks of one length without padding, the end token between documents; a rest at the end is dropped."""
+        """Yields blocks of one length without padding. The end token is between documents; a rest is dropped."""
         end_token = self._tokenizer.eos_token_id
         if end_token is None:
             end_token = self._tokenizer.sep_token_id
@@ -73,7 +75,7 @@ class Encoder:
             rest = rest[whole:]
 
     def _documents(self, rows: Iterator[Rows]) -> Iterator[tuple[Tokens, Rows]]:
-        """With the rows that each is of."""
+        """Each text as tokens [N], with the rows that it is one of."""
         for batch in rows:
             texts = [text for text in batch.texts if text]
             self.left_out += len(batch.texts) - len(texts)
@@ -82,7 +84,7 @@ class Encoder:
                     yield np.asarray(tokens, dtype=np.int64), batch
 
     def _framed(self, tokens: Tokens) -> Tokens:
-        """Masked language models see [CLS] … [SEP]."""
+        """Returns [L], the ``tokens`` [N] as the model sees them: for a masked one between [CLS] and [SEP]."""
         if not self._is_framed:
             return tokens
         return np.concatenate([[self._tokenizer.cls_token_id], tokens, [self._tokenizer.sep_token_id]])

@@ -1,4 +1,4 @@
-"""A data file's content as UTF-8 text, a part at a time: unpacked, decoded by its byte order mark, and checked."""
+"""Reads a data file's content as UTF-8 text, a part at a time: unpacked, decoded by its byte order mark, checked."""
 
 import bz2
 import gzip
@@ -24,7 +24,7 @@ SHOWN_BYTES = 20
 
 
 def _chunks(file: DataFile) -> Iterator[bytes]:
-    """The file's bytes; compressed ones (.gz, .bz2, .xz) unpacked. Raises WorkloadError if they are damaged."""
+    """Yields the file's bytes, unpacked if it is compressed (.gz, .bz2, .xz). Raises WorkloadError if it is damaged."""
     unpack = next((unpack for suffix, unpack in UNPACK.items() if file.name.lower().endswith(suffix)), None)
     try:
         with file.open() as opened:
@@ -36,7 +36,7 @@ def _chunks(file: DataFile) -> Iterator[bytes]:
 
 
 def read_texts(file: DataFile) -> Iterator[str]:
-    """The file's text in parts. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
+    """Yields the text in parts. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
     encoding, decoder, lines = "utf-8", getincrementaldecoder("utf-8")(), 0
     for number, chunk in enumerate(_chunks(file)):
         if number == 0 and chunk.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
@@ -53,7 +53,7 @@ def read_texts(file: DataFile) -> Iterator[str]:
 def _decoded(
     file: DataFile, decode: Callable[[bytes, bool], str], chunk: bytes, encoding: str, lines: int, *, final: bool
 ) -> str:
-    """``lines``: in the text before."""
+    """``lines`` is the number of lines in the text before."""
     try:
         return decode(chunk, final)
     except UnicodeDecodeError as error:
@@ -66,7 +66,7 @@ def _decoded(
 
 
 def text_pieces(file: DataFile) -> Iterator[str]:
-    """The file's text in pieces that begin with a line, or with a word where lines are long."""
+    """Yields the file's text in pieces that begin with a line, or with a word where lines are long."""
     held = ""
     for text in read_texts(file):
         held += text

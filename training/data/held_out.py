@@ -1,4 +1,4 @@
-"""A random part of the training sequences to evaluate on, if the suite names no split for it."""
+"""Holds out a random part of the training sequences to evaluate on, if the suite names no split for it."""
 
 import numpy as np
 
@@ -11,8 +11,8 @@ SHARE = 0.05
 
 
 def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
-    """The sequences to train on and those to evaluate on, in their order; with labels, in proportion from each class.
-    Raises WorkloadError if there are too few.
+    """Returns the sequences to train on and those to evaluate on, in their order. With labels, each class keeps its
+    proportion. Raises WorkloadError if there are too few sequences.
     """
     count = min(MOST_HELD_OUT, int(len(sequences) * SHARE))
     if count == 0:
@@ -27,7 +27,11 @@ def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
 
 
 def _drawn(random: np.random.Generator, sequences: Sequences, count: int) -> Array:
-    """In a random order by class, every n-th: so each class is drawn in its proportion, to within one sequence."""
+    """Returns [N], the numbers of ``count`` sequences.
+
+    Sequences are sorted by class, in a random order within each, and every n-th is drawn: each class is drawn in its
+    proportion, to within one sequence.
+    """
     order: Array = random.permutation(len(sequences))
     if sequences.labels is not None:
         order = order[np.argsort(sequences.labels[order], kind="stable")]

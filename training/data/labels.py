@@ -1,4 +1,4 @@
-"""Class labels as numbers from 0: one numbering for all splits, epochs and readers of a dataset."""
+"""Numbers class labels from 0: one numbering for all splits, epochs and readers of a dataset."""
 
 import json
 from array import array
@@ -20,7 +20,7 @@ NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have
 
 
 class Labelled(NamedTuple):
-    """A label as in the data, and its place, for messages. A tuple, because a dataset has millions of them."""
+    """A label as it is in the data, with its place for messages. It is a tuple because a dataset has millions."""
 
     value: object
     file: str
@@ -33,7 +33,7 @@ def labels_of(rows: "Rows") -> Iterable[Labelled]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelNumbers:
-    """``names``: text → number; empty where the labels are numbers already."""
+    """``names`` gives the number of each text; it is empty where the labels are numbers already."""
 
     names: Mapping[str, int]
     label_count: int | None
@@ -52,7 +52,7 @@ class LabelNumbers:
 
 
 def number_labels(labels: Iterable[Labelled], label_count: int | None) -> LabelNumbers:
-    """Integers, also as 1.0 or "1", are kept; texts are numbered in alphabetical order.
+    """Keeps integers, also those written as 1.0 or "1"; numbers texts in alphabetical order.
 
     Raises WorkloadError if there are more texts than ``label_count``.
     """
@@ -69,7 +69,7 @@ def number_labels(labels: Iterable[Labelled], label_count: int | None) -> LabelN
 
 
 class LabelValues:
-    """The different labels of a dataset, numbered as they come; ``firsts``: the first label of each value."""
+    """The different labels of a dataset, numbered as they come. ``firsts`` has the first label of each value."""
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
@@ -82,7 +82,7 @@ class LabelValues:
         return code
 
     def numbered(self, codes: "array[int]", numbers: LabelNumbers) -> Array:
-        """Raises WorkloadError for the first label that ``numbers`` refuses."""
+        """Returns [N], the number of each code. Raises WorkloadError for the first label that ``numbers`` refuses."""
         of_code = np.asarray([numbers.number(label) for label in self.firsts], dtype=np.int64)
         numbered: Array = of_code[np.frombuffer(codes, dtype=np.intc)]
         return numbered
@@ -94,7 +94,7 @@ def write_label_names(folder: Path, numbers: LabelNumbers) -> None:
 
 
 def read_label_names(folder: Path) -> Sequence[str]:
-    """In the order of their numbers; empty where the labels are numbers."""
+    """The names in the order of their numbers; none where the labels are numbers."""
     path = folder / LABEL_NAMES
     names: list[str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     return names
@@ -105,7 +105,7 @@ def _unexpected(label: Labelled, expected: str) -> WorkloadError:
 
 
 def _whole_number(value: object) -> int | None:
-    """True is 1; 1.0, "1" and "1.0" are 1; None if the value is not an integer."""
+    """The number that the value stands for: True, 1.0, "1" and "1.0" are 1. None if it is not an integer."""
     if isinstance(value, int):
         return int(value)
     if isinstance(value, str):

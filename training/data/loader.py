@@ -49,7 +49,9 @@ class StepBatches(Dataset[list[Batch]]):
         return batches
 
     def _share(self, values: Array) -> Array:
-        """This rank's part, every n-th sample, so that ranks get similar lengths if a step is sorted by length."""
+        """Of ``values`` [S] returns [A, B], this rank's part: every n-th, so that ranks get similar lengths in a step
+        that is sorted by length.
+        """
         return values.reshape(self._shape)[:, :, self._data_rank]
 
 
@@ -61,7 +63,7 @@ def _order(sequences: Sequences, settings: Settings, samples_per_step: int) -> O
 
 
 def load_steps(batches: StepBatches, steps: range, settings: Settings) -> Iterator[list[Batch]]:
-    """``steps`` count from 0; a resumed run begins with a later one."""
+    """The batches of ``steps``, which count from 0; a resumed run begins with a later one."""
     pins = settings.pin_memory and torch.cuda.is_available()
     if settings.loader_workers == 0:
         return _in_this_process(batches, steps, pins=pins)

@@ -9,7 +9,7 @@ from training.errors import WorkloadError
 
 
 def write_manifest(folder: Path, key: str) -> dict[str, dict[str, int]]:
-    """Returns the manifest's entries for the folder's parts: none where the job only checked the model."""
+    """Returns the manifest's entries for the folder's parts; there are none where the job only checked the model."""
     folder.mkdir(parents=True, exist_ok=True)
     counts = _count(folder)
     (folder / TOKENS_MANIFEST).write_text(json.dumps(tokens_manifest(key, counts)))

@@ -11,7 +11,7 @@ STEPS_PER_WINDOW = 64
 
 class Order(Protocol):
     def step(self, step: int) -> Array:
-        """The samples of a step, all ranks and accumulated batches together."""
+        """Returns [S], the samples of a step: of all ranks and accumulated batches together."""
 
 
 class SeededOrder:
@@ -28,6 +28,7 @@ class SeededOrder:
         return self.samples(step * self._samples_per_step, self._samples_per_step)
 
     def samples(self, begin: int, count: int) -> Array:
+        """Returns [N], ``count`` samples from place ``begin`` of the endless sequence on."""
         parts = []
         while count > 0:
             epoch, position = divmod(begin, self._sample_count)
@@ -37,6 +38,7 @@ class SeededOrder:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _of_epoch(self, epoch: int) -> Array:
+        """Returns [N], all samples in the order of this epoch."""
         if epoch != self._epoch:
             self._epoch = epoch
             self._permutation = np.random.default_rng((self._seed, epoch)).permutation(self._sample_count)
@@ -47,7 +49,7 @@ class BucketedOrder:
     """Within a window of steps, sequences of similar length are in one step; the steps' order stays random.
 
     A window ends with its epoch, so that each epoch has each sample once. A step with samples of two epochs stays as it
-    is.
+    is. ``lengths`` [N] are those of all samples.
     """
 
     def __init__(self, order: SeededOrder, lengths: Array, samples_per_step: int, seed: int) -> None:
@@ -68,7 +70,7 @@ class BucketedOrder:
         return samples
 
     def _window_of(self, step: int) -> tuple[int, int]:
-        """First step of the window that ``step`` is in, and the first one after it."""
+        """Returns the first step of the window that ``step`` is in, and the first one after the window."""
         size, count = self._samples_per_step, len(self._lengths)
         epoch = step * size // count
         first, after = -(-epoch * count // size), (epoch + 1) * count // size  # the steps within the epoch
@@ -78,6 +80,7 @@ class BucketedOrder:
         return begin, min(begin + STEPS_PER_WINDOW, after)
 
     def _sorted(self, begin: int, end: int) -> Array:
+        """Returns [N, S], the samples of the steps of a window."""
         samples = self._order.samples(begin * self._samples_per_step, (end - begin) * self._samples_per_step)
         by_length = samples[np.argsort(self._lengths[samples], kind="stable")]
         steps = by_length.reshape(end - begin, self._samples_per_step)

@@ -1,4 +1,4 @@
-"""Sequences of unequal length brought to one width: the longest allowed, the batch's longest, or a bucket's."""
+"""Pads sequences of unequal length to one width: the longest allowed, the batch's longest, or a bucket's."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +13,8 @@ BUCKETS = 8  # the most shapes that a compiler sees
 
 
 class Padded(NamedTuple):
+    """Has ``tokens`` [B, L] and ``mask`` [B, L], which is true for tokens of a sequence and false for padding."""
+
     tokens: Array
     mask: Mask
 
@@ -34,6 +36,7 @@ class PadTo:
                 return min(self.sequence_length, -(-longest // bucket) * bucket)
 
     def __call__(self, sequences: Sequences, samples: Array) -> Padded:
+        """Takes ``samples`` [B]."""
         begins, lengths = sequences.begins[samples], sequences.lengths[samples]
         columns = np.arange(self.width(int(lengths.max())))
         mask = columns < lengths[:, None]

@@ -1,4 +1,4 @@
-"""A dataset as a folder of tokens: sequences to train and to evaluate on, and the tokenizer that made them."""
+"""Makes a folder of tokens from a dataset: sequences to train and to evaluate on, and the tokenizer that made them."""
 
 import itertools
 from array import array
@@ -21,7 +21,7 @@ from training.process.job import Job
 def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool, sequences: int | None = None) -> None:
     """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3.
 
-    ``sequences``: the most of the training part; None for the workload's examples.
+    The training part has at most so many ``sequences``; None stands for the workload's examples.
     """
     assert workload.dataset is not None
     tokenizer = load_tokenizer(workload, job)
@@ -76,7 +76,7 @@ def _write_split(
     packing: bool,
     limit: int | None,
 ) -> "array[int]":
-    """The codes of its labels; empty without labels."""
+    """Returns the codes of the split's labels; none without labels."""
     dataset, length = workload.dataset, workload.sequence_length
     assert dataset is not None
     assert length is not None

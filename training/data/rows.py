@@ -1,4 +1,4 @@
-"""Rows of a dataset, a batch at a time: the text column, and for classification the label column."""
+"""Reads the rows of a dataset, a batch at a time: the text column, and for classification the label column."""
 
 import io
 import itertools
@@ -19,7 +19,7 @@ from training.data.files import DataFile, files_format, local_files, split_files
 from training.data.s3_objects import s3_files
 from training.errors import WorkloadError
 
-# Rows that are tokenised together
+# So many rows are tokenised together.
 ROWS_PER_BATCH = 500
 # No row of a CSV file may be longer. Arrow reads up to 32 blocks ahead.
 CSV_BLOCK_BYTES = 2**23
@@ -30,9 +30,9 @@ DataRoot = Path | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """``first_row``: the number, from 1, of the first of these rows in ``file``, for messages.
+    """``first_row`` is the number, from 1, of the first of these rows in ``file``; messages name it.
 
-    ``continues``: the one text is a further piece of the file's text; ``goes_on``: it is not the last piece.
+    ``continues`` if the one text is a further piece of the file's text, ``goes_on`` if it is not the last piece.
     """
 
     texts: list[str]
@@ -44,7 +44,7 @@ class Rows:
 
 
 def read_rows(dataset: Dataset, root: DataRoot | None, split: str, *, with_labels: bool) -> Iterator[Rows]:
-    """From the folder or S3 prefix ``root``; without one, from the Hugging Face Hub."""
+    """Reads from the folder or S3 prefix ``root``; without one, from the Hugging Face Hub."""
     if root is None:
         yield from _hub_rows(dataset, split, with_labels=with_labels)
     else:
@@ -76,7 +76,7 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
 
 
 def _text_rows(file: DataFile) -> Iterator[Rows]:
-    """One document; a long one in pieces."""
+    """Yields the file as one document, a long one in pieces."""
     pieces = text_pieces(file)
     piece, continues = next(pieces, ""), False
     while piece or not continues:
@@ -86,7 +86,7 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
 
 
 def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    """Text columns as the file has them: 007 stays 007, and NA is a text. No row may be longer than a block."""
+    """Keeps text columns as the file has them: 007 stays 007, and NA is a text. No row may be longer than a block."""
     wanted = _wanted_columns(dataset, with_labels=with_labels)
     try:
         first = 1
@@ -94,7 +94,7 @@ def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterato
             table = pa.Table.from_batches([batch])
             yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
             first += len(batch)
-    except pa.ArrowKeyError:  # of a column that the file lacks
+    except pa.ArrowKeyError:  # the file lacks a column
         _require_columns(wanted, _csv_reader(file, columns=()).schema.names, file.name)
         raise
     except pa.ArrowInvalid as error:
@@ -103,7 +103,7 @@ def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterato
 
 
 def _csv_reader(file: DataFile, columns: Sequence[str]) -> csv.CSVStreamingReader:
-    """All columns if none is named."""
+    """Reads all columns if none is named."""
     convert = csv.ConvertOptions(
         include_columns=[*dict.fromkeys(columns)],
         column_types=dict.fromkeys(columns, pa.string()),
@@ -117,7 +117,7 @@ def _csv_reader(file: DataFile, columns: Sequence[str]) -> csv.CSVStreamingReade
 
 
 def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    """One object a line, or one list of objects."""
+    """Reads one object a line, or one list of objects."""
     wanted = _wanted_columns(dataset, with_labels=with_labels)
     objects = enumerate(_json_objects(file), start=1)
     for batch in iter(lambda: list(itertools.islice(objects, ROWS_PER_BATCH)), []):
@@ -130,7 +130,7 @@ def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
 
 
 def _json_objects(file: DataFile) -> Iterator[Any]:
-    """Line by line; a list is read whole."""
+    """Reads line by line; a list is read whole."""
     lines, is_list = utf8_lines(file), None
     for line, found in enumerate(lines, start=1):
         text = found.strip()
@@ -216,8 +216,8 @@ def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Ro
 
 
 def _hub_split(dataset: Dataset, path: str, split: str) -> Any:
-    """Streamed: only the files that are needed are read, and nothing is stored. A slice (train[:10%]) is cut from a
-    copy of the whole dataset, which the job's volume must hold.
+    """Streams the split: only the files that are needed are read, and nothing is stored. A slice (train[:10%]) is cut
+    from a copy of the whole dataset, which the job's volume must hold.
     """
     from datasets import load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
 

@@ -18,7 +18,7 @@ ENDPOINT_VARIABLES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 class S3Object:
     name: str
     uri: str
-    number: int  # in the listing
+    number: int  # its place in the listing
 
     def open(self) -> BinaryIO:
         # The listing is made again in each process: its client must not be shared with a forked worker.
@@ -55,7 +55,7 @@ def _listing(uri: str, _process: int) -> Any:
     endpoint = _first(os.environ, ENDPOINT_VARIABLES)
     config = S3ClientConfig(force_path_style=endpoint is not None)
     region = _first(os.environ, REGION_VARIABLES) or "us-east-1"
-    # Readers that hold a part of the object; the default keeps all that was read.
+    # These readers hold a part of the object; the default ones keep all that was read.
     reader = S3ReaderConstructor.range_based(buffer_size=READ_BYTES)
     return S3MapDataset.from_prefix(
         uri, region=region, endpoint=endpoint, s3client_config=config, reader_constructor=reader

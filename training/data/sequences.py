@@ -1,5 +1,6 @@
 """Token sequences on disk: one flat array with offsets, written as they come, read by every process of a host without
-copying."""
+copying.
+"""
 
 import json
 from array import array
@@ -13,13 +14,16 @@ from training.data.arrays import AnyArray, Array
 
 MANIFEST = "traindyno-data.json"
 HEADER_BYTES = 128
-# The parts of a folder of tokens
+# These are the parts of a folder of tokens.
 TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sequences:
-    """Sequence i is ``tokens[begins[i] : begins[i] + lengths[i]]``; ``labels``: one number each, or None."""
+    """Sequence i is ``tokens[begins[i] : begins[i] + lengths[i]]``; ``labels`` has one number each, or is None.
+
+    ``tokens`` [T], ``begins`` [N], ``lengths`` [N], ``labels`` [N].
+    """
 
     tokens: AnyArray
     begins: Array
@@ -37,24 +41,24 @@ class Sequences:
 
     @cached_property
     def _blocks(self) -> AnyArray:
-        """Sequences of one length are stored end to end, so that each row of this view is one of them."""
+        """Returns [N, L], a view of ``tokens``: sequences of one length are stored end to end, so each row is one."""
         assert self.uniform_length is not None
         whole = len(self.tokens) // self.uniform_length * self.uniform_length
         return self.tokens[:whole].reshape(-1, self.uniform_length)
 
     def block(self, samples: Array) -> Array:
-        """One row per sample, of sequences that have one length."""
+        """For ``samples`` [B] of sequences that have one length returns [B, L]."""
         assert self.uniform_length is not None
         return self._blocks[self.begins[samples] // self.uniform_length].astype(np.int64)
 
     def select(self, samples: Array) -> "Sequences":
-        """The same tokens, but only these sequences."""
+        """The same tokens, but only the sequences ``samples`` [N]."""
         labels = None if self.labels is None else self.labels[samples]
         return Sequences(tokens=self.tokens, begins=self.begins[samples], lengths=self.lengths[samples], labels=labels)
 
 
 def end_to_end(tokens: AnyArray, lengths: Array, labels: Array | None = None) -> Sequences:
-    """Sequences that are stored in ``tokens`` one after another."""
+    """Sequences of ``lengths`` [N] and ``labels`` [N] that are stored in ``tokens`` [T] one after another."""
     lengths = np.asarray(lengths, dtype=np.int64)
     return Sequences(tokens=tokens, begins=np.cumsum(lengths) - lengths, lengths=lengths, labels=labels)
 
@@ -79,6 +83,7 @@ class SequenceWriter:
         return len(self._offsets) - 1
 
     def append(self, tokens: Array) -> None:
+        """Writes ``tokens`` [L]."""
         self._file.write(tokens.astype(self._type).tobytes())
         self._offsets.append(self._offsets[-1] + len(tokens))
 
@@ -92,12 +97,12 @@ class SequenceWriter:
 
 
 def write_labels(folder: Path, labels: Array) -> None:
-    """One number for each sequence of the folder."""
+    """Writes ``labels`` [N], one number for each sequence of the folder."""
     np.save(folder / "labels.npy", labels)
 
 
 def _header(kind: np.dtype[np.integer], count: int) -> bytes:
-    """Of a one-dimensional array of ``count`` values in NumPy's format 1.0, always of the same size."""
+    """The header of an array [N] of ``count`` values in NumPy's format 1.0. Its size is always the same."""
     described = f"{{'descr': {kind.str!r}, 'fortran_order': False, 'shape': ({count},), }}"
     size = HEADER_BYTES - len(np.lib.format.magic(1, 0)) - 2
     return np.lib.format.magic(1, 0) + size.to_bytes(2, "little") + f"{described:<{size - 1}}\n".encode()

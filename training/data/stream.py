@@ -1,4 +1,4 @@
-"""Training sequences that are read from S3 during training: each rank tokenises its own share of files."""
+"""Reads training sequences from S3 during training: each rank tokenises its own share of files."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ class StreamedBatches(IterableDataset[Batch]):
         data_world_size: int,
         first_batch: int = 0,
     ) -> None:
-        """``first_batch``: the first of this rank's batches to read; a resumed run has trained on those before it."""
+        """``first_batch`` is the first of this rank's batches to read; a resumed run has trained on those before it."""
         self._run = run
         self._files = files
         self._tokenizer = tokenizer
@@ -67,6 +67,7 @@ class StreamedBatches(IterableDataset[Batch]):
             yield self._batch(_held(rows, self._numbers), np.arange(first, first + size))
 
     def _batch(self, sequences: Sequences, positions: Array) -> Batch:
+        """The batch of all of these sequences, whose ``positions`` in the run's order are [B]."""
         samples = np.arange(len(positions))
         batch = self._collate(sequences, samples, positions)
         counts = self._collate.label_counts(sequences, samples)

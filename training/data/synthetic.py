@@ -32,7 +32,7 @@ def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
 
 
 def _chains(random: np.random.Generator, count: int, length: int, vocabulary_size: int) -> Array:
-    """Each token follows from the one before by a fixed rule, except for some noise."""
+    """Returns [N, L] tokens. Each follows from the one before by a fixed rule, except for some noise."""
     ordinary = vocabulary_size - FIRST_ORDINARY
     tokens = random.integers(ordinary, size=(count, length))
     noisy = random.random((count, length)) < NOISE
@@ -43,7 +43,7 @@ def _chains(random: np.random.Generator, count: int, length: int, vocabulary_siz
 
 
 def _shortened(random: np.random.Generator, tokens: Array, labels: Array, vocabulary_size: int) -> Sequences:
-    """Lengths from a quarter of the longest on, as in real text to be classified."""
+    """Cuts ``tokens`` [N, L] with ``labels`` [N] to lengths from a quarter of the longest on, as real text has them."""
     count, length = tokens.shape
     lengths = random.integers(max(3, length // 4), length + 1, size=count)
     kept = np.arange(length) < lengths[:, None]

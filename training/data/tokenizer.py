@@ -69,7 +69,7 @@ def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _byte_level(texts: Iterator[str], vocabulary_size: int, special_tokens: Sequence[str]) -> Tokenizer:
-    """As GPT-2's. Its training gives the same vocabulary every time, which WordPiece's does not (tokenizers 0.23)."""
+    """Trains a tokenizer like GPT-2's. It has the same vocabulary every time; WordPiece's has not (tokenizers 0.23)."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

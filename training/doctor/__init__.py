@@ -21,7 +21,7 @@ def environment_facts() -> dict[str, Any]:
 
 
 def find_problems(facts: dict[str, Any]) -> Iterator[str]:
-    """Hardware that exists and can't be used: a run would be slow, or not start, without a reason in its log."""
+    """Finds hardware that can't be used: a run would be slow, or not start, without a reason in its log."""
     accelerators, fabric = facts["accelerators"], facts["fabric"]
     if accelerators["nvidia_devices"] and not accelerators["cuda_devices"]:
         yield f"{accelerators['nvidia_devices']} NVIDIA devices are attached, but PyTorch finds no CUDA device"

@@ -1,4 +1,7 @@
-"""What a CPU's tensors need if they are computed as on a CUDA device: other types under autocast, and other dropout."""
+"""Lets a CPU compute with a CUDA device's needs of memory: other types under autocast, and other dropout.
+
+Tensors have any shape [...].
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,4 +1,7 @@
-"""The peak memory of a job's largest process: two steps of the run's own code, tracked storage by storage."""
+"""Estimates the peak memory of a job's largest process: two steps of the run's own code, tracked storage by storage.
+
+Tensors have any shape [...].
+"""
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -34,15 +37,15 @@ from training.process.topology import Topology
 from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
 
-# The first step makes the optimizer's state; the second and all further ones run while it exists.
+# The first step creates the optimizer's state. All further steps run while it exists and need the same memory.
 STEPS = 2
-# Of a step's accumulated batches, the second and all further ones run while the first one's gradients exist.
+# The first batch of a step creates the gradients. All further accumulated batches run while they exist.
 MOST_BATCHES = 2
 EstimateKey = tuple[Topology, bool, Settings]
 
 
 def estimate_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
-    """Nothing is computed: tensors are fake, and so are the job's other processes. Raises WorkloadError if the run
+    """Computes nothing: tensors are fake, and so are the job's other processes. Raises WorkloadError if the run
     would, and RuntimeError in a process that has a process group.
     """
 
@@ -60,7 +63,7 @@ def estimate_memory(workload: Workload, settings: Settings, *, model_path: str |
 
 
 def measure_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
-    """The same on real tensors of the CPU, for comparison: the job's other processes are still fake."""
+    """Measures the same on real tensors of the CPU, for comparison: the job's other processes are still fake."""
     return _of_the_largest(
         settings, lambda topology: measure_steps(workload, settings, topology, model_path=model_path)
     )
@@ -101,7 +104,7 @@ def measure_steps(
     model_path: str | None,
     placed: Callable[[Batch], Batch] = dict,
 ) -> MemoryEstimate:
-    """The estimate of this process, on the CPU, on real tensors unless a caller has replaced them.
+    """Makes the estimate of this process, on the CPU, on real tensors unless a caller has replaced them.
 
     ``placed`` makes a batch of the same kind.
     """

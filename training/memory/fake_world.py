@@ -1,4 +1,7 @@
-"""Fake tensors and a fake process group: a strategy runs in one process as in a job of many."""
+"""Runs a strategy in one process as in a job of many, with fake tensors and a fake process group.
+
+Tensors have any shape [...].
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,9 +28,7 @@ REDUCER = torch._C._distributed_c10d.Reducer
 
 @contextmanager
 def fake_process_group(topology: Topology) -> Iterator[None]:
-    """A process group with the job's other processes simulated. Raises RuntimeError in a process that already has a
-    group.
-    """
+    """Simulates the job's other processes in a process group. Raises RuntimeError in a process that already has one."""
     distributed.init_process_group("fake", rank=topology.rank, world_size=topology.world_size, store=FakeStore())
     try:
         with replaced(DistributedDataParallel, "__init__", _without_answer(DistributedDataParallel.__init__)):

@@ -1,4 +1,4 @@
-"""A pipeline's stages in a process without neighbours: the shapes that they would send before the first batch."""
+"""Runs a pipeline's stages in a process without neighbours: it gives the shapes that these would send first."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ class HiddenStates:
 
         def receive(stage: Any, src_stage: int) -> Any:
             if not self._metas:
-                raise RuntimeError("expected the process with the first stage to run first; none has run yet")
+                raise RuntimeError("no process with the first stage has run yet; expected it to run first")
             if src_stage < stage.stage_index:
                 return _StageForwardMeta(forward_metas=self._metas)
             gradients = tuple(replace(meta, requires_grad=False) for meta in self._metas)

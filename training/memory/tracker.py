@@ -1,4 +1,7 @@
-"""Counts the bytes of every live storage while PyTorch runs, on fake tensors and on real ones alike."""
+"""Counts the bytes of every live storage while PyTorch runs, on fake tensors and on real ones alike.
+
+Tensors have any shape [...].
+"""
 
 import weakref
 from collections.abc import Callable, Iterable
@@ -82,7 +85,7 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
-    """Bytes of the storages behind these tensors, each counted once; of a sharded tensor, this process's part."""
+    """The bytes of the storages behind these tensors, each counted once; of a sharded tensor, this process's part."""
     storages = {
         id(storage): storage for tensor in tensors for part in _plain(tensor) for storage in [part.untyped_storage()]
     }

@@ -1,4 +1,7 @@
-"""A model on the meta device and the source of its values: a process materialises only the part that it keeps."""
+"""A model on the meta device and the source of its values: a process materialises only the part that it keeps.
+
+The tensors are parameters and buffers, of any shape [...].
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,7 +45,7 @@ class Blueprint:
         is_kept: Callable[[torch.Tensor], bool] = lambda _: True,
         as_held: AsHeld = lambda _, whole: whole,
     ) -> PreTrainedModel:
-        """``model``, with the kept parameters on the device: plain tensors in full, of DTensors this process's part.
+        """Returns ``model``, its kept parameters on the device: plain tensors whole, of DTensors this process's part.
 
         ``as_held`` gives a whole tensor the model's layout, if a strategy has changed that.
         """
@@ -95,7 +98,7 @@ def fill(targets: Mapping[str, torch.Tensor], values: Callable[[IsWanted], Named
             del whole
     empty = [name for name, target in targets.items() if isinstance(target, nn.Parameter) and id(target) not in filled]
     if empty:
-        raise RuntimeError(f"expected a value for every parameter of the model, got none for {', '.join(empty[:3])}")
+        raise RuntimeError(f"no value was given for {', '.join(empty[:3])}; expected one for every parameter")
 
 
 def _copy(whole: Readable, target: torch.Tensor) -> None:

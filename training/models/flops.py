@@ -1,4 +1,4 @@
-"""Model size and the work of one token, counted on the built model."""
+"""Counts a model's parameters and the FLOPs of one token, on the built model."""
 
 from copy import deepcopy
 from dataclasses import dataclass

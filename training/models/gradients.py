@@ -1,4 +1,7 @@
-"""Gradients: clipped by their norm and, where no wrapper does it, averaged over replicas and measured across parts."""
+"""Clips gradients by their norm and, where no wrapper does it, averages them over replicas and measures their parts.
+
+Gradients have any shape [...].
+"""
 
 from collections.abc import Iterable
 
@@ -12,13 +15,13 @@ LEAST_NORM = 1e-6
 
 
 def local_gradients(parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
-    """This rank's slices, where a gradient is spread over ranks."""
+    """The gradients that there are; of one that is spread over ranks, this rank's slice."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     return [gradient.to_local() if isinstance(gradient, DTensor) else gradient for gradient in gradients]
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter], group: ProcessGroup, *, divisor: int = 1) -> None:
-    """In place, in one message per number format."""
+    """Sums over the group and divides, in place, in one message per number format."""
     by_type: dict[torch.dtype, list[torch.Tensor]] = {}
     for gradient in local_gradients(parameters):
         by_type.setdefault(gradient.dtype, []).append(gradient)
@@ -33,28 +36,28 @@ def sum_gradients(parameters: Iterable[nn.Parameter], group: ProcessGroup, *, di
 
 
 def sum_of_squares(gradients: list[torch.Tensor], device: torch.device) -> torch.Tensor:
+    """Returns [], the sum over all elements of all ``gradients`` [...]."""
     if not gradients:
         return torch.zeros((), device=device)
     return torch.stack(torch._foreach_norm(gradients)).float().square().sum()
 
 
 def scale_to_norm(gradients: list[torch.Tensor], norm: torch.Tensor, max_norm: float) -> None:
-    """As torch.nn.utils.clip_grad_norm_ does, of a norm that is already known."""
+    """Scales ``gradients`` [...] as torch.nn.utils.clip_grad_norm_ does, by a ``norm`` [] that is already known."""
     if gradients:
         torch._foreach_mul_(gradients, (max_norm / (norm + LEAST_NORM)).clamp(max=1.0))
 
 
 def drop_gradients(optimizer: Optimizer) -> None:
-    """As ``optimizer.zero_grad()``, without the profiler's record around it."""
+    """Does what ``optimizer.zero_grad()`` does, without the profiler's record around it."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             parameter.grad = None
 
 
 def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
-    """As ``torch.nn.utils.clip_grad_norm_``, in few calls: PyTorch's goes through a CPU's parameters one by one.
-
-    For whole gradients on one device; sharded ones go to PyTorch.
+    """Clips as ``torch.nn.utils.clip_grad_norm_`` does, in few calls: PyTorch's goes through a CPU's parameters one by
+    one. This is for whole gradients on one device; sharded ones go to PyTorch.
     """
     trained = list(parameters)
     gradients = [parameter.grad for parameter in trained if parameter.grad is not None]

@@ -1,4 +1,4 @@
-"""The token of a gated Hub model: read from Secrets Manager in the container, kept in this process only."""
+"""Reads the token of a gated Hub model from Secrets Manager in the container, and keeps it in this process only."""
 
 import json
 import os
@@ -45,5 +45,5 @@ def _token_in(text: str, secret_arn: str) -> str:
     found = next((fields[name] for name in TOKEN_FIELDS if isinstance(fields.get(name), str)), None)
     if found is None:
         expected = " or ".join(TOKEN_FIELDS)
-        raise WorkloadError(f"{secret_arn} holds a JSON object without the token: expected a text field {expected}")
+        raise WorkloadError(f"{secret_arn} holds a JSON object without the token; expected a text field {expected}")
     return str(found)

@@ -1,7 +1,7 @@
 """A model's initial weights, module by module: a process initialises only modules of which it keeps a part.
 
 Every module has its own seed, made of the run's seed and the module's name. Its values are the same in every
-process, whatever else the process initialises.
+process, whatever else the process initialises. They have any shape [...].
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from training.models.blueprint import IsWanted, NamedValues
 
 
 def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> NamedValues:
-    """By transformers' own initialisation. ``skeleton`` is on the meta device and stays there.
+    """Yields values of transformers' own initialisation. ``skeleton`` is on the meta device and stays there.
 
     Sets the seed of PyTorch's generator; after the last value it is ``seed``.
     """
@@ -31,7 +31,7 @@ def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> 
 
 
 def _initialise(skeleton: PreTrainedModel, module: nn.Module, path: str) -> dict[str, torch.Tensor]:
-    """The module's own parameters. The modules around it come after it: some initialise their children again."""
+    """Initialises the module's own parameters. The modules around it follow: some initialise their children again."""
     empty = dict(module._parameters)
     for name, parameter in empty.items():
         if parameter is not None:

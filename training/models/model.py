@@ -20,7 +20,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
-from training.models.activations import enable_checkpointing
+from training.models.blocks import enable_checkpointing
 from training.models.blueprint import Blueprint, IsWanted, NamedValues, without_values
 from training.models.initial_values import seeded_values
 from training.models.model_config import model_config, name_labels
@@ -47,7 +47,7 @@ def build_model(
     is_padded: bool = True,
     label_names: Sequence[str] = (),
 ) -> Blueprint:
-    """In single precision; the values are the same on every rank, because the seed is."""
+    """Builds the model in single precision. Its values are the same on every rank, because the seed is."""
     config = model_config(workload, settings, tokenizer, model_path=model_path)
     if label_names:
         name_labels(config, label_names)
@@ -79,7 +79,7 @@ def _values(
 def _translated_values(
     workload: Workload, config: PreTrainedConfig, seed: int, model_path: str, is_wanted: IsWanted
 ) -> NamedValues:
-    """Values read by transformers, which holds the whole model in memory for this."""
+    """Yields values that transformers reads; it holds the whole model in memory for this."""
     assert workload.model is not None
     torch.manual_seed(seed)
     with explained(f"the model {model_path}"):
@@ -108,7 +108,7 @@ def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 
 
 def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
-    """Shapes without values. Weights are not tied."""
+    """A model on the meta device, with shapes and without values. Weights are not tied."""
     with without_values():
         return _from_config(task, config)
 
@@ -122,7 +122,7 @@ def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def _no_check(_input_ids: torch.Tensor, _attention_mask: torch.Tensor | None) -> None:
-    pass
+    """Takes ``_input_ids`` [B, L] and ``_attention_mask`` [B, L]."""
 
 
 def attend_without_mask(model: PreTrainedModel) -> None:

@@ -1,4 +1,4 @@
-"""Whether transformers can build a suite's model for its task, length and tensor degrees, by its configuration.
+"""Checks by its configuration if transformers can build a suite's model for its task, length and tensor degrees.
 
 The command line checks this before a suite starts, if transformers is installed; the preparation job checks it before
 any accelerator starts.
@@ -35,7 +35,7 @@ FAMILIAR = {
 }
 # The errors that transformers raises for values from which it can't build a configuration or a model.
 NOT_BUILT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, StrictDataclassError)
-# Their positions begin after the padding token's, so a sequence needs as many more.
+# The positions of these models begin after the padding token's, so a sequence needs as many more.
 POSITIONS_BEHIND_PADDING = {
     "camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "roberta",
     "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
@@ -46,9 +46,9 @@ HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
 
 
 def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> Iterator[Problem]:
-    """``degrees``: of strategy tensor, in all cells.
+    """``degrees`` are those of strategy tensor in all cells.
 
-    ``model_path``: what transformers can load, or None for a model from a mapping.
+    ``model_path`` is what transformers can load, or None for a model from a mapping.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
         return
@@ -85,26 +85,26 @@ def _load(model: Model, model_path: str) -> PreTrainedConfig:
 
 
 def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
-    """Position embeddings for a sequence of this many tokens."""
+    """How many position embeddings a sequence of this many tokens needs."""
     if config.model_type in POSITIONS_BEHIND_PADDING:
         return sequence_length + (config.pad_token_id or 0) + 1
     return sequence_length
 
 
 def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
-    """The model type, the names of the keys, and whether the values make a configuration."""
+    """Checks the model type, the names of the keys, and whether the values make a configuration."""
     values = dict(asked)
     kind = values.pop("model_type", None)
     if kind not in CONFIG_MAPPING:
         nearest = _nearest(str(kind), CONFIG_MAPPING)
-        message = f"expected a model type of transformers, such as {nearest}, got {kind}"
+        message = f"{kind} is no model type of transformers; expected one such as {nearest}"
         yield Problem(path=f"{CONFIG}.model_type", message=message)
         return
     plain: PreTrainedConfig = CONFIG_MAPPING[kind]()
     known = _known_keys(plain)
     unknown = [name for name in values if name not in known]
     for name in unknown:
-        message = f"expected a key of {kind}'s configuration, such as {_nearest(name, known)}, got {name}"
+        message = f"{kind}'s configuration has no key {name}; expected one such as {_nearest(name, known)}"
         yield Problem(path=f"{CONFIG}.{name}", message=message)
     if not unknown:
         yield from _check_values(kind, values)
@@ -115,7 +115,7 @@ def _check_values(kind: str, values: Mapping[str, Any]) -> Iterator[Problem]:
         AutoConfig.for_model(kind, **values)
     except NOT_BUILT as error:
         reason = " ".join(str(error).split())
-        yield Problem(path=CONFIG, message=f"expected values that make a configuration of {kind}: {reason}")
+        yield Problem(path=CONFIG, message=f"the values make no configuration of {kind}: {reason}")
 
 
 def _known_keys(plain: PreTrainedConfig) -> set[str]:
@@ -132,15 +132,15 @@ def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
     kind, classes = config.model_type, CLASSES_OF_TASK[task]
     if kind not in classes:
         others = [other.value for other, names in CLASSES_OF_TASK.items() if kind in names]
-        hint = f"; it can learn {', '.join(others)}" if others else ""
-        message = f"expected a model type with a {task} head, such as {FAMILIAR[task]}, got {kind}{hint}"
+        hint = f" (it can learn {', '.join(others)})" if others else ""
+        message = f"model type {kind} has no {task} head{hint}; expected one such as {FAMILIAR[task]}"
         yield Problem(path="workload.model", message=message)
 
 
 def _check_heads(config: PreTrainedConfig) -> Iterator[Problem]:
     size, heads = _count(config, "hidden_size"), _count(config, "num_attention_heads")
     if size and heads and size % heads and not any(getattr(config, name, None) for name in HEAD_SIZES):
-        message = f"expected a hidden size that {heads} attention heads divide, got {size}"
+        message = f"the hidden size is {size}; expected one that {heads} attention heads divide"
         yield Problem(path=CONFIG, message=message)
 
 
@@ -152,8 +152,9 @@ def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> I
     if needed > positions:
         more = needed - sequence_length
         why = f" ({config.model_type} needs {more} more than the tokens of a sequence)" if more else ""
-        longest = f"expected at most {positions - more} tokens, because the model has {positions} positions{why}"
-        yield Problem(path="workload.sequence_length", message=f"{longest}, got {sequence_length}")
+        message = f"{sequence_length} tokens need more positions than the model's {positions}{why}"
+        expected = f"expected at most {positions - more} tokens"
+        yield Problem(path="workload.sequence_length", message=f"{message}; {expected}")
 
 
 def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[Problem]:
@@ -164,7 +165,7 @@ def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[
 
     if config.model_type not in PLANS and not getattr(config, "base_model_tp_plan", None):
         message = (
-            f"strategy tensor has no plan for model type {config.model_type}: expected one of {', '.join(PLANS)},"
+            f"strategy tensor has no plan for model type {config.model_type}; expected one of {', '.join(PLANS)},"
             " or a model type with a base_model_tp_plan in transformers"
         )
         yield Problem(path="matrix.strategy", message=message)
@@ -173,7 +174,7 @@ def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[
         for name in HEAD_COUNTS:
             count = _count(config, name)
             if count is not None and count % degree:
-                message = f"expected a degree that divides the model's {count} {name}, got {degree}"
+                message = f"degree {degree} does not divide the model's {count} {name}"
                 yield Problem(path="matrix.tensor_degree", message=message)
 
 

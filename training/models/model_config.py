@@ -1,4 +1,4 @@
-"""The run's model configuration: from a path or from the suite, fitted to the tokenizer, the labels and the length."""
+"""Makes the run's model configuration: from a path or the suite, fitted to the tokenizer, the labels and the length."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

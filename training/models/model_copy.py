@@ -1,4 +1,4 @@
-"""A copy of a Hub model's files: its weights in one format, its configuration and its tokenizer."""
+"""Copies a Hub model's files: its weights in one format, its configuration and its tokenizer."""
 
 import re
 import shutil
@@ -10,19 +10,20 @@ from huggingface_hub import HfApi, snapshot_download
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained, too_small_volume, volume_of
 
-# The formats in order of preference: weights in one file or in shards with an index. PyTorch's own are pickled.
+# The formats stand in order of preference, with weights in one file or in shards with an index. PyTorch's own is
+# pickled.
 WEIGHTS = (
     re.compile(r"model\.safetensors|model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors"),
     re.compile(r"pytorch_model\.bin|pytorch_model\.bin\.index\.json|pytorch_model-\d+-of-\d+\.bin"),
 )
-# Configuration and tokenizer: at the top, and nothing that is code or belongs to another framework's weights.
+# Configuration and tokenizer are at the top. Nothing here is code or belongs to another framework's weights.
 OTHERS = re.compile(r"[^/]+\.(json|txt|model|jinja)")
 INDEX = re.compile(r".*\.index\.json")
 
 
 def copy_model(workload: Workload, folder: Path) -> None:
-    """Fills ``folder``. Large files are written as they arrive. Raises WorkloadError, before it loads one if the
-    volume is too small.
+    """Fills ``folder``. Large files are written as they arrive. If the volume is too small, raises WorkloadError before
+    it loads one.
     """
     assert workload.model is not None
     path = str(workload.model.path)
@@ -45,7 +46,7 @@ def copy_model(workload: Workload, folder: Path) -> None:
 
 
 def needed_files(names: Iterable[str]) -> list[str]:
-    """Empty without weights that can be read. Pickled weights only where there are no others."""
+    """The names to copy; none without readable weights. Pickled weights are copied where there are no others."""
     listed = sorted(names)
     weights = next((found for kind in WEIGHTS if (found := list(filter(kind.fullmatch, listed)))), [])
     others = [name for name in listed if OTHERS.fullmatch(name) and not INDEX.fullmatch(name)]

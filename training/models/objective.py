@@ -1,4 +1,8 @@
-"""The model and its task's loss in one module, so that wrappers and compilers apply to both."""
+"""The model and its task's loss in one module, so that wrappers and compilers apply to both.
+
+A language model has ``logits`` [B, L, V] and ``labels`` [B, L], a sequence classification ``logits`` [B, C] and
+``labels`` [B].
+"""
 
 from contextlib import nullcontext
 from typing import Any
@@ -10,11 +14,11 @@ from transformers import PreTrainedModel
 
 from traindyno.core.suite.choices import Task
 
-IGNORED_LABEL = -100
+IGNORED_LABEL = -100  # PyTorch's cross entropy leaves it out by default
 
 
 def task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Mean cross entropy over the labels that count."""
+    """Returns [], the mean cross entropy over the labels that count."""
     labels = _aligned(task, labels)
     return functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=IGNORED_LABEL
@@ -22,7 +26,10 @@ def task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.T
 
 
 def summed_task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """For parts of a batch: divided by ``counted_labels`` of the whole batch, they add up to its mean."""
+    """Returns [], the sum of the labels' losses.
+
+    The sums of a batch's parts, divided by ``counted_labels`` of the whole batch, add up to its mean.
+    """
     labels = _aligned(task, labels)
     return functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1), ignore_index=IGNORED_LABEL, reduction="sum"
@@ -30,11 +37,12 @@ def summed_task_loss(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> 
 
 
 def counted_labels(task: Task, labels: torch.Tensor) -> torch.Tensor:
+    """Returns [], the number of labels that count."""
     return (_aligned(task, labels) != IGNORED_LABEL).sum()
 
 
 def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Sum of losses, right answers and labels that count: they add up over batches and ranks."""
+    """Returns [3]: the sum of losses, right answers and labels that count. They add up over batches and ranks."""
     labels = _aligned(task, labels).reshape(-1)
     logits = logits.reshape(-1, logits.shape[-1]).float()
     loss_sum = functional.cross_entropy(logits, labels, ignore_index=IGNORED_LABEL, reduction="sum")
@@ -44,14 +52,14 @@ def task_score(task: Task, logits: torch.Tensor, labels: torch.Tensor) -> torch.
 
 
 def _aligned(task: Task, labels: torch.Tensor) -> torch.Tensor:
-    """A causal model's output at one position predicts the next token."""
+    """Returns labels of the shape of ``labels``: [B, L] or [B]. A causal model's output predicts the next token."""
     if task is Task.CAUSAL_LM:
         return functional.pad(labels[:, 1:], (0, 1), value=IGNORED_LABEL)
     return labels
 
 
 class Objective(nn.Module):
-    """In training mode the loss of a batch, in evaluation mode its score (see ``task_score``).
+    """Gives in training mode the loss of a batch, in evaluation mode its score (see ``task_score``).
 
     ``weight`` corrects a rank's mean for its part of the labels, if ranks have different numbers of labels.
     """
@@ -63,6 +71,7 @@ class Objective(nn.Module):
         self._autocast = autocast
 
     def forward(self, labels: torch.Tensor, weight: torch.Tensor | None = None, **inputs: torch.Tensor) -> torch.Tensor:
+        """Takes a batch. Returns [] in training mode, [3] in evaluation mode."""
         with self._autocast or nullcontext():
             output: Any = self.model(**inputs)
         if not self.training:

@@ -1,4 +1,4 @@
-"""Number formats of a run: autocast for 16-bit ones, and loss scaling where gradients would underflow."""
+"""The number format of a run: autocast for 16-bit ones, and loss scaling where gradients would underflow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +13,14 @@ LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.F
 
 
 class LossScaler(torch.amp.GradScaler):
-    """For models sharded over ranks: each rank unscales and checks the slices that it holds, DTensors or not."""
+    """Scales losses of models that are sharded over ranks, too: each rank unscales and checks the slices that it holds,
+    DTensors or not.
+    """
 
     def _unscale_grads_(
         self, optimizer: Optimizer, inv_scale: torch.Tensor, found_inf: torch.Tensor, allow_fp16: bool
     ) -> dict[torch.device, torch.Tensor]:
+        """Unscales gradients by ``inv_scale`` [] and sets ``found_inf`` [] to 1 if one is not finite."""
         parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
         gradients = local_gradients(parameters)
         if gradients:
@@ -39,11 +42,12 @@ class NumberFormat:
         return torch.autocast(self.device_type, self.lower_type)
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
+        """Takes ``loss`` [] and returns []."""
         scaled: torch.Tensor = self.scaler.scale(loss)
         return scaled
 
     def step(self, optimizer: Optimizer, clip: Callable[[], None], agree: Callable[[torch.Tensor], None]) -> None:
-        """Unscale, let ranks agree on an overflow, clip, and step unless a gradient overflowed."""
+        """Unscale, let ranks agree on an overflow [], clip, and step unless a gradient overflowed."""
         if not self.scaler.is_enabled():
             clip()
             optimizer.step()

@@ -1,4 +1,4 @@
-"""Another attribute of a class or module for a while, where a library has no argument for it."""
+"""Replaces an attribute of a class or module for a while, where a library has no argument for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,7 @@
-"""A safetensors file that is written tensor by tensor: its header comes first, because names and shapes are known."""
+"""A safetensors file that is written tensor by tensor: its header comes first, because names and shapes are known.
+
+Tensors have any shape [...].
+"""
 
 import json
 import struct
@@ -8,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-# In the order in which tensors are written: large elements first, so that all of them are aligned.
+# Tensors are written in this order: large elements come first, so that all of them are aligned.
 TYPE_NAMES = {
     torch.int64: "I64",
     torch.float64: "F64",
@@ -36,7 +39,7 @@ class Place:
 
 
 class TensorFile:
-    """Byte for byte the file that ``safetensors.torch.save_file`` writes for the same tensors.
+    """Byte for byte, it is the file that ``safetensors.torch.save_file`` writes for the same tensors.
 
     ``tensors`` give names, types and shapes; they may be on the meta device. The file is complete when ``write`` was
     called once for each of them, in any order.
@@ -58,7 +61,7 @@ class TensorFile:
     def write(self, name: str, tensor: torch.Tensor) -> None:
         """``tensor`` is on the CPU. Raises ValueError if it is not what the header says.
 
-        A tensor that is not contiguous is copied in parts: never the whole of it.
+        A tensor that is not contiguous is copied in parts, never as a whole.
         """
         place = self._places[name]
         if (tensor.dtype, tensor.shape) != (place.dtype, place.shape):

@@ -23,7 +23,7 @@ STYLES = (COLUMNS, ROWS, COLUMNS_GATHERED, ROWS_SPLIT, PARTIAL_GRADIENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorPlan:
-    """``per_rank``: attributes that count heads or their features. ``fused``: projections that one layer holds."""
+    """``per_rank`` are attributes that count heads or their features. ``fused`` counts the projections in one layer."""
 
     styles: Mapping[str, str]
     per_rank: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def plan_for(model: PreTrainedModel) -> TensorPlan:
 
 
 def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> None:
-    """Whole heads and equal slices on every rank."""
+    """Raises WorkloadError unless every rank gets whole heads and equal slices."""
     config = model.config
     counts = {
         name: getattr(config, name)

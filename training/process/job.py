@@ -12,9 +12,9 @@ from traindyno.core.suite.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """``data_root``: a folder, an S3 prefix to stream from, or None for a dataset on the Hub.
+    """``data_root`` is a folder, an S3 prefix to stream from, or None for a dataset on the Hub.
 
-    Model and tokenizer paths of None: the workload names none.
+    The paths of model and tokenizer are None if the workload names none.
     """
 
     data_root: Path | str | None

@@ -11,7 +11,7 @@ from training.errors import WorkloadError
 from training.process.topology import Topology
 
 MASTER_ADDRESS = "MASTER_ADDR"
-# Longer than the slowest compilation of one rank while the others wait in a collective.
+# It is longer than the slowest compilation of one rank while the others wait in a collective.
 COLLECTIVE_TIMEOUT = timedelta(minutes=5)
 # Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group waits for that thread
 # while it holds the lock (torch 2.13). While this thread sleeps, Gloo's thread can finish.
@@ -19,7 +19,7 @@ DRAIN_SECONDS = 0.2
 
 
 def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:
-    if distributed.is_initialized():  # by a caller that runs several strategies one after another
+    if distributed.is_initialized():  # a caller runs several strategies one after another
         return
     if MASTER_ADDRESS not in os.environ:
         raise WorkloadError(
@@ -38,7 +38,7 @@ def start_process_group(backend: str, topology: Topology, device: torch.device) 
 
 
 def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
-    """The sum of a tensor on the CPU; with one process, its own values."""
+    """Returns on the CPU the sum of ``values`` [...] over ranks; with one process, the values themselves."""
     if not distributed.is_initialized():
         return values
     summed = _where_collectives_run(values)
@@ -47,7 +47,7 @@ def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
 
 
 def decided_by_first_rank(decision: bool) -> bool:
-    """The first rank's decision, on every rank."""
+    """Returns the first rank's decision on every rank."""
     if not distributed.is_initialized():
         return decision
     answer = _where_collectives_run(torch.tensor(int(decision)))
@@ -56,6 +56,7 @@ def decided_by_first_rank(decision: bool) -> bool:
 
 
 def _where_collectives_run(values: torch.Tensor) -> torch.Tensor:
+    """Returns ``values`` [...] on a device of the group."""
     has_cpu_backend = "gloo" in distributed.distributed_c10d.get_backend_config()
     return values if has_cpu_backend else values.to(torch.device("cuda", torch.cuda.current_device()))
 

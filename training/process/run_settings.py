@@ -1,4 +1,4 @@
-"""The run or the preparation of this job, from the hyperparameters that SageMaker passes."""
+"""Reads the run or the preparation of this job from the hyperparameters that SageMaker passes."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ PARTS = ("run_id", "workload", "settings", "measurement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """``tokens``: already prepared; None if the run tokenises its own data."""
+    """``tokens`` are already prepared; None if the run tokenises its own data."""
 
     run_id: str
     workload: Workload
@@ -46,7 +46,7 @@ class RunSettings:
 class PreparationSettings:
     """A job that makes tokens for the runs of an execution, or only checks their model.
 
-    ``memory``: the settings whose memory it estimates first; one that is too large ends the job, unless
+    It first estimates the memory of the settings in ``memory``. One that is too large ends the job, unless
     ``measure_anyway``.
     """
 
@@ -105,7 +105,7 @@ def _refused(what: str) -> Iterator[None]:
 
 
 def environment_facts_of_run(run: RunSettings) -> dict[str, Any]:
-    """In addition to the machine's facts: the run, and the unit of work of its task."""
+    """The facts besides the machine's: the run, and the unit of work of its task."""
     unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
     return {WORK_UNIT: unit, "run": run_facts(run)}
 

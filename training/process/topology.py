@@ -5,7 +5,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# torchrun first, then the MPI runners of SageMaker's older containers
+# torchrun's come first, then those of the MPI runners of SageMaker's older containers.
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK")
 WORLD_SIZE = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")

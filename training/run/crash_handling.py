@@ -1,5 +1,6 @@
 """Handles a failure of the run: the process logs the cause, its own or another process's, and exits."""
 
+import json
 import os
 import signal
 import sys
@@ -8,15 +9,17 @@ import time
 import traceback
 from types import TracebackType
 
+from torch import distributed
+
 from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.oom_kills import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from training.checkpoints.stop_request import StopRequest
 from training.errors import PeerFailed, RunStopped
 from training.process.topology import Topology
-from training.run import failure_broadcast
 from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
+KEY = "traindyno/failure"  # in the job's store
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
 PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
 # torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120 s.
@@ -47,11 +50,11 @@ class CrashHandler:
                 self._end(error)
             if is_from_a_peer(error):
                 error = self._failure_of_a_peer() or self._lost_peer(error)
-            elif (earlier := failure_broadcast.find()) is not None:
+            elif (earlier := find_failure()) is not None:
                 error = PeerFailed(*earlier)  # such as a folder that was removed with the process that made it
             else:
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
-                failure_broadcast.publish(outcome, failure.describe(error, self._topology.rank))
+                publish_failure(outcome, failure.describe(error, self._topology.rank))
             self._end(error)
 
     def _watch_for_sigterm(self) -> None:
@@ -80,13 +83,13 @@ class CrashHandler:
     def _wait_for_checkpoint(self) -> None:
         """The main thread ends the process when the checkpoint is complete. If that fails, the previous one is used."""
         deadline = time.monotonic() + CHECKPOINT_SECONDS
-        while time.monotonic() < deadline and failure_broadcast.find() is None:
+        while time.monotonic() < deadline and find_failure() is None:
             time.sleep(0.05)
 
     def _failure_of_a_peer(self) -> PeerFailed | None:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            found = failure_broadcast.find()
+            found = find_failure()
             if found is not None:
                 return PeerFailed(*found)
             time.sleep(0.05)
@@ -114,3 +117,30 @@ def _reset_sigterm() -> None:
     """SIGTERM ends a loader worker as it ends any process."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def publish_failure(outcome: str, message: str) -> None:
+    """Sends the cause to the job's other processes, through the job's store."""
+    if not distributed.is_initialized():
+        return
+    try:
+        distributed.distributed_c10d._get_default_store().set(KEY, json.dumps([outcome, message]))
+    except (RuntimeError, distributed.DistStoreError):
+        return  # the store's host has ended; this host's processes still read the failure file
+
+
+def find_failure() -> tuple[str, str] | None:
+    """Returns outcome and message of the process that failed first; None while there is none."""
+    outcome, message = failure.reported_failure()
+    if outcome:
+        return outcome, message
+    if not distributed.is_initialized():
+        return None
+    store = distributed.distributed_c10d._get_default_store()
+    try:
+        if not store.check([KEY]):
+            return None
+        found_outcome, found_message = json.loads(store.get(KEY))
+    except (RuntimeError, distributed.DistStoreError):
+        return None
+    return found_outcome, found_message

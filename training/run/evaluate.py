@@ -1,23 +1,25 @@
-"""Loss, accuracy and perplexity of the model on sequences that it was not trained on."""
+"""Evaluates the model on sequences that it was not trained on: its loss, accuracy and perplexity, and when."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
 
+from traindyno.callbacks import StepLogger
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.suite import Measurement
 from training.data.arrays import Array, Mask
 from training.data.batch import Batch
 from training.data.collate import Collate
-from training.data.masking import IGNORED
 from training.data.sequences import Sequences
+from training.models.objective import IGNORED_LABEL
 from training.process.process_group import sum_over_ranks
 from training.strategies import Setup, TrainingStrategy
 
 
 def evaluate(strategy: TrainingStrategy, setup: Setup, sequences: Sequences, collate: Collate) -> dict[str, float]:
-    """All sequences once; every rank makes the same number of calls, the last on rows that may not count."""
+    """Scores each sequence once. Every rank makes the same number of calls, the last on rows that may not count."""
     total = torch.zeros(3, dtype=torch.float64)
     strategy.set_training(False)
     with torch.no_grad():
@@ -36,6 +38,7 @@ def evaluate(strategy: TrainingStrategy, setup: Setup, sequences: Sequences, col
 
 
 def _shares(count: int, setup: Setup, strategy: TrainingStrategy) -> Iterator[tuple[Array, Mask]]:
+    """Yields this rank's batches: the numbers of their samples [B], and which of them count [B]."""
     batch_size = setup.settings.batch_size_per_device
     whole = batch_size * strategy.data_world_size
     for begin in range(0, count, whole):
@@ -44,9 +47,53 @@ def _shares(count: int, setup: Setup, strategy: TrainingStrategy) -> Iterator[tu
 
 
 def _only(batch: Batch, counted: Mask) -> Batch:
-    """The rows that count; the labels of the others are ignored."""
+    """The batch with labels in the ``counted`` [B] rows only."""
     if counted.all():
         return batch
     labels = batch["labels"].clone()
-    labels[torch.from_numpy(~counted)] = IGNORED
+    labels[torch.from_numpy(~counted)] = IGNORED_LABEL
     return {**batch, "labels": labels}
+
+
+class EvaluationSchedule:
+    """Evaluates after every so many steps, and after the last one.
+
+    All ranks take the same steps, so they evaluate at the same steps without communication.
+
+    ``evaluate`` is None if the run has no data to evaluate on. ``observe`` gets the metrics of each evaluation.
+    """
+
+    def __init__(
+        self,
+        measurement: Measurement,
+        step_log: StepLogger,
+        evaluate: Callable[[], Mapping[str, float]] | None,
+        *,
+        examples: int,
+        observe: Callable[[Mapping[str, float]], None] = lambda _: None,
+    ) -> None:
+        self._every = measurement.evaluate_every_steps if evaluate is not None else None
+        self._is_wanted = measurement.evaluates and evaluate is not None
+        self._step_log = step_log
+        self._evaluate = evaluate
+        self._examples = examples
+        self._observe = observe
+        self._steps = 0
+        self._evaluated_at: int | None = None
+
+    def after_step(self) -> None:
+        self._steps = max(self._steps + 1, self._step_log.steps)  # a resumed run has done some before
+        if self._every is not None and self._steps % self._every == 0:
+            self._evaluate_now()
+
+    def at_end(self) -> None:
+        if self._is_wanted and self._evaluated_at != self._steps:
+            self._evaluate_now()
+
+    def _evaluate_now(self) -> None:
+        assert self._evaluate is not None, "there is nothing to evaluate on"
+        with self._step_log.phase("evaluate", {"examples": self._examples}):
+            metrics = self._evaluate()
+        self._step_log.evaluation(dict(metrics))
+        self._evaluated_at = self._steps
+        self._observe(metrics)

@@ -1,4 +1,7 @@
-"""Writes a trained model as transformers reads it, tensor by tensor: no process holds the whole model for it."""
+"""Writes a trained model as transformers reads it, tensor by tensor: no process holds the whole model for it.
+
+Tensors have any shape [...].
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -56,7 +59,7 @@ def _write_shards(
         del tensor  # otherwise the loop's variable holds this tensor while the next one is made
     if missing:
         raise ValueError(
-            f"expected a value for every tensor of the model, got none for {', '.join(sorted(missing)[:3])}"
+            f"no value was given for {', '.join(sorted(missing)[:3])}; expected one for every tensor of the model"
         )
     for file in files:
         file.path.replace(folder / file.path.name.removesuffix(DRAFT))

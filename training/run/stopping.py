@@ -14,7 +14,7 @@ from training.process.process_group import decided_by_first_rank
 
 
 class Stopping:
-    """The first rank decides, the others follow. ``target``: the quality at which the run has done its work."""
+    """The first rank decides, the others follow. At the quality ``target`` the run has done its work."""
 
     def __init__(self, measurement: Measurement, target: Target | None = None) -> None:
         self._target = target
@@ -26,7 +26,7 @@ class Stopping:
         self._looks = 0
 
     def observe(self, steps: Iterable[RecordedStep]) -> None:
-        """Time between two steps, such as that of a checkpoint, belongs to the later step."""
+        """Counts the time between two steps, such as that of a checkpoint, to the later step."""
         refuse_divergence(steps)
         if self._half_width is None:
             return
@@ -68,7 +68,7 @@ class Stopping:
 
 
 def refuse_divergence(steps: Iterable[RecordedStep]) -> None:
-    """The speed after this step would be measured on meaningless numbers."""
+    """Raises LossDiverged: the speed after this step would be measured on meaningless numbers."""
     for step in steps:
         if step.loss is not None and not math.isfinite(step.loss):
             raise LossDiverged(f"the loss of step {step.step} is {step.loss}")

@@ -1,6 +1,7 @@
 """Answers inference requests for a trained model. The container of an endpoint has no other file of this project.
 
 PyTorch's inference container calls ``model_fn`` once, then ``input_fn``, ``predict_fn`` and ``output_fn`` per request.
+Shapes of tensors: B texts, L tokens of the longest of them, C labels, V tokens of the vocabulary, N any number.
 """
 
 import json
@@ -28,7 +29,7 @@ MOST_PREDICTIONS = 5
 MOST_NEW_TOKENS = 1024
 # A language model gives a probability for each token of its vocabulary at each place of each text.
 TEXTS_AT_ONCE = 8
-# In AWS's container for Inferentia.
+# AWS's container for Inferentia has this library.
 NEURON_LIBRARY = "torch_neuronx"
 # Inferentia runs compiled graphs of fixed shapes: a text is filled up to the next of these numbers of tokens.
 NEURON_LENGTHS = (128, 512)
@@ -47,8 +48,8 @@ class BadRequest(ValueError):
 class Served(NamedTuple):
     """A model in evaluation mode, with its tokenizer and task.
 
-    ``logits`` takes tokens and their mask, and gives texts x labels, or texts x places x vocabulary. ``longest``: of a
-    text, in tokens; the others are cut off.
+    ``logits`` takes tokens [B, L] and their mask [B, L], and gives [B, C], or [B, L, V] for a language model. A text is
+    cut off after ``longest`` tokens.
     """
 
     task: str
@@ -67,12 +68,13 @@ class Logits(torch.nn.Module):
         self.model = model
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Takes ``ids`` [B, L], ``mask`` [B, L] and returns [B, L, V] or [B, C]."""
         found: torch.Tensor = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         return found
 
 
 class NeuronGraphs:
-    """The model, compiled for one text of each of ``lengths``, in tokens, ascending. Compiling takes minutes.
+    """Compiles the model for one text of each of ``lengths``, in tokens, ascending. This takes minutes.
 
     Source: the AWS Neuron documentation, "PyTorch NeuronX Tracing API for Inference". Never run on the device.
     """
@@ -88,6 +90,7 @@ class NeuronGraphs:
             self._graphs[length] = trace(Logits(model), example)
 
     def __call__(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Takes ``ids`` [B, L], ``mask`` [B, L] and returns [B, L, V] or [B, C]."""
         width = ids.shape[1]
         length = next(length for length in self._graphs if length >= width)
         fill = (0, length - width)
@@ -111,12 +114,12 @@ def compile_for_neuron(served: Served) -> Served:
 
 
 def neuron_lengths(longest: int) -> list[int]:
-    """In tokens, ascending, for a model that takes ``longest``."""
+    """The lengths of graphs in tokens, ascending, for a model that takes ``longest``."""
     return sorted({min(length, longest) for length in NEURON_LENGTHS})
 
 
 def load(folder: Path, device: torch.device) -> Served:
-    """In single precision, whatever precision the model was trained in."""
+    """Loads the model in single precision, whatever precision it was trained in."""
     task = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))["task"]
     model = AUTO_CLASSES[task].from_pretrained(folder, dtype=torch.float32).to(device).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -127,14 +130,14 @@ def load(folder: Path, device: torch.device) -> Served:
 
 
 def input_fn(request_body: str | bytes, content_type: str = JSON) -> list[Answer]:
-    """Requests ``{"inputs": text or list of texts, "parameters": {…}}``: one as JSON, or one a line as JSON Lines."""
+    """Reads requests ``{"inputs": text or list of texts, "parameters": {…}}``: one as JSON, or JSON Lines."""
     text = request_body.decode() if isinstance(request_body, bytes) else request_body
     match content_type.partition(";")[0].strip():
         case "application/json":
             return [_request(text)]
         case "application/jsonlines":
             return [_request(line) for line in text.splitlines() if line.strip()]
-    raise BadRequest(f"content type {content_type}: expected {JSON} or {JSON_LINES}")
+    raise BadRequest(f"content type {content_type} can't be read; expected {JSON} or {JSON_LINES}")
 
 
 def _request(text: str) -> Answer:
@@ -145,7 +148,7 @@ def _request(text: str) -> Answer:
     inputs = request.get("inputs") if isinstance(request, dict) else None
     texts = [inputs] if isinstance(inputs, str) else inputs
     if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
-        raise BadRequest('expected {"inputs": text or a list of texts}, got ' + text[:200])
+        raise BadRequest(f'the request {text[:200]} has no texts; expected {{"inputs": text or a list of texts}}')
     return {"texts": texts, "is_one": isinstance(inputs, str), "parameters": request.get("parameters") or {}}
 
 
@@ -168,7 +171,7 @@ def output_fn(prediction: list[Any], accept: str = JSON) -> str:
 
 
 def predict(texts: list[str], parameters: Mapping[str, Any], model: Served) -> list[Answer]:
-    """For each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
+    """Gives for each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
     batch = model.tokenizer(texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt").to(
         model.device
     )
@@ -186,7 +189,10 @@ def predict(texts: list[str], parameters: Mapping[str, Any], model: Served) -> l
 def _asked(
     model: Served, logits: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor
 ) -> tuple[torch.Tensor, Callable[[int], str]]:
-    """For each text the logits that answer it, and how its outcomes are named."""
+    """Returns for each text the logits that answer it, and how its outcomes are named.
+
+    ``logits`` [B, L, V] or [B, C], ``ids`` [B, L], ``mask`` [B, L]; returns [B, V] or [B, C].
+    """
     rows = torch.arange(len(ids), device=ids.device)
     if model.task == "sequence-classification":
         labels = model.model.config.id2label or {}
@@ -195,27 +201,30 @@ def _asked(
         masked = ids == model.tokenizer.mask_token_id
         counts = masked.sum(dim=1).tolist()
         if any(count != 1 for count in counts):
-            raise BadRequest(f"expected one {model.tokenizer.mask_token} in each text, found {counts}")
+            name = model.tokenizer.mask_token
+            raise BadRequest(f"the texts have {counts} times {name}; expected one {name} in each text")
         return logits[masked], lambda number: str(model.tokenizer.decode([number]))
     return logits[rows, mask.sum(dim=1) - 1], lambda number: str(model.tokenizer.decode([number]))
 
 
 def _most_probable(probabilities: torch.Tensor, name: Callable[[int], str]) -> list[Answer]:
+    """Returns labels and scores of the largest ``probabilities`` [V] or [C]."""
     top = probabilities.topk(min(MOST_PREDICTIONS, len(probabilities)))
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     return [{"label": name(number), "score": round(score, 6)} for number, score in pairs]
 
 
 def _generate(text: str, parameters: Mapping[str, Any], model: Served) -> str:
-    """Greedy, so that the same request has the same answer. It ends where the model takes no more tokens."""
+    """Continues greedily: the same request has the same answer. It ends where the model takes no more tokens."""
     count = parameters["max_new_tokens"]
     if not isinstance(count, int) or not 1 <= count <= MOST_NEW_TOKENS:
-        raise BadRequest(f"parameters.max_new_tokens: expected 1 to {MOST_NEW_TOKENS}, got {count!r}")
+        raise BadRequest(f"parameters.max_new_tokens is {count!r}; expected 1 to {MOST_NEW_TOKENS}")
     batch = model.tokenizer(text, truncation=True, max_length=model.longest, return_tensors="pt").to(model.device)
     ids, mask = batch["input_ids"], batch["attention_mask"]
     room = model.longest - ids.shape[1]
     if room < 1:
-        raise BadRequest(f"a text to continue: expected up to {model.longest - 1} tokens, got {ids.shape[1]} or more")
+        found = f"the text to continue has {ids.shape[1]} tokens or more"
+        raise BadRequest(f"{found}; expected up to {model.longest - 1}")
     count = min(count, room)
     if isinstance(model.logits, NeuronGraphs):
         return str(model.tokenizer.decode(_extend(ids, count, model)[0], skip_special_tokens=True))
@@ -231,7 +240,10 @@ def _generate(text: str, parameters: Mapping[str, Any], model: Served) -> str:
 
 
 def _extend(ids: torch.Tensor, count: int, model: Served) -> torch.Tensor:
-    """The text with its next tokens. Each is a whole pass: graphs of fixed shapes keep nothing of earlier tokens."""
+    """Adds the next tokens to ``ids`` [1, L]; returns [1, N].
+
+    Each is a whole pass: graphs of fixed shapes keep nothing of earlier tokens.
+    """
     end = model.model.generation_config.eos_token_id
     ends = end if isinstance(end, list) else [end]
     for _ in range(count):

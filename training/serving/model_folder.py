@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from traindyno.callbacks.process import this_process
 from traindyno.core.s3_keys import SAMPLES_FILE
-from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, Prediction, samples_document
+from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.choices import Task
 from training.data.dataset import TokenDataset
@@ -20,7 +20,7 @@ from training.data.sequences import Sequences
 from training.serving import inference
 
 SAMPLE_COUNT = 8
-# Short texts: the samples are answered on the CPU while the job is still billed.
+# Texts are short: the samples are answered on the CPU while the job is still billed.
 MOST_TOKENS = 64
 
 
@@ -53,14 +53,14 @@ def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, seque
     texts = list(_texts(task, tokenizer, sequences))
     answers = inference.predict(texts, {}, inference.load(folder, torch.device("cpu"))) if texts else []
     found = (
-        EvaluationSample(inputs=text, predictions=tuple(Prediction(**each) for each in answer["predictions"]))
+        EvaluationSample(inputs=text, predictions=tuple(ScoredLabel(**each) for each in answer["predictions"]))
         for text, answer in zip(texts, answers, strict=True)
     )
     return EvaluationSamples(task=task, samples=tuple(found))
 
 
 def _texts(task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> Iterator[str]:
-    """The beginnings of sequences that are spread evenly over the data; for a masked model with one mask in each."""
+    """Yields the beginnings of sequences that are spread evenly over the data; for a masked model each has one mask."""
     step = max(len(sequences) // SAMPLE_COUNT, 1)
     for number in range(0, min(len(sequences), step * SAMPLE_COUNT), step):
         begin, length = int(sequences.begins[number]), int(sequences.lengths[number])

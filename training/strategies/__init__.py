@@ -65,40 +65,40 @@ class TrainingStrategy(Protocol):
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
         """Leave in ``grad`` the mean gradient of one step's batches over all replicas, scaled by the number format.
 
-        Returns the mean loss of this replica's batches, unscaled and without a graph; None on ranks that hold none.
+        Returns [], the mean loss of this replica's batches, unscaled and without a graph; None on ranks that hold none.
         """
 
     def clip_gradients(self, max_norm: float) -> None:
         """Clip by the norm of the whole model's gradient, on each rank for its own part."""
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
-        """Make ``overflow`` (0 or 1) the same on all ranks, in place; a no-op where all hold the same gradients."""
+        """Make ``overflow`` [], 0 or 1, the same on all ranks, in place; a no-op where all hold the same gradients."""
 
     def share(self, count: int) -> int:
         """This rank's part of its replica's samples or tokens; the parts of a replica's ranks add up to ``count``."""
 
     def score(self, batch: Batch) -> torch.Tensor | None:
-        """``task_score`` of the batch (called in no-grad and evaluation mode); None on ranks that don't hold it."""
+        """Returns [3], ``task_score`` of the batch, in no-grad and evaluation mode; None on ranks without it."""
 
     def set_training(self, is_training: bool) -> None: ...
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
-        """This rank's parameters and buffers by transformers' names, each once; DTensors if they are sharded.
+        """This rank's parameters and buffers [...] by transformers' names, each once; DTensors if they are sharded.
 
-        The tensors themselves, so that a checkpoint can be read into them.
+        They are the tensors themselves, so that a checkpoint can be read into them.
         """
 
     def updates(self, parameter: nn.Parameter) -> bool:
         """Whether this rank keeps the optimizer's state of the parameter."""
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The whole model's parameters and buffers on the CPU, by transformers' names: on rank 0, nothing elsewhere.
+        """The whole model's tensors [...] on the CPU, by transformers' names: on rank 0, nothing elsewhere.
 
-        One after the other, so that no rank holds them all. Every rank must iterate to the end.
+        They come one after the other, so that no rank holds them all. Every rank must iterate to the end.
         """
 
     def gather_state_dict(self) -> dict[str, torch.Tensor]:
-        """All of ``stream_state_dict``."""
+        """All tensors [...] of ``stream_state_dict``."""
 
 
 # The other strategies send tensors between devices through torch.distributed, which XLA devices don't support.

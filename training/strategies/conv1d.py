@@ -1,4 +1,7 @@
-"""GPT-2's Conv1D layers as linear layers that can be sharded by whole heads, and back again for saving."""
+"""Turns GPT-2's Conv1D layers into linear layers that can be sharded by whole heads, and back again for saving.
+
+A linear layer's weight is [O, I], a Conv1D's is [I, O]; both have a bias [O].
+"""
 
 from collections.abc import Sequence
 
@@ -13,7 +16,7 @@ RowOrder = torch.Tensor | None
 
 
 class ConvertedLayers:
-    """Every Conv1D that the plan names, replaced by a linear layer on the meta device.
+    """Replaces every Conv1D that the plan names by a linear layer on the meta device.
 
     ``convert`` gives a Conv1D's tensor as its linear layer keeps it.
     """
@@ -37,7 +40,9 @@ class ConvertedLayers:
         return rows if order is None else rows[order]
 
     def restore(self, name: str, tensor: torch.Tensor, base_prefix: str) -> torch.Tensor:
-        """The whole tensor of this name, as Conv1D keeps it."""
+        """Returns the whole tensor of this name as Conv1D keeps it: of ``tensor`` [O, I] or [O] of a converted layer,
+        [I, O] or [O]. Those of other layers stay as they are.
+        """
         path, _, kind = name.removeprefix(base_prefix).rpartition(".")
         if path not in self._row_orders:
             return tensor
@@ -46,7 +51,7 @@ class ConvertedLayers:
 
 
 def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int) -> RowOrder:
-    """Rank r's slice holds its heads of the query, then of the key, then of the value."""
+    """Returns a row order [O]: rank r's slice holds its heads of the query, then of the key, then of the value."""
     if projection_count == 1:
         return None
     by_projection_and_rank: Sequence[Sequence[torch.Tensor]] = [
@@ -56,4 +61,5 @@ def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int
 
 
 def _original_rows(rows: torch.Tensor, order: RowOrder) -> torch.Tensor:
+    """Returns the rows, [O, I] or [O], in the order that they had before ``order`` [O]."""
     return rows if order is None else rows[order.argsort()]

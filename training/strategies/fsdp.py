@@ -53,7 +53,7 @@ class FullyShardedDataParallel(WholeModelStrategy):
 
 
 def _mesh(setup: Setup) -> DeviceMesh:
-    """Hybrid: sharded within an instance, where links are fast, and replicated across instances."""
+    """A hybrid mesh shards within an instance, where links are fast, and replicates across instances."""
     device_type = setup.accelerator.device.type
     world_size, per_instance = setup.topology.world_size, setup.topology.local_world_size
     if setup.settings.shard_scope is ShardScope.FULL:

@@ -8,7 +8,7 @@ from torch.optim import Optimizer
 
 from traindyno.core.suite.choices import PipelineSchedule
 from training.data.batch import Batch
-from training.models.activations import saved_activations
+from training.models.blocks import saved_activations
 from training.models.blueprint import Blueprint
 from training.models.gradients import local_gradients, scale_to_norm, sum_of_squares
 from training.models.objective import counted_labels, task_score
@@ -59,7 +59,7 @@ class PipelineParallel:
         return torch.stack(losses).sum() / scale if self._schedules.has_last_stage else None
 
     def _forward_backward_one(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
-        """The batch's loss times ``factor``, where the last stage is."""
+        """Returns [], the batch's loss times ``factor`` [] where the last stage is, else zero."""
         factor = factor * batch.get("weight", 1.0) / counted_labels(self._setup.task, batch["labels"])
         with saved_activations(self._setup.settings):
             return self._schedules.train(batch, factor)

@@ -1,4 +1,7 @@
-"""The models that can be split into pipeline stages: the parts before, between and after their blocks."""
+"""The models that can be split into pipeline stages: the parts before, between and after their blocks.
+
+In their shapes, B is the number of samples of a micro-batch.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,7 +35,7 @@ class Family:
 
 
 class EmbedWithPositions(nn.Module):
-    """GPT-2 and GPT-J, which has no position table."""
+    """The embeddings of GPT-2, and of GPT-J, which has no position table."""
 
     def __init__(self, base: Any) -> None:
         super().__init__()
@@ -41,6 +44,7 @@ class EmbedWithPositions(nn.Module):
         self.drop = base.drop
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Takes ``input_ids`` [B, L] and returns [B, L, D]."""
         hidden: torch.Tensor = self.wte(input_ids)
         if self.wpe is not None:
             hidden = hidden + self.wpe(_positions(input_ids))
@@ -48,7 +52,7 @@ class EmbedWithPositions(nn.Module):
 
 
 class EmbedWithTypes(nn.Module):
-    """BERT, and ALBERT, which then widens its embeddings."""
+    """The embeddings of BERT, and of ALBERT, which then widens them."""
 
     def __init__(self, base: Any) -> None:
         super().__init__()
@@ -56,6 +60,7 @@ class EmbedWithTypes(nn.Module):
         self.widen = getattr(base.encoder, "embedding_hidden_mapping_in", nn.Identity())
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Takes ``input_ids`` [B, L] and returns [B, L, D]."""
         return self.widen(self.embeddings(input_ids=input_ids))  # type: ignore[no-any-return]
 
 
@@ -67,6 +72,7 @@ class FinishDecoder(nn.Module):
     def forward(
         self, *_: Any, inputs_embeds: torch.Tensor, **_others: Any
     ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """``inputs_embeds`` [B, L, D] are the last block's output; ``last_hidden_state`` has their shape."""
         return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=self.ln_f(inputs_embeds))
 
 
@@ -79,11 +85,13 @@ class FinishEncoder(nn.Module):
     def forward(
         self, *_: Any, inputs_embeds: torch.Tensor, **_others: Any
     ) -> BaseModelOutputWithPoolingAndCrossAttentions:
+        """``inputs_embeds`` [B, L, D] are the last block's output; ``last_hidden_state`` has their shape."""
         return BaseModelOutputWithPoolingAndCrossAttentions(
             last_hidden_state=inputs_embeds, pooler_output=self._pooled(inputs_embeds)
         )
 
     def _pooled(self, hidden: torch.Tensor) -> torch.Tensor | None:
+        """Takes ``hidden`` [B, L, D] and returns [B, D]."""
         if self.pooler is None:
             return None
         if self.activation is None:
@@ -95,6 +103,7 @@ def _decoder(model: PreTrainedModel) -> Family:
     base: Any = model.base_model
 
     def arguments(hidden: torch.Tensor, attention_mask: torch.Tensor | None) -> dict[str, Any]:
+        """Of ``hidden`` [B, L, D], ``attention_mask`` [B, L] gives a mask [B, 1, L, L] or None and positions [1, L]."""
         positions = _positions(hidden)
         mask = create_causal_mask(
             config=base.config,
@@ -114,6 +123,7 @@ def _encoder(model: PreTrainedModel, blocks: list[nn.Module]) -> Family:
     base: Any = model.base_model
 
     def arguments(hidden: torch.Tensor, attention_mask: torch.Tensor | None) -> dict[str, Any]:
+        """Takes ``hidden`` [B, L, D] and ``attention_mask`` [B, L]. Gives blocks a mask [B, 1, L, L] or None."""
         mask = create_bidirectional_mask(config=base.config, inputs_embeds=hidden, attention_mask=attention_mask)
         return {"attention_mask": mask}
 
@@ -142,9 +152,12 @@ FAMILIES: Mapping[str, Callable[[PreTrainedModel], Family]] = {
 def family_of(model: PreTrainedModel) -> Family:
     kind = model.config.model_type
     if kind not in FAMILIES:
-        raise WorkloadError(f"strategy pipeline can split {', '.join(FAMILIES)} into stages, not model type {kind}")
+        raise WorkloadError(
+            f"strategy pipeline can't split model type {kind} into stages; expected one of {', '.join(FAMILIES)}"
+        )
     return FAMILIES[kind](model)
 
 
 def _positions(tokens_or_hidden: torch.Tensor) -> torch.Tensor:
+    """Takes ``tokens_or_hidden`` [B, L] or [B, L, D] and returns [1, L]."""
     return torch.arange(tokens_or_hidden.shape[1], device=tokens_or_hidden.device).unsqueeze(0)

@@ -1,4 +1,4 @@
-"""A schedule for each shape of batch: within a schedule, the tensors between stages have a fixed shape."""
+"""A schedule for each shape of batch: within a schedule, the tensors between stages have a fixed shape [B, L, D]."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ class Schedules:
         self.has_last_stage = stage_count - 1 in stages
 
     def train(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
-        """Sum of the labels' losses times ``factor``, where the last stage is; zero elsewhere."""
+        """Returns [], the sum of the labels' losses times ``factor`` [] where the last stage is, zero elsewhere."""
         shape = tuple(batch["input_ids"].shape)
         if shape not in self._training:
             self._training[shape] = self._make(self._micro_batches(shape[0]), self._loss)
@@ -43,7 +43,7 @@ class Schedules:
         return torch.stack(losses).sum().detach() if losses else torch.zeros_like(factor)
 
     def evaluate(self, batch: Batch) -> torch.Tensor | None:
-        """The logits, where the last stage is."""
+        """Returns the logits, [B, L, V] or [B, C], where the last stage is."""
         shape = tuple(batch["input_ids"].shape)
         if shape not in self._evaluation:
             self._evaluation[shape] = self._make(1, None)
@@ -51,6 +51,7 @@ class Schedules:
         return logits
 
     def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Takes ``logits`` [B, L, V] or [B, C], ``labels`` [B, L] or [B] of a micro-batch and returns []."""
         return summed_task_loss(self._setup.task, logits, labels) * self._factor
 
     def _make(self, micro_batches: int, loss: Any) -> Any:
@@ -75,9 +76,11 @@ class Schedules:
         return count
 
     def _first_input(self, batch: Batch) -> tuple[torch.Tensor, ...]:
+        """The tokens [B, L] on the first stage."""
         return (batch["input_ids"],) if 0 in self._stages else ()
 
 
 def _for_all(batch: Batch) -> dict[str, torch.Tensor]:
+    """What every stage gets of the batch, each [B, L]."""
     mask = {"attention_mask": batch["attention_mask"]} if "attention_mask" in batch else {}
     return {"tokens": batch["input_ids"], **mask}

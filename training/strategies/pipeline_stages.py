@@ -13,7 +13,9 @@ from training.strategies.pipeline_families import BlockArguments, family_of
 
 
 class Stage(nn.Module):
-    """Every stage of a replica gets the batch's tokens and mask; hidden states are sent from stage to stage."""
+    """Every stage of a replica gets the batch's tokens and mask, [B, L]; hidden states [B, L, D] are sent from stage to
+    stage.
+    """
 
     def __init__(
         self,
@@ -34,7 +36,10 @@ class Stage(nn.Module):
     def forward(
         self, received: torch.Tensor, *, tokens: torch.Tensor, attention_mask: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """``received``: on the first stage the tokens, else hidden states. The last stage returns the logits."""
+        """``received`` [B, L] or [B, L, D] are tokens or hidden states. ``tokens`` [B, L], ``attention_mask`` [B, L].
+
+        Returns hidden states [B, L, D] or, from the last stage, logits: [B, L, V] or [B, C].
+        """
         with self._autocast or nullcontext():
             hidden = received if self.embed is None else self.embed(received)
             arguments = self._block_arguments(hidden, attention_mask)
@@ -49,7 +54,7 @@ class Stage(nn.Module):
 
 
 def cut(model: PreTrainedModel, stage_count: int, autocast: torch.autocast | None) -> list[Stage]:
-    """All stages, sharing the model's parameters; a rank keeps its own."""
+    """Returns all stages, which share the model's parameters; a rank keeps its own."""
     family = family_of(model)
     block_count = len(family.blocks)
     if block_count < stage_count:
@@ -70,7 +75,7 @@ def cut(model: PreTrainedModel, stage_count: int, autocast: torch.autocast | Non
 
 
 def _head(model: PreTrainedModel, finish: nn.Module) -> PreTrainedModel:
-    """The model's own forward, with ``finish`` in the place of its base: any task's head, and no blocks."""
+    """A model with its own ``forward`` and ``finish`` in the place of its base: any task's head, and no blocks."""
     head: Any = copy(model)
     head._modules = dict(model._modules)
     setattr(head, model.base_model_prefix, finish)

@@ -1,4 +1,7 @@
-"""Which ranks of a pipeline hold which weights: tied embeddings and ALBERT's shared block are held by several."""
+"""Knows which ranks of a pipeline hold which weights: tied embeddings and ALBERT's shared block are held by several.
+
+Weights have any shape [...].
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -14,7 +17,7 @@ Holders = tuple[int, ...]
 
 
 class PipelineWeights:
-    """Equal on every rank, because each splits the same model in the same way."""
+    """It is equal on every rank, because each splits the same model in the same way."""
 
     def __init__(self, model: PreTrainedModel, parts: Sequence[Iterable[nn.Module]], inner_rank: int) -> None:
         """``parts`` are the stages of each inner rank."""
@@ -29,7 +32,7 @@ class PipelineWeights:
         self._groups: dict[Holders, ProcessGroup] = {}
 
     def make_groups(self, replicas: Sequence[Sequence[int]]) -> None:
-        """One for each set of ranks that share weights; ``replicas`` are the job's ranks, replica by replica."""
+        """Makes one for each set of ranks that share weights; ``replicas`` are the job's ranks, replica by replica."""
         for holders in sorted({holders for holders in self._holders.values() if len(holders) > 1}):
             for ranks in replicas:
                 members = [ranks[holder] for holder in holders]
@@ -55,7 +58,7 @@ class PipelineWeights:
             sum_gradients(self._parameters(lambda holders, shared=shared: holders == shared), group)  # type: ignore[misc]
 
     def stream(self, ranks: Sequence[int]) -> Iterator[tuple[str, torch.Tensor]]:
-        """Called by the ranks of one replica: one weight after the other on its first rank, nothing on the others."""
+        """Yields one weight after the other on the replica's first rank, nothing on its others. All of them call it."""
         for name, tensor in self._saved().items():
             holder = self._holders[name][0]
             if self._inner_rank == holder == 0:

@@ -1,4 +1,4 @@
-"""Ranks in a grid: a row holds the parts of one replica of the model, a column the same part of each replica."""
+"""Puts ranks in a grid: a row holds the parts of one replica of the model, a column the same part of each replica."""
 
 from collections.abc import Iterable
 

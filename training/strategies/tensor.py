@@ -1,4 +1,7 @@
-"""Tensor parallelism: each block's matrices are sharded over ranks that work on the same samples, with DTensor."""
+"""Tensor parallelism: each block's matrices are sharded over ranks that work on the same samples, with DTensor.
+
+Parameters, gradients and their parts have any shape [...].
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -110,7 +113,7 @@ def _divide_head_counts(base: nn.Module, plan: TensorPlan, degree: int) -> None:
 
 
 def _parameters_with_partial_gradients(base: nn.Module, plan: TensorPlan) -> list[nn.Parameter]:
-    """Norms within a head: every rank has the whole weight, but its gradient covers only its own heads."""
+    """The norms within a head: every rank has the whole weight, but its gradient covers only its own heads."""
     patterns = [path for path, style in plan.styles.items() if style == PARTIAL_GRADIENT]
     return [
         parameter for pattern in patterns for _, module in matching(base, pattern) for parameter in module.parameters()
@@ -118,7 +121,7 @@ def _parameters_with_partial_gradients(base: nn.Module, plan: TensorPlan) -> lis
 
 
 def _sharded_and_replicated(parameters: Iterable[nn.Parameter]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Local gradients of the sharded parameters, and of those that every rank holds in full."""
+    """Returns local gradients of the sharded parameters, and of those that every rank holds in full."""
     cut: list[nn.Parameter] = []
     whole: list[nn.Parameter] = []
     for parameter in parameters:
@@ -135,7 +138,7 @@ def _local(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _receive(tensor: torch.Tensor, ranks: Sequence[int]) -> torch.Tensor:
-    """The whole of a tensor that is sharded over ``ranks``, on the CPU of the first of them.
+    """Returns the whole of a tensor that is sharded over ``ranks``, on the CPU of the first of them.
 
     Beside it there is one rank's part at a time. ``full_tensor`` makes up to three copies, and on every rank.
     """

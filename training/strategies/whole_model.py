@@ -8,7 +8,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from training.data.batch import Batch
-from training.models.activations import saved_activations
+from training.models.blocks import saved_activations
 from training.models.blueprint import Blueprint, Readable
 from training.models.gradients import clip_by_norm
 from training.models.objective import Objective
@@ -37,10 +37,10 @@ class WholeModelStrategy:
         self._parameters = list(self._objective.parameters())
 
     def _cut(self, objective: Objective) -> None:
-        """While the parameters are on the meta device."""
+        """Shards the objective while its parameters are on the meta device."""
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
-        """A whole tensor in the layout of the sharded model."""
+        """Returns a whole tensor in the layout of the sharded model."""
         return whole
 
     def _wrap(self, objective: Objective) -> nn.Module:
@@ -68,6 +68,7 @@ class WholeModelStrategy:
         return total
 
     def _forward(self, batch: Batch) -> torch.Tensor:
+        """Returns [], the batch's loss."""
         with saved_activations(self._setup.settings):
             loss: torch.Tensor = self._module(**batch)
         return loss
@@ -83,7 +84,7 @@ class WholeModelStrategy:
         clip_by_norm(self.parameters(), max_norm)
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
-        """Every rank holds the same averaged gradients."""
+        """Nothing is to do for ``overflow`` []: every rank holds the same averaged gradients."""
 
     def share(self, count: int) -> int:
         return count
@@ -111,6 +112,6 @@ class WholeModelStrategy:
 
 
 def each_once(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Each tensor once; a tied tensor by the first of its names."""
+    """Returns each tensor [...] once; a tied tensor by the first of its names."""
     first_names = {id(tensor): name for name, tensor in reversed(list(named.items()))}
     return {name: tensor for name, tensor in named.items() if first_names[id(tensor)] == name}

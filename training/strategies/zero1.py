@@ -46,7 +46,7 @@ class ShardedOptimizerState(DataParallel):
 
 
 def divide(parameters: Iterable[nn.Parameter], part_count: int) -> list[list[nn.Parameter]]:
-    """Whole parameters, the largest first, each to the part that has the fewest elements so far."""
+    """Deals whole parameters, the largest first, each to the part that has the fewest elements so far."""
     parts: list[list[nn.Parameter]] = [[] for _ in range(part_count)]
     sizes = [0] * part_count
     for parameter in sorted(parameters, key=torch.Tensor.numel, reverse=True):
@@ -57,7 +57,7 @@ def divide(parameters: Iterable[nn.Parameter], part_count: int) -> list[list[nn.
 
 
 def flatten(parameters: Sequence[nn.Parameter]) -> torch.Tensor | None:
-    """One buffer with the parameters as views, so that a part is sent in one message without a copy."""
+    """Returns [N], a buffer with the parameters as views, so that a part is sent in one message without a copy."""
     if not parameters:
         return None
     buffer = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])

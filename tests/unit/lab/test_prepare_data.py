@@ -230,7 +230,7 @@ def test_after_the_check_the_runs_start_without_tokens() -> None:
 
 def test_a_model_that_fails_its_check_ends_the_suite_before_any_run() -> None:
     lab, check = lab_with_check()
-    said = "matrix.tensor_degree: expected a degree that divides the model's 1 num_key_value_heads, got 2"
+    said = "matrix.tensor_degree: degree 2 does not divide the model's 1 num_key_value_heads"
     end(lab, submit(lab, check), "Failed", f"AlgorithmError: {failure_text('user_code_error', said)}")
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"

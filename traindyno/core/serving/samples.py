@@ -16,7 +16,7 @@ CONTENT_TYPE, LINES_CONTENT_TYPE = "application/json", "application/jsonlines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class ScoredLabel:
     """A label or token, and its probability."""
 
     label: str
@@ -28,7 +28,7 @@ class EvaluationSample:
     """``predictions``: the most probable ones of the saved model, computed by the training job."""
 
     inputs: str
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[ScoredLabel, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from traindyno.core.step_log.line import IN_BACKGROUND
 
 
-class Step(NamedTuple):
+class LoggedStep(NamedTuple):
     """One optimizer step of one process. A tuple, because a run has tens of thousands of them to parse.
 
     The names and types are those of a line (``fields``). A new field needs a default: lines from before it lack it.
@@ -106,7 +106,7 @@ class ProcessLog:
     rank: int
     start: float
     environment: Environment | None
-    steps: tuple[Step, ...]
+    steps: tuple[LoggedStep, ...]
     phases: tuple[Phase, ...]
     model: ModelSize | None
     evaluations: tuple[Evaluation, ...]

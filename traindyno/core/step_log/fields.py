@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.versions import Format, VersionUnknown
-from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase, Step
+from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, LoggedStep, ModelSize, Phase
 from traindyno.core.step_log.line import SCHEMA_VERSION
 
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
@@ -37,11 +37,11 @@ def _types_of(hint: Any) -> list[type]:
     return [int, float] if hint is float else [hint]
 
 
-def step_reader(kind: type[Step]) -> Callable[[Mapping[str, Any]], Step]:
+def step_reader(kind: type[LoggedStep]) -> Callable[[Mapping[str, Any]], LoggedStep]:
     """``kind``: the named tuple whose fields a step's line has."""
     take, defaults, types_by_name = itemgetter(*kind._fields), kind._field_defaults, types_in_json(kind)
 
-    def with_defaults(line: Mapping[str, Any]) -> Step:
+    def with_defaults(line: Mapping[str, Any]) -> LoggedStep:
         try:
             return kind(*take({**defaults, **line}))
         except KeyError as error:
@@ -53,7 +53,7 @@ def step_reader(kind: type[Step]) -> Callable[[Mapping[str, Any]], Step]:
         for (name, allowed), found in zip(types_by_name.items(), types, strict=True):
             _check_type(name, allowed, found)
 
-    def read_step(line: Mapping[str, Any]) -> Step:
+    def read_step(line: Mapping[str, Any]) -> LoggedStep:
         try:
             step = kind(*take(line))
         except KeyError:
@@ -72,7 +72,7 @@ def step_reader(kind: type[Step]) -> Callable[[Mapping[str, Any]], Step]:
     return read_step
 
 
-step_of = step_reader(Step)
+step_of = step_reader(LoggedStep)
 
 
 # Version 1 has no host_id, no host_load lines, and null for a loss that is not finite.

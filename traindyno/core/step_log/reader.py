@@ -13,11 +13,11 @@ from traindyno.core.step_log.content import (
     Evaluation,
     HostLoad,
     LoggedError,
+    LoggedStep,
     ModelSize,
     Phase,
     ProcessLog,
     Session,
-    Step,
     StepLog,
 )
 from traindyno.core.step_log.fields import (
@@ -55,7 +55,7 @@ def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
 class _Lines:
     """The lines of one file, by kind, while it is read."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LoggedStep] = field(default_factory=list)
     environment: Environment | None = None
     phases: list[Phase] = field(default_factory=list)
     model: ModelSize | None = None
@@ -141,7 +141,7 @@ def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Itera
         problems.append(f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; left out")
 
 
-def _ordered_steps(file: str, steps: list[Step]) -> list[Step]:
+def _ordered_steps(file: str, steps: list[LoggedStep]) -> list[LoggedStep]:
     for before, after in pairwise(steps):
         if after.step <= before.step:
             raise StepLogInvalid(f"{file}: step {after.step} follows step {before.step}; expected rising numbers")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from traindyno.core.step_log.content import Phase, Session, Step
+from traindyno.core.step_log.content import LoggedStep, Phase, Session
 from traindyno.core.step_log.nested_phases import phases_apart
 
 
@@ -18,7 +18,7 @@ class RankSteps:
     """
 
     rank: int
-    steps: Sequence[Step]
+    steps: Sequence[LoggedStep]
     phases: Sequence[Phase]
 
     def interval_begin(self, index: int) -> float:

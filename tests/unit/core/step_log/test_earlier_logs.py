@@ -61,11 +61,11 @@ class LaterStep(NamedTuple):
 
 
 def later_step_of(line_of_today: dict[str, Any]) -> Any:
-    return fields.step_reader(cast("type[content.Step]", LaterStep))(line_of_today)
+    return fields.step_reader(cast("type[content.LoggedStep]", LaterStep))(line_of_today)
 
 
 def test_a_new_field_of_a_step_leaves_older_lines_valid() -> None:
-    assert LaterStep._fields[:-1] == content.Step._fields
+    assert LaterStep._fields[:-1] == content.LoggedStep._fields
     older = later_step_of(STEP)
     assert older[:-1] == fields.step_of(STEP)
     assert older.gradient_norm is None
@@ -79,7 +79,7 @@ def test_a_new_field_of_a_step_leaves_older_lines_valid() -> None:
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
 LOAD = {each.name: 1 for each in dataclasses.fields(content.HostLoad)}
 READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
-    content.Step: (fields.step_of, STEP),
+    content.LoggedStep: (fields.step_of, STEP),
     content.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
     content.Phase: (fields.phase_of, line.phase_line("load", 1.0, 2.0)),
     content.ModelSize: (fields.model_of, line.model_line(1.0, 1000, None, None)),

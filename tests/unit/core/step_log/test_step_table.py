@@ -1,12 +1,12 @@
 import pytest
 
-from traindyno.core.step_log.content import Phase, Step
+from traindyno.core.step_log.content import LoggedStep, Phase
 from traindyno.core.step_log.step_table import RankSteps, StepTable
 
 
-def step(number: int, wait_seconds: float) -> Step:
+def step(number: int, wait_seconds: float) -> LoggedStep:
     """A step of one second; steps follow on each other."""
-    return Step(number, float(number), number + 1.0, wait_seconds, 8, None, None, None, None)
+    return LoggedStep(number, float(number), number + 1.0, wait_seconds, 8, None, None, None, None)
 
 
 def rank_steps(*phases: tuple[float, float]) -> RankSteps:
@@ -42,7 +42,7 @@ def two_ranks() -> StepTable:
         first, second, third = seconds
         begins = (0.0, first, first + second + 1.0)
         steps = [
-            Step(number, begin, begin + length, 0.25, 8, 10 * (number + 1), None, None, None)
+            LoggedStep(number, begin, begin + length, 0.25, 8, 10 * (number + 1), None, None, None)
             for number, begin, length in zip(range(3), begins, (first, second, third), strict=True)
         ]
         save = Phase(name="save", begin=3.0, end=3.5 + rank / 4, facts={})
