@@ -20,9 +20,9 @@ NOTE = (
     f"Suites of five trials per cell and a tolerance of 2 %: {SUITES} of each surface for the search by a model and"
     f" random search, {FEW_SUITES} for the others. They are played with the lab's own rounds and verdict; trials are"
     " drawn from the surface. Billable seconds are those of all instances. Random search measures cells drawn at"
-    " random, five times each, for 15 % of the grid's billable seconds. A median over surfaces is of their medians. The"
-    " share of suites gives each surface the same weight. All surfaces of tests/data/surfaces are used; its README says"
-    " where they are from."
+    " random, five times each, for 15 % of the grid's billable seconds. A median over surfaces is the median of the"
+    " surfaces' medians. The share of suites gives each surface the same weight. All surfaces of"
+    " tests/data/surfaces are used; its README says where they are from."
 )
 
 Player = Callable[[Surface, int], Played]

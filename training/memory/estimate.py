@@ -33,9 +33,9 @@ from training.process.topology import Topology
 from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
 
-# The first step makes the optimizer's state; the second and all further ones run while it exists.
+# The first step creates the optimizer's state. All further steps run while it exists and need the same memory.
 STEPS = 2
-# Of a step's accumulated batches, the second and all further ones run while the first one's gradients exist.
+# The first batch of a step creates the gradients. All further accumulated batches run while they exist.
 MOST_BATCHES = 2
 # Its collectives come from another library and use the same memory.
 STAND_INS = {Strategy.SMDDP: Strategy.DDP}

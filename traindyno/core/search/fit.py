@@ -16,7 +16,7 @@ from traindyno.core.search.space import Axis
 MOST_SETS = 6
 # Sets with a posterior probability below this share of the best one's are left out.
 LEAST_SHARE = 0.02
-# Of the steps in the logarithms, one sweep over all hyperparameters with each.
+# Step sizes on the logarithmic scale; one sweep over all hyperparameters for each.
 STEPS = (1.5, 0.75, 0.75)
 
 

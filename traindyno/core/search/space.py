@@ -24,7 +24,7 @@ class Axis:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Those of its main effect: of a smooth curve for numbers, and one for each further name."""
+        """Those of the axis's main effect: at most 2 for numbers (a smooth curve), levels - 1 for names."""
         return self.levels - 1 if self.positions is None else min(2, self.levels - 1)
 
 

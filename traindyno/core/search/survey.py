@@ -14,7 +14,7 @@ LEAST_CHANCE = 0.01
 # Identical runs on dedicated hardware differ by 1 to 5 %.
 USUAL_NOISE, NOISE_DEGREES = 0.015, 4
 USUAL_SPREAD, LEAST_SPREAD = 0.3, 0.02
-# Of labels +1 (a trial succeeds) and -1 (it fails), which a Gaussian process interpolates.
+# Priors of the model of success: a Gaussian process over the labels +1 (a trial succeeded) and -1 (it failed).
 LABEL_PRIORS = Priors(variance=Normal(mean=0.0, deviation=0.5), noise=Normal(mean=log(0.05), deviation=0.5))
 # One failure does not show its cause: another cell still works with this probability, less after more failures.
 FIRST_DOUBT = 0.25
