@@ -101,7 +101,7 @@ def find_source(suite: Suite, settings: JobSettings) -> str:
     source = suite.workload.source if suite.workload.task is Task.SCRIPT else settings.source_s3_uri
     if not is_s3_uri(source):
         found = source or "nothing"
-        raise SourceMissing(f"suite {suite.name}: expected its code as s3://…/sourcedir.tar.gz, found {found}")
+        raise SourceMissing(f"suite {suite.name}: its code is {found}, expected s3://…/sourcedir.tar.gz")
     return source
 
 

@@ -174,8 +174,8 @@ def check_instance_type(instance_type: str) -> None:
     """Raises ModelNotServable for a type that the inference containers don't run on."""
     if instance_type.startswith(("ml.trn", "ml.inf1")):
         raise ModelNotServable(
-            f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs, or ml.inf2; traindyno deploy has no"
-            " container for Trainium and for Inferentia 1"
+            f"got {instance_type}: traindyno deploy has no container for Trainium and for Inferentia 1. Expected an"
+            " instance type with CPUs or NVIDIA GPUs, or ml.inf2"
         )
 
 

@@ -24,7 +24,7 @@ class Latency:
 def measure_latency(seconds: Sequence[float]) -> Latency:
     """Raises ValueError if there is no request."""
     if not seconds:
-        raise ValueError("expected the latency of at least one request, got none")
+        raise ValueError("got none, expected the latency of at least one request")
     ordered = sorted(seconds)
     return Latency(
         requests=len(ordered),

@@ -17,8 +17,8 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
     if largest <= LEAST_CHANCE:
         count, word = len(verdict.dropped), "faster" if verdict.metric.is_time else "cheaper"
         yield (
-            f"The model dropped {count} {'cell' if count == 1 else 'cells'}. The probability that any one of them is more"
-            f" than {share_text(verdict.tolerance)} {word} is at most {share_text(largest)}."
+            f"The model dropped {count} {'cell' if count == 1 else 'cells'}. The probability that any one of them is"
+            f" more than {share_text(verdict.tolerance)} {word} is at most {share_text(largest)}."
         )
 
 

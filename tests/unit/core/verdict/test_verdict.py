@@ -262,7 +262,7 @@ def test_the_document_reads_back_equal() -> None:
 
 def test_a_verdict_of_another_version_is_refused() -> None:
     document = verdict_document(judged(suite_of(), [1.0, 1.01], [1.2, 1.21]))
-    with pytest.raises(VersionUnknown, match="verdict: expected version 2, got 1"):
+    with pytest.raises(VersionUnknown, match="verdict: got version 1, expected 2"):
         parse_verdict({**document, "version": 1})
 
 
