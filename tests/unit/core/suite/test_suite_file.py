@@ -111,8 +111,8 @@ def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
     [
         (
             {"goal": {"fastest-to": {"accuracy": 0.9}}},
-            "measurement.evaluate_every_steps: goal fastest-to needs evaluations during the run: got nothing, expected a"
-            " number of steps",
+            "measurement.evaluate_every_steps: goal fastest-to needs evaluations during the run: got nothing, expected"
+            " a number of steps",
         ),
         (
             {"goal": {"fastest-to": {"accuracy": 90}}, "measurement": {"evaluate_every_steps": 5}},
