@@ -18,22 +18,22 @@ UNBILLED_PHASES = ("waiting", STARTING, INTERRUPTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """One uninterrupted run over ``examples``.
-
-    ``seconds`` is wall clock, from the job's creation to its end: ``before_training_seconds`` (waiting for capacity,
-    starting, downloading) and all else that is paid once are its ``overhead_seconds``. SageMaker bills the training
-    time: ``training_overhead_seconds`` are its part of the overhead. ``billable_share`` of it is billed, less than 1
-    with spot instances, and gives ``billable_seconds`` of each instance; ``instance_hours`` are before that discount.
-    ``billable_share``, ``billable_seconds`` and ``usd`` are None where the run's own are unknown.
-    """
+    """One uninterrupted run over ``examples``. None where the run's own billing is unknown."""
 
     examples: int
+    #: Waiting for capacity, starting, downloading.
     before_training_seconds: float
+    #: All that is paid once, before and during training.
     overhead_seconds: float
+    #: Part of ``overhead_seconds`` that is training time, which SageMaker bills.
     training_overhead_seconds: float
+    #: Wall clock from the job's creation to its end.
     seconds: float
+    #: Share of the training time that is billed: less than 1 with spot instances.
     billable_share: float | None
+    #: Seconds that are billed of each instance.
     billable_seconds: float | None
+    #: Before the spot discount.
     instance_hours: float
     usd: Decimal | None
 
