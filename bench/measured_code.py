@@ -31,7 +31,7 @@ REHEARSAL = (
     "bench/transformer_flops.py",
 )
 CLOUD = ("bench/own_cloud.py", "localcloud/cloud.py")
-# Besides the module of the group itself
+# The code that a group measures, besides its own module
 PATHS: Mapping[str, tuple[str, ...]] = {
     "demo": (*LAB, *CLOUD, "bench/transitions.py", "suites/quickstart.yaml", "training"),
     "lambda": ("bench/alternation.py", "infra", "lambdas", "traindyno"),
@@ -70,7 +70,7 @@ def code_digest(group: str, root: Path = REPO_ROOT) -> str:
 
 
 def digests_by_title() -> dict[str, str]:
-    """Of today's code, by the title of its section."""
+    """Title of the section → digest of today's code."""
     return {TITLES[group]: code_digest(group) for group in MODULES}
 
 

@@ -12,7 +12,7 @@ from traindyno.core.suite.choices import Search
 
 SHARE_OF_GRID, SHARE_WITHIN = 0.15, 0.9
 TOLERANCE = 0.02
-# Of each surface: those that draw at random vary more.
+# Suites of each surface: players that draw at random vary more and play more.
 SUITES, FEW_SUITES = 4, 1
 FEW_CELLS = 30
 MODEL = "search by a model"
@@ -30,7 +30,7 @@ Player = Callable[[Surface, int], Played]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Of one surface: medians over its suites, and the share of suites that end within 2 % of the best cell."""
+    """Medians over the suites of one surface, and the share of suites that end within 2 % of the best cell."""
 
     surface: str
     cells: int

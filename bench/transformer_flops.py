@@ -25,7 +25,7 @@ class TransformerSize:
 
     @property
     def training_flops_per_sample(self) -> float:
-        """Of one sequence, forward and backward."""
+        """FLOPS of one sequence, forward and backward."""
         tokens = self.sequence_length
         layer_weights = 4 * self.width**2 + 2 * self.width * self.inner
         products = tokens * (self.layers * layer_weights + self.head_weights) + self.pooled_weights

@@ -12,7 +12,7 @@ from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 
 
 def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
-    """One sentence for each, with what would be accepted."""
+    """One sentence for each conflict, with what is accepted."""
     yield from _file_system_conflicts(suite, settings.jobs)
     yield from _secret_conflicts(suite, settings.jobs)
     if settings.jobs.isolates_network:

@@ -127,7 +127,7 @@ def select_launcher(
 def launcher_hyperparameters(
     launcher: Launcher, instance_type: InstanceType, hyperparameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Not yet JSON-encoded; keys and values equal the SDK's own."""
+    """Keys and values equal the SDK's own; they are not JSON-encoded yet."""
     name = {"sagemaker_instance_type": instance_type.name}
     no_smddp: dict[str, Any] = {"sagemaker_distributed_dataparallel_enabled": False}
     torchrun: dict[str, Any] = {"sagemaker_torch_distributed_enabled": True}

@@ -107,7 +107,7 @@ def _later(evaluations: Sequence[Evaluation], began_at: float, factor: float) ->
 
 
 def _waiting_longer(result: RunResult, delay: Delay) -> RunResult:
-    """In the phases of the measured job, before its training."""
+    """Adds the delay to the phases of the measured job before its training."""
     measured = measured_attempt(result)
     attempts = (_started_later(each, delay) if each is measured else each for each in result.attempts)
     return replace(result, attempts=tuple(attempts))

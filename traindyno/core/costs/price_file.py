@@ -28,7 +28,7 @@ class PriceFile:
 
 
 def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price]:
-    """By instance type; ``source`` is the file's name, for a file that names no source itself."""
+    """Instance type → price. ``source`` is the file's name, for a file that names no source itself."""
     problems = list(_problems(document))
     try:
         given: PriceFile = strict_converter([]).structure(document, PriceFile)

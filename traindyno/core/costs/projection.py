@@ -124,7 +124,7 @@ def measured_attempt(result: RunResult) -> Attempt | None:
 
 
 def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
-    """From SageMaker's own phases where they are known, else from what was billed; None if neither is."""
+    """Reads SageMaker's own phases if they are known, else what was billed; None if neither is."""
     phases = attempt.phase_seconds
     if not phases and attempt.billable_seconds is None:
         return None
@@ -164,14 +164,14 @@ def known_cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: D
 
 
 def _steady_seconds(result: RunResult, measured: MeasuredRun) -> float:
-    """On the rank that took longest; results of earlier versions have the lowest rank's phase instead."""
+    """Seconds on the rank that took longest; results of earlier versions have the lowest rank's phase instead."""
     if measured.steady_seconds is not None:
         return measured.steady_seconds
     return result.phases_seconds.get(STEADY, 0.0)
 
 
 def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: MeasuredRun) -> JobTime:
-    """As if the measured session had been the only one of its job."""
+    """The time as it would be if the measured session had been the only one of its job."""
     lost = (measured.lost_seconds or 0.0) + (measured.kept_seconds or 0.0)
     if not lost:
         return job_time

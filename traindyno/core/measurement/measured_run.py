@@ -48,7 +48,7 @@ class MeasuredRun:
     #: Peak of the device that used the most; None if no step reports it.
     peak_memory_bytes: int | None
     model: ModelSize | None
-    #: Time between two jobs of the run.
+    #: Time between the sessions of the run, and the steps that were repeated.
     gaps: tuple[Gap, ...]
     #: Other work on the hosts.
     contention: Contention | None = None
@@ -200,7 +200,7 @@ def _kept_seconds(divided: Sequence[SessionSteps], measured: Session) -> float:
 
 
 def _lost_seconds(sessions: Sequence[Session], measured: Session) -> float:
-    """From the first session's begin to the last one's end, without the measured session."""
+    """The time from the first session's begin to the last one's end, less the measured session."""
     ends = [each.end for each in sessions if each.end is not None]
     own_end = measured.end
     if own_end is None:

@@ -154,7 +154,7 @@ def _tolerance(places: Sequence[int], mean_gap: float) -> float:
 
 
 def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
-    """In order of time within each group."""
+    """Groups of stalls of similar length; each group is in order of time."""
     groups: list[list[Stall]] = []
     for stall in sorted(stalls, key=lambda each: each.seconds):
         if groups and stall.seconds <= _ALIKE_FACTOR * groups[-1][-1].seconds:

@@ -10,7 +10,7 @@ _CLOSE = 1e-11
 # From here on, the approximation by the normal distribution is closer than the difference of two large logarithms of
 # gamma functions, and Newton's method would not settle.
 _NEARLY_NORMAL = 1e5
-# From here on, even if they are infinite, it is the normal distribution.
+# With this many degrees of freedom or more (also infinitely many), t is the normal distribution.
 _NORMAL = 1e15
 
 

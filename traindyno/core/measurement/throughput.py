@@ -108,7 +108,7 @@ def measure_throughput(
 
 
 def _overlap_share(table: StepTable, first: int, last: int) -> float:
-    """Below 1 if different ranks are the slowest in different steps, without waiting for each other at each step."""
+    """The share is below 1 if ranks don't wait for each other at each step and take turns in being the slowest."""
     total = sum(table.interval_seconds[first:])
     return table.wall_seconds(first, last) / total if total > 0 else 1.0
 

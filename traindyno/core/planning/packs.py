@@ -40,7 +40,7 @@ def pack_size(runs: Sequence[Run], *, concurrency: int, instances: int | None) -
 
 
 def wave_count(runs: Sequence[Run], *, concurrency: int, instances: int | None) -> int:
-    """How many times the lane's instances are used in turn: its packs, or its runs ÷ ``concurrency``."""
+    """The number of waves on the lane's instances: its packs, or its runs ÷ ``concurrency``."""
     return -(-len(runs) // concurrency) if instances is None else len(pack_runs(runs, instances))
 
 

@@ -16,7 +16,7 @@ USUAL_NOISE, NOISE_DEGREES = 0.015, 4
 USUAL_SPREAD, LEAST_SPREAD = 0.3, 0.02
 # Priors of the model of success: a Gaussian process over the labels +1 (a trial succeeded) and -1 (it failed).
 LABEL_PRIORS = Priors(variance=Normal(mean=0.0, deviation=0.5), noise=Normal(mean=log(0.05), deviation=0.5))
-# One failure does not show its cause: another cell still works with this probability, less after more failures.
+# One failure does not show its cause: another cell still works with this probability, which falls with each failure.
 FIRST_DOUBT = 0.25
 # The certainty of a label for another cell that is identical in the model.
 LABEL_VARIANCE = 0.25
@@ -123,7 +123,7 @@ class _Posteriors:
         return [exp(value) for value in self.models[0].process.mean_of(logs, self.points[0])]
 
     def forecast(self, index: int, best: int, zone: float, works: float, cost: float) -> CellForecast:
-        """From a mixture of normal distributions of the ratio's logarithm."""
+        """The forecast is a mixture of normal distributions of the ratio's logarithm."""
         mean = square = better = gain = 0.0
         for model, found in zip(self.models, self.points, strict=True):
             one, other = found[index], found[best]

@@ -75,7 +75,7 @@ class ModelDeployment:
 
 
 def deployment_name(*, lab: str, suite_name: str, cell_id: str, unique: str) -> str:
-    """At most ``NAME_CHARACTERS``, beginning with the lab's prefix, to which the IAM roles are limited."""
+    """A name of at most ``NAME_CHARACTERS`` that begins with the lab's prefix, to which the IAM roles are limited."""
     suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
     return f"{jobs_prefix(lab)}{suite_part}-{cell_id}-{unique}"[:NAME_CHARACTERS].rstrip("-")
 

@@ -9,7 +9,7 @@ from traindyno.core.suite.suite import Cell, Run, Suite
 
 
 def accepted_types(suite: Suite, instance_type: str) -> tuple[str, ...]:
-    """In order of preference, the cell's own first."""
+    """The types in order of preference: the cell's own is the first."""
     return (instance_type, *suite.instance_preferences.get(instance_type, ()))
 
 

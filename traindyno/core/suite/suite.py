@@ -171,7 +171,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Without a ``baseline``, the grid's first point is the cell that others are compared with."""
+    """``baseline``: the cell that others are compared with; if it is empty, the grid's first point."""
 
     name: str
     goal: Goal

@@ -98,7 +98,7 @@ class CellRow:
 
     @property
     def usd_per_hour(self) -> Decimal | None:
-        """Of all instances; None if the price is unknown."""
+        """The price of all instances together; None if it is unknown."""
         return None if self.usd_per_instance_hour is None else self.usd_per_instance_hour * self.instance_count
 
     @property

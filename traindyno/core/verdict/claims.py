@@ -85,7 +85,7 @@ class ClaimJudgement:
 
 
 def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
-    """Without cells and results, only the arithmetic is checked."""
+    """Checks only the arithmetic if there are no cells and results."""
     trials, played = group_trials(cells, results), played_claims(claims.claims, cells, results)
     return tuple(_judge(claim, trials, is_played=claim.claim_id in played) for claim in claims.claims)
 

@@ -144,7 +144,7 @@ def _seen(suite: Suite, trials: CellTrials, row: CellRow, metric: Metric, refuse
 
 
 def _trial_cost(trials: CellTrials) -> float:
-    """In USD; in billed instance hours if no price is known; 1 if neither is known."""
+    """The cost in USD, or in billed instance hours if no price is known; 1 if neither is known."""
     usd = mean_of([_usd(result) for result in trials.measured])
     return usd or mean_of(list(_instance_hours(trials))) or 1.0
 

@@ -93,7 +93,7 @@ def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float |
 
 
 def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
-    """By the mean; None if the limited quantity is unknown. A goal without a limit admits every cell."""
+    """Whether the mean keeps the limit, if the goal has one; None if the limited quantity is unknown."""
     limited, limit = limited_estimate(row, goal)
     if limit is None:
         return True

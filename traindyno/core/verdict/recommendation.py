@@ -139,7 +139,7 @@ def _mean(trials: CellTrials, quantity: Quantity, noise: Noise) -> float:
 def _trials_to_decide(
     best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, tolerance: float
 ) -> int | None:
-    """For a suite with only these cells, and with independent trials."""
+    """The trials of each cell in a suite of these cells only, if trials are independent."""
     plain = Noise()
     comparisons = [found for other in others if (found := compare_cells(best, other, quantity, plain))]
     most = max(len(each.values(quantity)) for each in (best, *others))

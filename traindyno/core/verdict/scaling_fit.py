@@ -156,7 +156,7 @@ class _Curve:
         )
 
     def _interval(self, instances: int, workers: int, seconds: float) -> Interval | None:
-        """For one cell: its own scatter and that of the curve, both relative to the time."""
+        """The interval of one cell: from its own scatter and that of the curve, both relative to the time."""
         if self.spread is None:
             return None
         relative = [value / seconds for value in _row(instances, workers, self.communication)]
@@ -179,7 +179,7 @@ class _Curve:
 
 
 def _fit_curve(times: Sequence[SizedTime]) -> _Curve | None:
-    """With the communication function that leaves the smallest residual; the first if both are equal."""
+    """The curve with the communication function that leaves the smallest residual; the first if both are equal."""
     curves = []
     for name in COMMUNICATIONS:
         rows = [

@@ -23,7 +23,7 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
 
 
 def describe_unfinished_search(verdict: Verdict) -> Iterator[str]:
-    """If a cap, a limit or trials without information ended the search before the model was certain enough."""
+    """Says so if a cap, a limit or trials without information ended the search before the model was certain enough."""
     promising = sorted((cell for cell in verdict.dropped if cell.chance > LEAST_CHANCE), key=lambda cell: -cell.chance)
     if promising:
         first = promising[0]

@@ -36,7 +36,7 @@ from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_
 VERDICT = Format(name="verdict", version=2, unmarked=1)
 # The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
-# Of each compared cell, before the first look of the model-based search: two trials show a large lead.
+# Trials of each compared cell before the first look of the model-based search: two show a large lead.
 FIRST_SEARCHED = 2
 
 
@@ -109,7 +109,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float | None:
-        """That the recommended cell beats each other one: 1 - the largest p value. None if one is unknown."""
+        """Confidence that the recommended cell beats each other one: 1 - the largest p value. None if one is unknown."""
         known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
         return 1 - max(known) if known and len(known) == len(self.rivals) else None
 

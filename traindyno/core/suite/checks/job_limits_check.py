@@ -13,7 +13,7 @@ from traindyno.core.suite.workload import Workload
 HYPERPARAMETER_KEYS = 90
 HYPERPARAMETER_CHARACTERS = 2500
 SDK_PREFIX = "sagemaker_"
-# With the first, the training toolkit starts SMP v1; it passes the second to mpirun.
+# The training toolkit starts SMP v1 if it gets the first. It passes the second to mpirun.
 MODEL_PARALLEL_PARAMETERS = "mp_parameters"
 MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 SMDDP_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
