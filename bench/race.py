@@ -97,7 +97,8 @@ def _other_sides(
 def largest_loss_difference(run: RunSettings, dataset: TokenDataset, weights: Weights, *, with_bare: bool) -> float:
     """Largest difference in the first steps of ours and the others, which begin with ``weights``.
 
-    It is infinite if a loss is not finite. The steps run in single precision and without a compiler, because rounding in 16 bits would hide different weights.
+    It is infinite if a loss is not finite. The steps run in single precision and without a compiler, because rounding
+    in 16 bits would hide different weights.
     """
     settings = replace(run.settings, precision=Precision.FP32, compiler=Compiler.NONE, **COMPARED_OPTIONS)
     short = replace(run, settings=settings, measurement=replace(run.measurement, max_steps=COMPARED_LOSSES))

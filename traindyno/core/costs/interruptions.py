@@ -10,7 +10,7 @@ from traindyno.core.costs.to_target import reach_target
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.content import Evaluation
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.pricing import SpotTerms
 
 # The phases of a job that are repeated after an interruption.
@@ -64,7 +64,7 @@ def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) ->
     return Delay(factor=factor, interruptions=interruptions, waiting_seconds=interruptions * restart.waiting)
 
 
-def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | None) -> RunResult | None:
+def with_interruptions(result: RunResult, terms: SpotTerms, target: QualityTarget | None) -> RunResult | None:
     """The run as it would be on average on such capacity: its projection, or its time to the ``target``, is longer.
 
     The result itself where nothing was measured that could be projected. None where the run would hardly ever end.

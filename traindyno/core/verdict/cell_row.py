@@ -8,7 +8,7 @@ from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
 from traindyno.core.verdict.quantity import (
@@ -107,12 +107,12 @@ class CellRow:
         return self.trials + self.failed
 
 
-def build_rows(trials: Sequence[CellTrials], noise: Noise, target: Target | None = None) -> tuple[CellRow, ...]:
+def build_rows(trials: Sequence[CellTrials], noise: Noise, target: QualityTarget | None = None) -> tuple[CellRow, ...]:
     """``target``: the quality of the goal, if it names one."""
     return tuple(_row(each, noise, target) for each in trials)
 
 
-def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
+def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
     everything = (*trials.measured, *trials.others)
     runs = [each.measured for each in trials.measured if each.measured]
     projections = [each for each in map(project_run, trials.measured) if each]

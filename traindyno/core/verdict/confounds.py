@@ -56,7 +56,7 @@ def find_confound(
 ) -> Confound | None:
     """None if the two cells differ in one setting only.
 
-    Mappings are by cell id: ``samples_per_step`` is what the step logs measured, of all ranks; ``warm_shares`` the share
+    Mappings are by cell id: ``samples_per_step`` is what the step logs of all ranks measured; ``warm_shares`` the share
     of its trials that started warm, and ``versions`` what its runs reported.
     """
     batches = GlobalBatches(task=suite.workload.task, measured=samples_per_step)

@@ -109,7 +109,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float | None:
-        """Confidence that the recommended cell beats each other one: 1 - the largest p value. None if one is unknown."""
+        """Confidence that the recommended cell beats all others: 1 - the largest p value. None if one is unknown."""
         known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
         return 1 - max(known) if known and len(known) == len(self.rivals) else None
 
