@@ -18,7 +18,7 @@ from traindyno.aws.objects import Objects
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind

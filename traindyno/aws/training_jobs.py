@@ -16,8 +16,8 @@ from traindyno.aws.client_errors import (
     temporary,
 )
 from traindyno.core.errors import SlotUnavailable, Throttled, TraindynoError
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.sagemaker.held_instances import read_warm_pools
 from traindyno.sagemaker.job_description import read_ages
 from traindyno.sagemaker.request import build_release_request, job_name_of

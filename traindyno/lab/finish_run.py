@@ -2,8 +2,7 @@
 
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
-from traindyno.core.jobs.job_end import JobEnd
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import JobEnd, WarmPool
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.suite import Run
 from traindyno.lab.budget import record_end

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.measurement.run_result import RunResult, with_kept_warm
 from traindyno.lab.budget import placed_usd, time_usd
 from traindyno.lab.services import LabServices

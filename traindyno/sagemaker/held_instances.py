@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.planning.usage import HeldInstances
 
 

@@ -27,7 +27,7 @@ from tests.unit.serving_in_memory import ScriptedEndpoints, ScriptedInvocations
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.quotas import Quotas
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.sagemaker.serving_description import ServingState
 

@@ -12,8 +12,8 @@ from traindyno.aws.executions import Execution
 from traindyno.cli.display.execution_receipt import ExecutionReceipt, load_receipt
 from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key
 from traindyno.core.serving.deployment import Hosting

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.stubbed import stubbed
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.jobs.warm_pool import WarmPool
+from traindyno.core.jobs.job_end import WarmPool
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.record_run import record_run
 from traindyno.lab.submit_run import submit_run

@@ -7,9 +7,8 @@ import botocore.session
 import pytest
 
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable
-from traindyno.core.jobs.job_end import JobPhaseName
+from traindyno.core.jobs.job_end import JobPhaseName, WarmPool
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.warm_pool import WarmPool
 from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import read_failure_reason
 from traindyno.sagemaker.held_instances import UnknownWarmPoolStatus, read_warm_pool

@@ -12,8 +12,8 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
 from traindyno.core.documents.field_description import described_fields, document_name
-from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.documents.problems import Unexpected, close_to, expected_of, one_of
+from traindyno.core.documents.stored import JsonScalar
 
 Structure = Callable[[Any, Any], Any]
 

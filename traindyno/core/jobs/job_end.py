@@ -1,4 +1,4 @@
-"""The end of a training job: its outcome, its billed time, and whether another attempt follows."""
+"""The end of a training job: its outcome, its billed time, whether another attempt follows, and what it kept warm."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -51,3 +51,16 @@ class JobEnd:
     phases: tuple[JobPhase, ...]
     image_uri: str | None
     may_keep_warm_seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmPool:
+    """The instances that job ``job_name`` kept warm.
+
+    ``retained_seconds`` are billed for each instance while no job used it.
+    """
+
+    job_name: str
+    is_over: bool
+    retained_seconds: float
+    reused_by: str | None

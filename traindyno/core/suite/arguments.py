@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite
 
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 

@@ -10,8 +10,8 @@ from cattrs import Converter
 from cattrs.errors import BaseValidationError
 
 from traindyno.core.documents.converter import strict_converter
-from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.suite.arithmetic import ArithmeticInvalid
 from traindyno.core.suite.printed_precision import rounding_reach

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.cell_label import label_cells
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings

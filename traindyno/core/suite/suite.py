@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from traindyno.core.documents.field_description import COUNT, Bound, describe
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.choices import Purchase, Search
 from traindyno.core.suite.goal import HOURS, USD, Goal
 from traindyno.core.suite.pricing import Pricing

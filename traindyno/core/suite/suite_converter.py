@@ -11,8 +11,8 @@ from cattrs.errors import BaseValidationError
 from cattrs.gen import override
 
 from traindyno.core.documents.converter import dataclass_structure, strict_converter
-from traindyno.core.documents.json_scalar import JsonScalar
 from traindyno.core.documents.problems import FieldProblems, Unexpected, close_to, one_of, problems_of, unknown_field
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Quality

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindyno.core.documents.field_description import Bound, describe
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
 
 # Bounds that only keep numbers within what a database row and 64 bits can hold.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from math import inf
 
 from traindyno.core.costs.quantity_text import number_text
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims

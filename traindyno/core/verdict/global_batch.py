@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.arguments import number_of
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import planned_batch_size, world_size

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from traindyno.core.documents.json_scalar import JsonScalar
+from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import GIVEN_CLAIMS
 from traindyno.core.suite.claim import Claim, ClaimedForm, ClaimedQuantity

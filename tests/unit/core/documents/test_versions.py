@@ -15,8 +15,13 @@ from traindyno.core.planning.pack_items import pack_items, run_ids_of
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.serving.samples import parse_samples
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, suite_document
-from traindyno.core.suite.tokens_manifest import describe_mismatch, tokens_manifest
-from traindyno.core.suite.tokens_marker import TokensMarker, parse_tokens_marker, tokens_marker_document
+from traindyno.core.suite.tokens_manifest import (
+    TokensMarker,
+    describe_mismatch,
+    parse_tokens_marker,
+    tokens_manifest,
+    tokens_marker_document,
+)
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 
