@@ -1,6 +1,6 @@
 """The code that a group measures, and a digest of it: a section with another digest is older than its code.
 
-Of the files themselves, so that it also works without git and in a shallow clone.
+The digest reads the files themselves, so that it also works without git and in a shallow clone.
 """
 
 import hashlib
@@ -76,6 +76,6 @@ def digests_by_title() -> dict[str, str]:
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
-        yield path  # reading it fails if it is no more
+        yield path  # reading it fails if it no longer exists
         return
     yield from (each for each in path.rglob("*") if each.suffix in SUFFIXES and "__pycache__" not in each.parts)

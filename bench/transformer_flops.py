@@ -1,7 +1,7 @@
 """The floating point operations of training the posts' models, from their published sizes.
 
-Those of the matrix products, 2 per multiply-add, attention in full, and three times the forward pass for forward and
-backward, as in training/models/flops.py; what is computed again is not counted.
+They count the matrix products (2 per multiply-add, attention in full), and three times the forward pass for forward and
+backward, as in training/models/flops.py. What is computed again is not counted.
 """
 
 from dataclasses import dataclass

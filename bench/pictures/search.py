@@ -13,7 +13,7 @@ from traindyno.core.search.survey import LEAST_CHANCE, MeasuredCell, Survey, sur
 WIDTH, LEFT, RIGHT, TOP, PANEL, GAP = 900, 62, 24, 44, 250, 62
 BATCHES, PRECISIONS = tuple(1 << power for power in range(10)), ("fp32", "bf16")
 TOLERANCE, NOISE, COST = 0.02, 0.01, 1.0
-HIGHEST = 25.0  # of the ratios to the best cell that are drawn
+HIGHEST = 25.0  # limits of the drawn ratios to the best cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

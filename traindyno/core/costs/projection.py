@@ -40,7 +40,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTime:
-    """Seconds of one training job. ``training`` is what SageMaker calls its training time; ``billable`` is of it.
+    """Seconds of one training job. ``training`` is SageMaker's training time, and ``billable`` the billed part of it.
 
     SageMaker bills whole seconds: a job of less than one second is billed 0 s, which says nothing about the share of a
     longer one. On demand that share is 1; on spot it stays unknown.

@@ -18,7 +18,7 @@ from traindyno.core.suite.choices import Task
 
 # SageMaker's pattern for the names of endpoints, models and transform jobs
 NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
-NAME_CHARACTERS = 57  # with the suffix of its check job, SageMaker's 63
+NAME_CHARACTERS = 57  # the suffix of its check job makes it SageMaker's 63
 CHECK_SUFFIX = "-check"
 SUITE_NAME_CHARACTERS = 15
 OWNER = re.compile(r"[\w\s.:/=+\-@]{1,256}")

@@ -62,8 +62,8 @@ def fit_all(
 ) -> tuple[ScalingFit, ...]:
     """A curve for each set of cells that differ in nothing but instances, loader workers and what follows from them.
 
-    Then one for each set with the same global batch: a step does the same work on any number of instances. With task
-    script, the curve of a set is of such steps if ``samples_per_step``, by cell id, is the same in all of its cells.
+    Then one for each set with the same global batch: a step does the same work on any number of instances. A set
+    of task script has such steps if ``samples_per_step`` (cell id → samples) is the same in all of its cells.
     """
     timed = _time_all(suite, cells, rows)
     series = find_series(cells, suite.workload, following=suite.scaling.following, beside=["loader_workers"])

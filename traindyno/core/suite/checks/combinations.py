@@ -31,7 +31,7 @@ class Impossible:
 
 
 def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
-    """The settings that can't work in this cell. Of a user's script only the launcher is checked, not its model."""
+    """The settings that can't work in this cell. A user's script is checked for its launcher, not its model."""
     instance_type = find_instance_type(cell.settings.instance)
     if instance_type is None:
         return []
