@@ -171,7 +171,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """``baseline``: the cell that others are compared with; if it is empty, the grid's first point."""
+    """Without a ``baseline``, the grid's first point is the cell that others are compared with."""
 
     name: str
     goal: Goal
