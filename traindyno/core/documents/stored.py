@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 from cattrs import Converter
 from cattrs.strategies import configure_union_passthrough
 
-# A value that is neither a list nor a mapping.
+# A JSON value that is neither a list nor a mapping.
 JsonScalar = str | int | float | bool
-
 Value = TypeVar("Value")
 
 

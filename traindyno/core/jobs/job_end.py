@@ -1,4 +1,4 @@
-"""The end of a training job: its outcome, its billed time, whether another attempt follows, and what it kept warm."""
+"""The end of a training job: its outcome, its billed time, whether another attempt follows, and its warm pool."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -55,12 +55,11 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPool:
-    """The instances that job ``job_name`` kept warm.
+    """The instances that a job kept warm after its end."""
 
-    ``retained_seconds`` are billed for each instance while no job used it.
-    """
-
+    #: The job that kept them.
     job_name: str
     is_over: bool
+    #: Billed, for each instance, while no job used it.
     retained_seconds: float
     reused_by: str | None
