@@ -36,7 +36,7 @@ def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:
 
 
 def read_warm_pool(job: Mapping[str, Any]) -> WarmPool | None:
-    """Reads a job's description, or its entry in a list of jobs; None if it keeps no instances."""
+    """From a job's description, or its entry in a list of jobs; None if it keeps no instances."""
     found = job.get("WarmPoolStatus")
     if found is None or found["Status"] == "InUse":
         return None

@@ -40,8 +40,7 @@ def checked_job_name(name: str) -> str:
     """ValueError if SageMaker would refuse its length."""
     if len(name) > JOB_NAME_CHARACTERS:
         raise ValueError(
-            f"job name {name} has {len(name)} characters: shorten the lab's name. Expected at most"
-            f" {JOB_NAME_CHARACTERS}"
+            f"job name {name} has {len(name)} characters; at most {JOB_NAME_CHARACTERS}: shorten the lab's name"
         )
     return name
 
