@@ -129,7 +129,7 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             "strategy: compiler xla does not run with strategy fsdp: expected single, ddp",
         ),
         ({"instance": "ml.p3.16xlarge"}, "instance: AWS offers no training quota for ml.p3.16xlarge any more"),
-        ({"instance": "local.gpu", "instance_count": 2}, "instance_count: local.gpu is the GPU of one machine"),
+        ({"instance": "local.gpu", "instance_count": 2}, "instance_count: local.gpu is one machine's GPU"),
         ({"strategy": "single", "instance_count": 2}, "instance_count: strategy single runs one process"),
         ({"strategy": "smddp"}, "strategy: AWS's images with strategy smddp lack transformers and datasets"),
         (

@@ -46,9 +46,7 @@ def check_instance(settings: Settings, instance_type: InstanceType) -> Iterator[
     if not instance_type.has_training_quota:
         yield Impossible(field="instance", reason=f"AWS offers no training quota for {instance_type.name} any more")
     if instance_type.name == "local.gpu" and settings.instance_count > 1:
-        yield Impossible(
-            field="instance_count", reason="local.gpu is the GPU of one machine: expected instance_count 1"
-        )
+        yield Impossible(field="instance_count", reason="local.gpu is one machine's GPU: expected instance_count 1")
     if settings.strategy is Strategy.SINGLE and settings.instance_count > 1:
         reason = "strategy single runs one process: expected instance_count 1, or strategy ddp"
         yield Impossible(field="instance_count", reason=reason)
