@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _read(arguments)
     if asked.mark:
         return mark(DOCUMENT)
-    # So that what runs in the background is stopped at the end of its block.
+    # SystemExit ends each block, which stops what it runs in the background.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     is_good = True
     for group in asked.groups or MODULES:
@@ -56,7 +56,7 @@ def run_group(group: str, *, is_quick: bool, is_resumed: bool) -> bool:
 
 
 def write(path: Path, section: Section, text: str) -> None:
-    """After each group, so that the failure of a later group loses no results."""
+    """Called after each group, so that the failure of a later one loses no results."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     path.write_text(document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8")
 

@@ -15,7 +15,7 @@ from training.process.run_settings import RunSettings
 
 
 class BareLoop:
-    """In fp32 on one device, without accumulation. What a trainer takes beyond this is its own."""
+    """A loop in fp32 on one device, without accumulation. What a trainer takes beyond this is its own."""
 
     def __init__(self, run: RunSettings, dataset: TokenDataset, steps: Sequence[list[Batch]], weights: Weights) -> None:
         self._run, self._tokenizer, self._weights = run, dataset.tokenizer, weights

@@ -83,7 +83,7 @@ def is_before_moment(state: State) -> bool:
 
 
 def ended_lines(states: Sequence[State]) -> Iterator[str]:
-    """In the order in which the runs ended."""
+    """The lines in the order in which the runs ended."""
     told: dict[str, None] = {}
     for state in states:
         for run_id in sorted(state.ended.keys() - told.keys()):

@@ -29,7 +29,7 @@ def at_least(limit: float) -> Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Of repeated measurements."""
+    """Median and range of repeated measurements."""
 
     median: float
     least: float
@@ -78,5 +78,5 @@ class Section:
 
     @property
     def failed_checks(self) -> tuple[Figure, ...]:
-        """Also those that could not be measured."""
+        """The checks that failed or could not be measured."""
         return tuple(figure for figure in self.figures if figure.is_check and not figure.is_met)

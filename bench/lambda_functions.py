@@ -117,7 +117,7 @@ def import_in_fresh_process(staged: Path, *names: str, keeps_bytecode: bool = Tr
 
 
 def compile_and_import(staged: Path, name: str) -> Imported:
-    """As a cold start does."""
+    """Compiles and imports the handler as a cold start does."""
     return import_in_fresh_process(staged, name, keeps_bytecode=False)
 
 

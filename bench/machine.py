@@ -35,7 +35,7 @@ def processor_name() -> str:
 
 
 def commit() -> str:
-    """With a plus sign where tracked files differ from it."""
+    """The commit, with a plus sign if tracked files differ from it."""
     named = _git("rev-parse", "--short", "HEAD")
     return "unknown" if named is None else named + ("+" if _git("status", "--porcelain", "-uno") else "")
 

@@ -129,7 +129,7 @@ def _empty(name: str, surface: Measured) -> dict[str, Any]:
 
 
 def _missing(document: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """One trial of all cells after the other, in an order that changes from trial to trial."""
+    """The missing trials: one trial of all cells, then the next, in an order that changes each time."""
     for trial in range(1, TRIALS + 1):
         for cell in document["cells"][::trial] + [each for at, each in enumerate(document["cells"]) if at % trial]:
             if len(cell["trials"]) < trial:
@@ -165,7 +165,7 @@ def _measure(surface: Measured, settings: Mapping[str, Any], trial: int, tokens:
 
 
 def _run(surface: Measured, settings: Mapping[str, Any], trial: int, tokens: Path, folder: Path) -> None:
-    """In the fork: ends the process."""
+    """Runs in the fork, and ends its process."""
     output = os.open(folder / "output.txt", os.O_CREAT | os.O_WRONLY)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -216,7 +216,7 @@ def _run_document(surface: Measured, settings: Mapping[str, Any], trial: int) ->
 
 
 def _work_seconds(folder: Path) -> float:
-    """Of the surface's work, at the rate that the lab measures."""
+    """Seconds of the surface's work at the rate that the lab measures."""
     files = {str(path): path.read_text().splitlines() for path in (folder / "step_log").rglob("rank-*.jsonl")}
     log = read_step_log(files)
     session = log.measured

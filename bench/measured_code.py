@@ -1,6 +1,6 @@
 """The code that a group measures, and a digest of it: a section with another digest is older than its code.
 
-Of the files themselves, so that it also works without git and in a shallow clone.
+The digest reads the files themselves, so that it also works without git and in a shallow clone.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ REHEARSAL = (
     "bench/transformer_flops.py",
 )
 CLOUD = ("bench/own_cloud.py", "localcloud/cloud.py")
-# Besides the module of the group itself
+# The code that a group measures, besides its own module
 PATHS: Mapping[str, tuple[str, ...]] = {
     "demo": (*LAB, *CLOUD, "bench/transitions.py", "suites/quickstart.yaml", "training"),
     "lambda": ("bench/alternation.py", "infra", "lambdas", "traindyno"),
@@ -76,12 +76,12 @@ def code_digest(group: str, root: Path = REPO_ROOT) -> str:
 
 
 def digests_by_title() -> dict[str, str]:
-    """Of today's code, by the title of its section."""
+    """Title of the section → digest of today's code."""
     return {TITLES[group]: code_digest(group) for group in MODULES}
 
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
-        yield path  # reading it fails if it is no more
+        yield path  # reading it fails if it no longer exists
         return
     yield from (each for each in path.rglob("*") if each.suffix in SUFFIXES and "__pycache__" not in each.parts)

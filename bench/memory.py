@@ -32,7 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "fsdp over 4, bf16": {"instance": FOUR, "strategy": "fsdp", "precision": "bf16"},
     "pipeline over 4, bf16": {"instance": FOUR, "strategy": "pipeline", "precision": "bf16", "micro_batches": 4},
 }
-# Of the families that a pipeline can be cut from.
+# Model types that a pipeline can split.
 PIPELINES = ("gpt2", "bert")
 LENGTH, BATCH, LONG = 256, 4, 4096
 MOST_DIFFERENCE = 0.1

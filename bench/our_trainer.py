@@ -59,7 +59,7 @@ def batches_of_steps(run: RunSettings, dataset: TokenDataset) -> list[list[Batch
 
 
 def count_tokens(run: RunSettings, dataset: TokenDataset, rows: int) -> int:
-    """Of the first rows, as our step log counts them."""
+    """Counts the tokens of the first rows as our step log does."""
     assert dataset.train is not None
     samples = np.arange(rows)
     return token_count(collate_for(run, dataset)(dataset.train, samples, samples))

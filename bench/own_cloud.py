@@ -91,7 +91,7 @@ class OwnCloud:
         return sum(count for status, count in counts.items() if status in ENDED)
 
     def cpu_seconds(self) -> float:
-        """Of the local cloud's processes that live, its functions' workers included."""
+        """CPU time of the local cloud's living processes, with its functions' workers."""
         daemons = [self.home.read_daemon(name) for name in (MINISTACK, SAGEMAKER)]
         roots = [psutil.Process(daemon.process_id) for daemon in daemons if daemon]
         family = [process for root in roots for process in (root, *root.children(recursive=True))]

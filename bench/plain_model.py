@@ -14,7 +14,7 @@ Weights = Mapping[str, torch.Tensor]
 
 
 def initial_weights(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None) -> Weights:
-    """By name, on the host: those that the run's blueprint gives."""
+    """Name → weight on the host, as the run's blueprint gives it."""
     blueprint = build_model(run.workload, run.settings, tokenizer, model_path=None)
     return blueprint.materialise(torch.device("cpu")).state_dict()
 

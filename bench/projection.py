@@ -42,7 +42,7 @@ class Later:
 
     @property
     def error(self) -> float | None:
-        """Of the interval's centre, as a share."""
+        """Error of the interval's centre, a share."""
         return None if self.low is None or self.high is None else sqrt(self.low * self.high) / self.seconds - 1
 
 
@@ -98,7 +98,7 @@ def write_suite(path: Path, cells: Sequence[Mapping[str, Any]], examples: int, *
 
 
 def later_runs(short: Mapping[str, Any], long: Mapping[str, Any]) -> list[Later]:
-    """Of two reports as JSON: the long runs that completed, with what the short ones predicted for their cells."""
+    """The completed long runs of two reports (JSON), with what the short runs predicted for their cells."""
     predictions = {row["cell_id"]: (row["prediction"] or {}).get("seconds") or {} for row in short["verdict"]["rows"]}
     return [
         Later(

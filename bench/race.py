@@ -95,9 +95,10 @@ def _other_sides(
 
 
 def largest_loss_difference(run: RunSettings, dataset: TokenDataset, weights: Weights, *, with_bare: bool) -> float:
-    """Of the first steps, between ours and the others, which begin with ``weights``; infinite where one is not finite.
+    """Largest difference in the first steps of ours and the others, which begin with ``weights``.
 
-    In single precision and without a compiler, because rounding in 16 bits would hide different weights.
+    It is infinite if a loss is not finite. The steps run in single precision and without a compiler, because rounding
+    in 16 bits would hide different weights.
     """
     settings = replace(run.settings, precision=Precision.FP32, compiler=Compiler.NONE, **COMPARED_OPTIONS)
     short = replace(run, settings=settings, measurement=replace(run.measurement, max_steps=COMPARED_LOSSES))
@@ -127,7 +128,7 @@ def _round(sides: Sequence[Train], *, first: int) -> list[Trained]:
 
 
 def _alone(train: Train) -> Trained:
-    """After the memory of the training before is released."""
+    """Trains after the memory of the training before is released."""
     gc.collect()
     torch._dynamo.reset()
     if torch.cuda.is_available():

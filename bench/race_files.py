@@ -17,7 +17,7 @@ CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TRANSFORMERS_VERBOSITY": "error"}
 
 
-# Otherwise glibc gives freed memory back to the kernel and asks for it again, at random up to 1,400 page faults a step.
+# Keeps freed memory: by default glibc returns it and asks the kernel again, at random up to 1,400 page faults a step.
 STEADY_HEAP = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**30)}
 
 

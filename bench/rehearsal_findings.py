@@ -68,7 +68,7 @@ def expected_findings(pack: str) -> dict[str, str]:
 
 
 def differences(pack: str, findings: Mapping[str, str]) -> Iterator[str]:
-    """One line for each claim that came out otherwise."""
+    """One line for each claim with another result than the post's."""
     expected = expected_findings(pack)
     for claim_id in sorted(expected.keys() | findings.keys()):
         wanted, found = expected.get(claim_id, "no claim"), findings.get(claim_id, "no claim")

@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 
 EXAMPLES = 640_000
 DEVICES_PER_NODE = 8
-# Above as many workers the post saw no further gain.
+# The post saw no further gain above this number of workers.
 ENOUGH_WORKERS = 12
 REFERENCE_BATCH = 16
 # First table: nodes → seconds of training and steps, without loader workers, batch 16.
@@ -59,7 +59,7 @@ class Residual:
 
     @property
     def relative(self) -> float:
-        """Of times, and of the ratios behind gains."""
+        """The relative error of times, and of the ratios behind gains."""
         is_gain = "gain" in self.name
         return (1 + self.modelled) / (1 + self.published) - 1 if is_gain else self.modelled / self.published - 1
 
@@ -85,7 +85,7 @@ def _model(values: object) -> ScalingModel:
 
 
 def residuals(model: ScalingModel) -> Iterator[Residual]:
-    """Of every figure in the three tables."""
+    """The residuals of all figures in the three tables."""
     for nodes, (seconds, steps) in TRAIN_SECONDS.items():
         modelled = model.step_seconds(nodes=nodes, workers=0, batch=16) * steps
         yield Residual(name=f"{nodes} nodes: training time", published=seconds, modelled=modelled)

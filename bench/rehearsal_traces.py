@@ -25,7 +25,7 @@ GPTJ_BLOCKS, GPTJ_BATCH = 404, 8
 GPTJ_EPOCH_SECONDS, GPTJ_LOAD_SECONDS, GPTJ_TRACE_SECONDS, GPTJ_BEFORE_SECONDS = 480.0, 35.0, 50.0, 3480.0
 
 
-# The claims whose figures the traces are made of: taken, fitted to, or assumed in the direction that they state.
+# The claims that the traces use: their figures are taken, fitted to, or assumed in the direction that they state.
 ALBERT_GIVEN = (
     *(f"train-time-{nodes}-nodes" for nodes in TRAIN_SECONDS),
     *(f"loader-workers-{nodes}-nodes-batch-{batch}" for batch, gains in WORKER_GAINS.items() for nodes in gains),

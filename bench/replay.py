@@ -62,7 +62,7 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
 
 
 def rehearse_alone(runs: int) -> Rehearsed:
-    """In a local cloud of its own."""
+    """Rehearses the suite in a local cloud of its own."""
     with own_cloud() as cloud:
         traces = cloud.folder / "traces"
         traces.mkdir()
@@ -161,7 +161,7 @@ def figures(done: Rehearsed) -> tuple[Figure, ...]:
 
 
 def growth(fewest: Rehearsed, most: Rehearsed) -> tuple[Figure, ...]:
-    """Of what a run costs. A suite's own part is divided among more runs where there are more, so it may fall."""
+    """The growth of a run's cost. It may fall: a larger suite divides its own part among more runs."""
     name = f"per run, {most.runs:,} runs ÷ {fewest.runs:,} runs"
     transitions = (most.transitions / most.runs) / (fewest.transitions / fewest.runs)
     items = (most.items / most.runs) / (fewest.items / fewest.runs)

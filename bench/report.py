@@ -32,7 +32,7 @@ MAX_USD, MAX_HOURS = 1_000_000, 10_000
 BYTES_PER_MB = 1_000_000
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 BROWSER_SECONDS = 120
-# In place of the page's policy, which forbids scripts: the title says how long loading and another layout took.
+# This script replaces the page's policy, which forbids scripts. The title says how long loading and layout took.
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*/>')
 PROBE = (
     "<script>addEventListener('load', () => setTimeout(() => {const loaded = performance.now();"
@@ -76,7 +76,7 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
 
 
 def report_alone(trials: int) -> Reported:
-    """In a local cloud of its own."""
+    """Measures the report in a local cloud of its own."""
     with own_cloud() as cloud:
         rehearsal.start(cloud, [PACK])
         reported = report(cloud, trials)

@@ -48,7 +48,7 @@ def stage_script(cloud: OwnCloud) -> None:
 
 
 def answer_milliseconds(sagemaker: Any, count: int) -> tuple[list[float], list[float]]:
-    """Of creating so many jobs, and of describing each once; the first of either, which connects, is left out."""
+    """Milliseconds of creating so many jobs and of describing each. The first calls connect and are left out."""
     names = [f"bench-{number}" for number in range(count + 1)]
     created = [_milliseconds(sagemaker.create_training_job, **job_request(name)) for name in names]
     described = [_milliseconds(sagemaker.describe_training_job, TrainingJobName=name) for name in names]

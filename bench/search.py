@@ -12,7 +12,7 @@ from traindyno.core.suite.choices import Search
 
 SHARE_OF_GRID, SHARE_WITHIN = 0.15, 0.9
 TOLERANCE = 0.02
-# Of each surface: those that draw at random vary more.
+# Suites of each surface: players that draw at random vary more and play more.
 SUITES, FEW_SUITES = 4, 1
 FEW_CELLS = 30
 MODEL = "search by a model"
@@ -20,9 +20,9 @@ NOTE = (
     f"Suites of five trials per cell and a tolerance of 2 %: {SUITES} of each surface for the search by a model and"
     f" random search, {FEW_SUITES} for the others. They are played with the lab's own rounds and verdict; trials are"
     " drawn from the surface. Billable seconds are those of all instances. Random search measures cells drawn at"
-    " random, five times each, for 15 % of the grid's billable seconds. A median over surfaces is of their medians. The"
-    " share of suites gives each surface the same weight. All surfaces of tests/data/surfaces are used; its README says"
-    " where they are from."
+    " random, five times each, for 15 % of the grid's billable seconds. A median over surfaces is the median of the"
+    " surfaces' medians. The share of suites gives each surface the same weight. All surfaces of"
+    " tests/data/surfaces are used; its README says where they are from."
 )
 
 Player = Callable[[Surface, int], Played]
@@ -30,7 +30,7 @@ Player = Callable[[Surface, int], Played]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Of one surface: medians over its suites, and the share of suites that end within 2 % of the best cell."""
+    """Medians over the suites of one surface, and the share of suites that end within 2 % of the best cell."""
 
     surface: str
     cells: int

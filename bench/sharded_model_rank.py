@@ -56,7 +56,7 @@ def build(
 
 
 def peak_resident_bytes() -> int:
-    """Of this process since it started its program: what getrusage tells includes the process that forked it."""
+    """Peak of this process since it started its program. getrusage's figure includes the process that forked it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(peak) * 1024

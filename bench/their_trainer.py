@@ -60,7 +60,7 @@ class Counted:
 
 
 class KeepingLosses(Trainer):
-    """For a comparison of losses; waiting for each costs time."""
+    """Keeps losses for a comparison. A race does not use it: waiting for each loss costs time."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

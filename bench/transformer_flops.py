@@ -1,7 +1,7 @@
 """The floating point operations of training the posts' models, from their published sizes.
 
-Those of the matrix products, 2 per multiply-add, attention in full, and three times the forward pass for forward and
-backward, as in training/models/flops.py; what is computed again is not counted.
+They count the matrix products (2 per multiply-add, attention in full), and three times the forward pass for forward and
+backward, as in training/models/flops.py. What is computed again is not counted.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class TransformerSize:
 
     @property
     def training_flops_per_sample(self) -> float:
-        """Of one sequence, forward and backward."""
+        """FLOPS of one sequence, forward and backward."""
         tokens = self.sequence_length
         layer_weights = 4 * self.width**2 + 2 * self.width * self.inner
         products = tokens * (self.layers * layer_weights + self.head_weights) + self.pooled_weights

@@ -97,7 +97,7 @@ def _intervals(table: StepTable, across: Place, up: Place) -> Iterator[str]:
 
 
 def _step_seconds(measured: MeasuredRun) -> tuple[float, float]:
-    """Of the steady step alone, and with the events that recur."""
+    """Seconds of the steady step alone, and with the events that recur."""
     assert measured.throughput is not None
     long_run = 1 / measured.throughput.steps_per_second
     return long_run * (1 - measured.throughput.recurring_share), long_run

@@ -8,12 +8,12 @@ from random import Random
 from bench.pictures.canvas import ACCENT, FAINT, INK, SOFT, WARM, WASH, Place, band, dot, line, page, scale, text
 from traindyno.core.search.screening import screening_size, spread_points
 from traindyno.core.search.space import Axis, Space
-from traindyno.core.search.survey import LEAST_CHANCE, Seen, Survey, survey_cells
+from traindyno.core.search.survey import LEAST_CHANCE, MeasuredCell, Survey, survey_cells
 
 WIDTH, LEFT, RIGHT, TOP, PANEL, GAP = 900, 62, 24, 44, 250, 62
 BATCHES, PRECISIONS = tuple(1 << power for power in range(10)), ("fp32", "bf16")
 TOLERANCE, NOISE, COST = 0.02, 0.01, 1.0
-HIGHEST = 25.0  # of the ratios to the best cell that are drawn
+HIGHEST = 25.0  # limits of the drawn ratios to the best cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Searched:
 
     space: Space
     order: tuple[int, ...]
-    seen: dict[int, Seen]
+    seen: dict[int, MeasuredCell]
     survey: Survey
 
 
@@ -65,8 +65,8 @@ def true_seconds(space: Space, index: int) -> float:
     return (0.6 if kind else 1.0) * (1 + 6 / batch + max(0.0, log2(batch / 64)) * 0.12)
 
 
-def _trial(space: Space, index: int, source: Random) -> Seen:
-    return Seen(value=true_seconds(space, index) * (1 + source.gauss(0, NOISE)), trials=1, cost=COST)
+def _trial(space: Space, index: int, source: Random) -> MeasuredCell:
+    return MeasuredCell(value=true_seconds(space, index) * (1 + source.gauss(0, NOISE)), trials=1, cost=COST)
 
 
 def _parts(found: Searched) -> Iterator[str]:

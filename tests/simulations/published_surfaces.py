@@ -16,7 +16,7 @@ EXAMPLES = 640_000
 DEVICES = 8
 P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
 USD_PER_HOUR = {P4D: Decimal("37.69"), TRN1: Decimal("24.725")}
-# Of ALBERT with SMDDP, batch 16 and no loader workers, in samples per second, by the number of instances.
+# Number of instances → samples per second of ALBERT with SMDDP, batch 16 and no loader workers.
 ALBERT_RATES = {2: 3234.6, 4: 5436.9, 8: 8094.2, 16: 10814.1}
 # What 12 loader workers add to it, by batch size and number of instances.
 WORKERS_ADD = {

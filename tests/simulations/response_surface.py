@@ -40,7 +40,7 @@ class SurfaceCell:
     outcome: Outcome = Outcome.COMPLETED
 
     def draw_seconds(self, source: Random) -> float:
-        """Of one trial."""
+        """Draws the seconds of one trial."""
         if self.seconds is None:
             raise ValueError(f"{self.settings}: every trial ends as {self.outcome}, expected a cell that completes")
         deviation = source.choice(self.scatter) if self.scatter else source.gauss(0, self.variation)
@@ -118,7 +118,7 @@ class Surface:
 
 
 def read_surfaces(folder: Path = FOLDER) -> tuple[Surface, ...]:
-    """Those that are complete, by their names."""
+    """The complete surfaces, in the order of their names."""
     found = (read_surface(path) for path in sorted(folder.glob("*.json")))
     return tuple(surface for surface in found if surface is not None)
 
@@ -141,7 +141,7 @@ def read_surface(path: Path) -> Surface | None:
 
 
 def surface_document(surface: Surface) -> dict[str, Any]:
-    """Of a surface with true values: ``read_surface`` gives it back."""
+    """The document of a surface with true values; ``read_surface`` reads it."""
     return {
         "name": surface.name,
         "origin": surface.origin,
@@ -154,7 +154,7 @@ def surface_document(surface: Surface) -> dict[str, Any]:
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """As JSON with one cell a line."""
+    """JSON with one cell on each line."""
     cells = ",\n".join(f"    {json.dumps(cell)}" for cell in document["cells"])
     head = json.dumps({name: value for name, value in document.items() if name != "cells"}, indent=2)
     return f'{head[:-2]},\n  "cells": [\n{cells}\n  ]\n}}\n'

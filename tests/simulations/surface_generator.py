@@ -38,7 +38,7 @@ LEVELS: Mapping[str, Sequence[Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """Of one instance type, drawn for each surface: seconds of compute per sample, of communication per exchange, of
+    """One instance type, drawn for each surface: seconds of compute per sample, of communication per exchange, of
     loading per sample and worker, and how many samples the memory of a device holds without checkpointing."""
 
     compute: float

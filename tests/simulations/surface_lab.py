@@ -48,7 +48,7 @@ def play(surface: Surface, search: Search, seed: int) -> Played:
 
 
 def play_random(surface: Surface, seed: int, *, share: float) -> Played:
-    """As many cells, drawn at random, as ``share`` of the grid's billable seconds pays with the default trials."""
+    """Draws as many cells as ``share`` of the grid's billable seconds pays with the default trials."""
     suite, source = surface.suite(Search.GRID), Random(f"random search {surface.name} {seed}")
     budget, chosen = share * surface.grid_seconds(), list[Cell]()
     for cell in source.sample(surface.suite_cells, len(surface.suite_cells)):

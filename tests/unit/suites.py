@@ -6,6 +6,12 @@ from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
 
 
+def says(problem: str, path_and_words: str) -> bool:
+    """Whether the problem is at this path, and its message holds these words."""
+    path, _, words = path_and_words.partition(": ")
+    return problem.startswith(f"{path}: ") and words in problem
+
+
 def small_document(**changes: Any) -> dict[str, Any]:
     """A valid suite of two cells; ``changes`` replace whole sections."""
     return {

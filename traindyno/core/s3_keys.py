@@ -74,7 +74,7 @@ def run_prefix(execution_id: str, run_id: str) -> str:
 
 
 def checkpoints_prefix(execution_id: str, run_id: str) -> str:
-    """Shared by all attempts of a run, so that the next one resumes from the checkpoints of an interrupted one."""
+    """All attempts of a run share it, so that the next one resumes from the checkpoints of an interrupted one."""
     return f"{run_prefix(execution_id, run_id)}checkpoints/"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.manager_text import recommendation_sentences
+from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
 from traindyno.report.charts.verdict_chart import draw_verdict_chart

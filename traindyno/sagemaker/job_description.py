@@ -125,7 +125,7 @@ def _billable_seconds(job: Mapping[str, Any]) -> int | None:
 
 
 def read_phases(transitions: Iterable[Mapping[str, Any]]) -> tuple[JobPhase, ...]:
-    """From a job's SecondaryStatusTransitions. A start that reports a shortage of instances counts as waiting."""
+    """Reads a job's SecondaryStatusTransitions. A start that reports a shortage of instances counts as waiting."""
     phases = []
     for transition in transitions:
         status = transition["Status"]

@@ -51,7 +51,7 @@ class JobSettings:
 
 
 def read_lab_jobs(text: str) -> LabJobs:
-    """From the JSON text that ``write_lab_jobs`` makes."""
+    """Reads the JSON text that ``write_lab_jobs`` makes."""
     given: dict[str, Any] = json.loads(text)
     lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
     return LabJobs(**{**given, **lists})

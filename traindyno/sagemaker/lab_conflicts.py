@@ -12,7 +12,7 @@ from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 
 
 def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
-    """One sentence for each, with what would be accepted."""
+    """One sentence for each conflict, with what is accepted."""
     yield from _file_system_conflicts(suite, settings.jobs)
     yield from _secret_conflicts(suite, settings.jobs)
     if settings.jobs.isolates_network:
@@ -48,16 +48,16 @@ def _secret_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
 
 def _isolation_conflicts(suite: Suite) -> Iterator[str]:
     """An isolated container reads its channels and nothing else."""
-    workload, expected = suite.workload, "expected an S3 prefix, since this lab's containers have no network"
+    workload, reason = suite.workload, "this lab's containers have no network. Expected"
     parts = {"model": workload.model, "tokenizer": workload.tokenizer, "dataset": workload.dataset}
     for name, part in parts.items():
         if part is not None and part.path is not None and not is_s3_uri(part.path):
-            yield f"workload.{name}.path: {expected}, got {part.path}"
+            yield f"workload.{name}.path: got {part.path}: {reason} an S3 prefix"
     if workload.dataset is not None and workload.dataset.input_mode is InputMode.STREAM:
         modes = f"{InputMode.FILE} or {InputMode.FAST_FILE}"
-        yield f"workload.dataset.input_mode: expected {modes}, since this lab's containers have no network, got stream"
+        yield f"workload.dataset.input_mode: got stream: {reason} {modes}"
     if suite.job.remote_debug:
-        yield "job.remote_debug: expected false, since this lab's containers have no network, got true"
+        yield f"job.remote_debug: got true: {reason} false"
 
 
 def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:

@@ -102,7 +102,7 @@ def find_source(suite: Suite, settings: JobSettings) -> str:
     source = suite.workload.source if suite.workload.task is Task.SCRIPT else settings.source_s3_uri
     if not is_s3_uri(source):
         found = source or "nothing"
-        raise SourceMissing(f"suite {suite.name}: expected its code as s3://…/sourcedir.tar.gz, found {found}")
+        raise SourceMissing(f"suite {suite.name}: its code is {found}, expected s3://…/sourcedir.tar.gz")
     return source
 
 
@@ -128,7 +128,7 @@ def select_launcher(
 def launcher_hyperparameters(
     launcher: Launcher, instance_type: InstanceType, hyperparameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Not yet JSON-encoded; keys and values equal the SDK's own."""
+    """Keys and values equal the SDK's own; they are not JSON-encoded yet."""
     name = {"sagemaker_instance_type": instance_type.name}
     no_smddp: dict[str, Any] = {"sagemaker_distributed_dataparallel_enabled": False}
     torchrun: dict[str, Any] = {"sagemaker_torch_distributed_enabled": True}

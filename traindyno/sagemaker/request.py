@@ -136,8 +136,9 @@ def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[st
 
 
 def _keeps_checkpoints(suite: Suite) -> bool:
-    """On demand without a checkpoint period none is written: nothing would read it, and a stopped job would be billed
-    for it. A user's script decides itself.
+    """A built-in task on demand without a checkpoint period writes none.
+
+    Nothing would read it, and a stopped job would be billed for it. A user's script decides itself.
     """
     is_asked = suite.measurement.checkpoint_every_steps is not None
     return is_asked or suite.purchase is Purchase.SPOT or suite.workload.task is Task.SCRIPT

@@ -16,7 +16,7 @@ def read_offers(rows: Sequence[Mapping[str, Any]], *, instance_count: int, hours
 
 
 def _read(row: Mapping[str, Any], instance_count: int, hours: int) -> PlanOffer | None:
-    """None of an offer in another currency, or without a time to start."""
+    """None for an offer in another currency or without a time to start."""
     capacity: Mapping[str, Any] = next(iter(row.get("ReservedCapacityOfferings", ())), {})
     starts, count = capacity.get("StartTime"), capacity.get("InstanceCount", instance_count)
     duration = int(row.get("DurationHours", hours))

@@ -9,7 +9,7 @@ from typing import Any
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.memory_settings import parse_memory_parts
 from traindyno.core.suite.preparation import DataPreparation, parse_preparation
 from traindyno.core.suite.settings import Settings
@@ -39,7 +39,7 @@ class RunSettings:
     settings: Settings
     measurement: Measurement
     tokens: Tokens | None = None
-    target: Target | None = None
+    target: QualityTarget | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

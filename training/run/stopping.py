@@ -7,7 +7,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.recorder import RecordedStep
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
 from traindyno.core.step_log.line import RATE_KNOWN, TARGET_REACHED
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Measurement
 from training.errors import LossDiverged
 from training.process.process_group import decided_by_first_rank
@@ -16,7 +16,7 @@ from training.process.process_group import decided_by_first_rank
 class Stopping:
     """The first rank decides, the others follow. At the quality ``target`` the run has done its work."""
 
-    def __init__(self, measurement: Measurement, target: Target | None = None) -> None:
+    def __init__(self, measurement: Measurement, target: QualityTarget | None = None) -> None:
         self._target = target
         self._is_target_reached = False
         self._half_width = measurement.stop_when.relative_half_width if measurement.stop_when else None

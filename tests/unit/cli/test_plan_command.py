@@ -96,7 +96,7 @@ def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path
         (
             PRICES.replace("1.408", "cheap"),
             ENOUGH,
-            'prices.yaml:3: prices.ml.g5.xlarge: expected a number, got "cheap"',
+            'prices.yaml:3: prices.ml.g5.xlarge: got "cheap", expected a number',
         ),
         (PRICES, ENOUGH.replace("8", "-8"), "quotas.yaml:4: quotas.Number of instances across all training jobs"),
         (PRICES, ENOUGH.replace("us-east-1", "eu-west-1"), "are of different regions, eu-west-1 and us-east-1"),

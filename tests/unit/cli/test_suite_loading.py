@@ -34,7 +34,7 @@ def test_problems_of_a_claims_file_are_told_with_those_of_the_suite(tmp_path: Pa
         load_suite(path)
     told = str(caught.value)
     assert "measurement.trials" in told
-    assert f"suite.yaml:{line}: claims.titel: expected one of" in told
+    assert f"suite.yaml:{line}: claims.titel: unknown field" in told
 
 
 @pytest.mark.parametrize("named", ["/dev/zero", ".", "no\0where.yaml"])

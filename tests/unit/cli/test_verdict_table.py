@@ -88,7 +88,7 @@ def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> 
     assert lines[1].startswith(
         "The whole work (100,000 examples) takes about 3.53 h and costs about $126.59, 9.0 % less cost"
     )
-    assert lines[2].startswith("This is based on 45 runs of 15 of 15 cells for $")
+    assert lines[2].startswith("45 runs measured 15 of 15 cells and cost $")
     text = console.file.getvalue()
     assert "the best 12 of 15 cells" in text
     assert "11 loader workers" in text

@@ -62,7 +62,7 @@ def test_timing_a_slow_endpoint_ends_after_a_minute(serving: MemoryServing) -> N
 
 def test_an_answer_that_is_not_the_training_jobs_is_refused_and_not_recorded(serving: MemoryServing) -> None:
     serving.invocations.wrong = {"bad"}
-    with pytest.raises(AnswersDiffer, match=r"'a bad film'.*expected 'bad' with probability 0.900, got 0.500"):
+    with pytest.raises(AnswersDiffer, match=r"'a bad film'.*got 0.500, expected 'bad' with probability 0.900"):
         check_endpoint(DEPLOYMENT, services=serving.services, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
     row = serving.deployments.find(NAME)
     assert row is not None
@@ -79,7 +79,7 @@ def test_an_answer_that_is_no_json_is_refused_with_its_text(
     serving: MemoryServing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serving.invocations, "ask", lambda _name, _body: b"<html>busy</html>")
-    with pytest.raises(AnswersDiffer, match="expected an object with predictions, got <html>busy</html>"):
+    with pytest.raises(AnswersDiffer, match="got <html>busy</html>, expected an object with predictions"):
         check_endpoint(DEPLOYMENT, services=serving.services, clock=lambda: 0.0, sleep=no_sleep, now=NOW)
 
 
@@ -142,7 +142,7 @@ def test_the_lines_of_a_transform_job_are_compared_and_none_is_timed() -> None:
 @pytest.mark.parametrize(
     ("scores", "problem"),
     [
-        ((0.9, 0.6), r"'a bad film'.*expected 'bad' with probability 0.900, got 0.600"),
+        ((0.9, 0.6), r"'a bad film'.*got 0.600, expected 'bad' with probability 0.900"),
         ((0.9,), r"expected 2 answers to the evaluation samples below s3://results/transforms/.*-check/, got 1"),
     ],
 )

@@ -45,16 +45,15 @@ def with_preferences(**changes: Any) -> Suite:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"purchase": "spot"}, "instance_preferences: expected none with purchase spot"),
-        ({"warm_pool_seconds": 60}, "instance_preferences: expected none with warm_pool_seconds"),
-        ({"instance_preferences": {OWN: []}}, f"instance_preferences.{OWN}: expected 1 to 4 further types, got 0"),
-        ({"instance_preferences": {OWN: [OTHER, OWN]}}, "expected each type once, got ml.g5.xlarge, ml.g6.xlarge, ml"),
-        ({"instance_preferences": {OWN: ["ml.g5.13xlarge"]}}, f"instance_preferences.{OWN}[0]: expected a training"),
-        ({"instance_preferences": {OWN: ["local.cpu"]}}, "expected an instance type of SageMaker"),
+        ({"purchase": "spot"}, "expected none with purchase spot"),
+        ({"warm_pool_seconds": 60}, "expected none with warm_pool_seconds"),
+        ({"instance_preferences": {OWN: []}}, f"instance_preferences.{OWN}: got 0 further types, expected 1 to 4"),
+        ({"instance_preferences": {OWN: [OTHER, OWN]}}, "ml.g5.xlarge, expected each type once"),
+        ({"instance_preferences": {OWN: ["ml.g5.13xlarge"]}}, f"instance_preferences.{OWN}[0]: got"),
+        ({"instance_preferences": {OWN: ["local.cpu"]}}, "applies to SageMaker types only"),
         (
             {"instance_preferences": {OWN: ["ml.g5.12xlarge"]}},
-            f"instance_preferences.{OWN}[0]: expected a type with 1 devices of kind gpu as {OWN} has, got"
-            " ml.g5.12xlarge with 4 devices",
+            f"instance_preferences.{OWN}[0]: ml.g5.12xlarge has 4 devices",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_file_without_tables_counts_as_new(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "found"), [(0, "got 0"), (2, "got 2: a newer Traindyno wrote it, so update this one")]
+    ("version", "found"), [(0, "user_version 0"), (2, "user_version 2 of a newer Traindyno (update this one)")]
 )
 def test_tables_of_another_version_are_refused_and_left_as_they_are(path: Path, version: int, found: str) -> None:
     with_a_document(path)
@@ -59,7 +59,7 @@ def test_tables_of_another_version_are_refused_and_left_as_they_are(path: Path, 
     with pytest.raises(VersionUnknown) as refused:
         open_store(path)
     assert str(refused.value) == (
-        f"{path}: the local cloud's stored jobs: expected user_version 1, {found};"
+        f"{path}: the local cloud's stored jobs: got {found}, expected 1;"
         " to remove all state of the local cloud: traindyno local down --erase"
     )
     assert version_of(path) == version
@@ -71,5 +71,5 @@ def test_the_service_ends_with_the_sentence_and_not_with_a_traceback(
     with_a_document(path)
     write_version(path, 2)
     monkeypatch.setattr("localcloud.sagemaker_service.__main__._log_to", lambda _: None)
-    with pytest.raises(SystemExit, match=r"expected user_version 1, got 2.*traindyno local down --erase"):
+    with pytest.raises(SystemExit, match=r"got user_version 2.*expected 1.*traindyno local down --erase"):
         main(["--state", str(path.parent), "--aws-endpoint", "http://127.0.0.1:9"])

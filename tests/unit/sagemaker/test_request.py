@@ -306,7 +306,7 @@ def test_data_that_the_loader_streams_has_no_channel() -> None:
 def test_code_that_was_not_staged_is_named() -> None:
     workload = {**script_document()["workload"], "source": "./scripts"}
     suite = parse_suite(script_document(workload=workload))
-    with pytest.raises(SourceMissing, match=r"expected its code as s3://.*, found \./scripts"):
+    with pytest.raises(SourceMissing, match=r"its code is \./scripts, expected s3://"):
         first_request(suite)
 
 

@@ -160,7 +160,7 @@ def test_inferentia_gets_its_container_one_worker_and_time_to_compile() -> None:
     "instance_type", ["ml.inf1.xlarge", "ml.trn1.2xlarge", "ml.trn1n.32xlarge", "ml.trn2.48xlarge"]
 )
 def test_a_type_without_a_container_is_refused(instance_type: str) -> None:
-    with pytest.raises(ModelNotServable, match=f"{instance_type}: expected .* CPUs or NVIDIA GPUs, or ml.inf2"):
+    with pytest.raises(ModelNotServable, match=f"got {instance_type}: .* CPUs or NVIDIA GPUs, or ml.inf2"):
         check_instance_type(instance_type)
 
 

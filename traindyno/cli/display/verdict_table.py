@@ -14,7 +14,7 @@ from traindyno.core.measurement.statistics import Estimate
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of
-from traindyno.core.verdict.manager_text import recommendation_sentences
+from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.trade_off import find_trade_offs

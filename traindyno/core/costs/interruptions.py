@@ -10,7 +10,7 @@ from traindyno.core.costs.to_target import reach_target
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.content import Evaluation
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.pricing import SpotTerms
 
 # The phases of a job that are repeated after an interruption.
@@ -64,7 +64,7 @@ def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) ->
     return Delay(factor=factor, interruptions=interruptions, waiting_seconds=interruptions * restart.waiting)
 
 
-def with_interruptions(result: RunResult, terms: SpotTerms, target: Target | None) -> RunResult | None:
+def with_interruptions(result: RunResult, terms: SpotTerms, target: QualityTarget | None) -> RunResult | None:
     """The run as it would be on average on such capacity: its projection, or its time to the ``target``, is longer.
 
     The result itself where nothing was measured that could be projected. None where the run would hardly ever end.
@@ -107,7 +107,7 @@ def _later(evaluations: Sequence[Evaluation], began_at: float, factor: float) ->
 
 
 def _waiting_longer(result: RunResult, delay: Delay) -> RunResult:
-    """In the phases of the measured job, before its training."""
+    """Adds the delay to the phases of the measured job before its training."""
     measured = measured_attempt(result)
     attempts = (_started_later(each, delay) if each is measured else each for each in result.attempts)
     return replace(result, attempts=tuple(attempts))

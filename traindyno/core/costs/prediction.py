@@ -55,7 +55,7 @@ class _Interruptions:
 
 
 def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_CONFIDENCE) -> Prediction | None:
-    """From the measured trials of one cell; None without any.
+    """The prediction from the measured trials of one cell; None without any.
 
     The interval is Student's prediction interval for one more run (Hahn and Meeker 1991) on logarithms, with half width
     t · s · sqrt(1 + 1/n): the spread s of the trials includes the draw of hosts, start-up and what recurs at random. It

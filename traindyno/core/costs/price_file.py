@@ -10,7 +10,7 @@ from cattrs.errors import BaseValidationError
 
 from traindyno.core.costs.prices import Price
 from traindyno.core.documents.converter import strict_converter
-from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, shown
+from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, refusal, shown
 from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 
@@ -28,7 +28,7 @@ class PriceFile:
 
 
 def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price]:
-    """By instance type; ``source`` is the file's name, for a file that names no source itself."""
+    """Instance type → price. ``source`` is the file's name, for a file that names no source itself."""
     problems = list(_problems(document))
     try:
         given: PriceFile = strict_converter([]).structure(document, PriceFile)
@@ -52,16 +52,15 @@ def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
     """Problems of content; the converter reports problems of form."""
     as_of, prices = document.get("as_of"), document.get("prices")
     if isinstance(as_of, str) and not _is_date(as_of):
-        yield Problem(path="as_of", message=f"expected a date such as 2026-11-21, got {shown(as_of)}")
+        yield Problem(path="as_of", message=f"got {shown(as_of)}, expected a date such as 2026-11-21")
     if prices == {}:
-        yield Problem(path="prices", message="expected at least one instance type with its price, got none")
+        yield Problem(path="prices", message="got none, expected at least one instance type with its price")
     for name, usd_per_hour in prices.items() if isinstance(prices, Mapping) else ():
         if find_instance_type(str(name)) is None:
-            close = ", ".join(close_instance_types(str(name)))
-            hint = f" (did you mean {close}?)" if close else ""
-            yield Problem(path=f"prices.{name}", message=f"expected an instance type, got {shown(name)}{hint}")
+            message = refusal(f"got {shown(name)}", "an instance type", close_instance_types(str(name)))
+            yield Problem(path=f"prices.{name}", message=message)
         if isinstance(usd_per_hour, int | float) and usd_per_hour <= 0:
-            yield Problem(path=f"prices.{name}", message=f"expected USD per hour above 0, got {usd_per_hour}")
+            yield Problem(path=f"prices.{name}", message=f"got {usd_per_hour}, expected USD per hour above 0")
 
 
 def _is_date(text: str) -> bool:

@@ -23,5 +23,5 @@ PriceList = Mapping[str, Price]
 
 
 def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal) -> Decimal:
-    """Exact; round only what is shown."""
+    """The exact cost: only what is shown is rounded."""
     return Decimal(seconds) * instance_count * usd_per_hour / SECONDS_PER_HOUR

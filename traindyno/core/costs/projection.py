@@ -18,29 +18,29 @@ UNBILLED_PHASES = ("waiting", STARTING, INTERRUPTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """One uninterrupted run over ``examples``.
-
-    ``seconds`` is wall clock, from the job's creation to its end: ``before_training_seconds`` (waiting for capacity,
-    starting, downloading) and all else that is paid once are its ``overhead_seconds``. SageMaker bills the training
-    time: ``training_overhead_seconds`` are its part of the overhead. ``billable_share`` of it is billed, less than 1
-    with spot instances, and gives ``billable_seconds`` of each instance; ``instance_hours`` are before that discount.
-    ``billable_share``, ``billable_seconds`` and ``usd`` are None where the run's own are unknown.
-    """
+    """One uninterrupted run over ``examples``. None where the run's own billing is unknown."""
 
     examples: int
+    #: Waiting for capacity, starting, downloading.
     before_training_seconds: float
+    #: All that is paid once, before and during training.
     overhead_seconds: float
+    #: Part of ``overhead_seconds`` that is training time, which SageMaker bills.
     training_overhead_seconds: float
+    #: Wall clock from the job's creation to its end.
     seconds: float
+    #: Share of the training time that is billed: less than 1 with spot instances.
     billable_share: float | None
+    #: Seconds that are billed of each instance.
     billable_seconds: float | None
+    #: Before the spot discount.
     instance_hours: float
     usd: Decimal | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTime:
-    """Seconds of one training job. ``training`` is what SageMaker calls its training time; ``billable`` is of it.
+    """Seconds of one training job. ``training`` is SageMaker's training time, and ``billable`` the billed part of it.
 
     SageMaker bills whole seconds: a job of less than one second is billed 0 s, which says nothing about the share of a
     longer one. On demand that share is 1; on spot it stays unknown.
@@ -124,7 +124,7 @@ def measured_attempt(result: RunResult) -> Attempt | None:
 
 
 def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
-    """From SageMaker's own phases where they are known, else from what was billed; None if neither is."""
+    """Reads SageMaker's own phases if they are known, else what was billed; None if neither is."""
     phases = attempt.phase_seconds
     if not phases and attempt.billable_seconds is None:
         return None
@@ -164,14 +164,14 @@ def known_cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: D
 
 
 def _steady_seconds(result: RunResult, measured: MeasuredRun) -> float:
-    """On the rank that took longest; results of earlier versions have the lowest rank's phase instead."""
+    """Seconds on the rank that took longest; results of earlier versions have the lowest rank's phase instead."""
     if measured.steady_seconds is not None:
         return measured.steady_seconds
     return result.phases_seconds.get(STEADY, 0.0)
 
 
 def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: MeasuredRun) -> JobTime:
-    """As if the measured session had been the only one of its job."""
+    """The time as it would be if the measured session had been the only one of its job."""
     lost = (measured.lost_seconds or 0.0) + (measured.kept_seconds or 0.0)
     if not lost:
         return job_time

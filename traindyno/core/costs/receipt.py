@@ -34,7 +34,7 @@ class PhaseCost:
 class ReceiptLine:
     """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
 
-    Without an outcome, ``outcome`` is the error's name or ``running``. ``started_warm`` is None without a warm pool.
+    ``outcome`` is the error's name or ``running`` if there is none. ``started_warm`` is None without a warm pool.
     """
 
     run_id: str

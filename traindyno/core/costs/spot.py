@@ -57,9 +57,10 @@ class SpotExpectation:
 
 
 def expect_spot(results: Iterable[RunResult], given: Mapping[str, SpotTerms]) -> dict[str, SpotExpectation]:
-    """By instance type. The discount is 1 - billable ÷ training of all spot jobs, as SageMaker states it.
+    """Instance type → what its spot jobs showed.
 
-    The time between checkpoints is not a property of the capacity: see ``with_checkpoints_of``.
+    The discount is 1 - billable ÷ training of all spot jobs, as SageMaker states it. The time between checkpoints is
+    not a property of the capacity: see ``with_checkpoints_of``.
     """
     observed = _observe(results)
     expected = {name: SpotExpectation(terms=terms, training_hours=None) for name, terms in given.items()}

@@ -21,7 +21,7 @@ class SuccessRate:
 
 
 def measure_success(results: Sequence[RunResult]) -> SuccessRate:
-    """Over all attempts of a cell's runs that were billed; an attempt without an instance costs time but no money."""
+    """Counts all billed attempts of a cell's runs: an attempt without an instance costs time but no money."""
     counted = [
         (result, attempt)
         for result in results

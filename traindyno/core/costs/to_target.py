@@ -7,7 +7,7 @@ from decimal import Decimal
 from traindyno.core.costs.projection import known_cost_usd, measured_attempt, read_job_time
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.content import Evaluation
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def job_clock(result: RunResult) -> JobClock | None:
     )
 
 
-def reach_target(result: RunResult, target: Target) -> Reached | None:
+def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
     """None where no evaluation reached the target, or the times of the job are unknown."""
     measured, clock = result.measured, job_clock(result)
     if measured is None or measured.began_at is None or clock is None:
@@ -75,7 +75,7 @@ def reach_target(result: RunResult, target: Target) -> Reached | None:
     return None
 
 
-def evaluated(evaluations: Sequence[Evaluation], target: Target) -> list[tuple[Evaluation, float]]:
+def evaluated(evaluations: Sequence[Evaluation], target: QualityTarget) -> list[tuple[Evaluation, float]]:
     """The evaluations that measured the target's quality, each with its value."""
     found = ((each, each.metrics.get(target.quality.value)) for each in evaluations)
     return [(each, value) for each, value in found if value is not None]

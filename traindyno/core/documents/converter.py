@@ -12,7 +12,7 @@ from cattrs import Converter
 from cattrs.gen import make_dict_structure_fn, override
 
 from traindyno.core.documents.field_description import described_fields, document_name
-from traindyno.core.documents.problems import Unexpected, expected_of, one_of
+from traindyno.core.documents.problems import Unexpected, close_to, expected_of, one_of
 from traindyno.core.documents.stored import JsonScalar
 
 Structure = Callable[[Any, Any], Any]
@@ -187,7 +187,8 @@ def _member(value: Any, kind: Any) -> StrEnum:
     try:
         return kind(value)  # type: ignore[no-any-return]
     except ValueError as error:
-        raise Unexpected(one_of((member.value for member in kind), value), value) from error
+        names = [member.value for member in kind]
+        raise Unexpected(one_of(names), value, meant=close_to(value, names)) from error
 
 
 STRICT: dict[type, Structure] = {int: _integer, float: _number, bool: _boolean, str: _text, Decimal: _decimal}

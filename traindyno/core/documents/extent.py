@@ -20,11 +20,11 @@ def excess_of(document: object) -> Problem | None:
         value, path, depth = waiting.pop()
         count += len(value) if isinstance(value, Mapping | list | tuple) else 0
         if count > MOST_VALUES:
-            return Problem(path="", message=f"expected at most {MOST_VALUES} values, got more")
+            return Problem(path="", message=f"too many values, expected at most {MOST_VALUES}")
         if depth > MOST_DEPTH:
-            return Problem(path="", message=f"expected at most {MOST_DEPTH} levels, got more")
+            return Problem(path="", message=f"too many levels, expected at most {MOST_DEPTH}")
         if not _is_storable(value):
-            return Problem(path=path, message=f"expected a finite number within 64 bits, got {shown(value)}")
+            return Problem(path=path, message=f"got {shown(value)}, expected a finite number within 64 bits")
         waiting += [(inner, join_path(path, part), depth + 1) for part, inner in _parts(value)]
     return None
 

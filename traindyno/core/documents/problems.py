@@ -1,4 +1,4 @@
-"""From cattrs' nested errors to one flat list of problems, each with its path and what would be accepted."""
+"""From cattrs' nested errors to one flat list of problems: the path, what was found, and last what is accepted."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ EXPECTED_OF_TYPE = {int: "an integer", float: "a number", Decimal: "a number", s
 class Unexpected(ValueError):
     """A value is not what its place accepts."""
 
-    def __init__(self, expected: str, found: object) -> None:
-        super().__init__(f"expected {expected}, got {shown(found)}")
+    def __init__(self, expected: str, found: object, *, meant: Sequence[str] = ()) -> None:
+        super().__init__(refusal(f"got {shown(found)}", expected, meant))
 
 
 class FieldProblems(ValueError):
@@ -54,12 +54,20 @@ def shown(value: object) -> str:
             return json.dumps(value, default=str, ensure_ascii=False)[:SHOWN_CHARACTERS]
 
 
-def one_of(choices: Iterable[str], found: object = None) -> str:
-    """The choices, with the likely one if ``found`` looks like a misspelling."""
-    names = list(choices)
-    close = get_close_matches(found, names, n=1, cutoff=0.5) if isinstance(found, str) else []
-    hint = f' (did you mean "{close[0]}"?)' if close else ""
-    return f"one of {', '.join(names)}{hint}"
+def refusal(found: str, expected: str, meant: Sequence[str] = ()) -> str:
+    """What is wrong first, then what was probably meant, and last what is accepted."""
+    if not meant:
+        return f"{found}, expected {expected}"
+    return f"{found}: did you mean {' or '.join(map(shown, meant))}? Expected {expected}"
+
+
+def close_to(found: object, accepted: Iterable[str]) -> list[str]:
+    """The accepted name of which ``found`` looks like a misspelling, if there is one."""
+    return get_close_matches(found, list(accepted), n=1, cutoff=0.5) if isinstance(found, str) else []
+
+
+def one_of(choices: Iterable[str]) -> str:
+    return f"one of {', '.join(choices)}"
 
 
 def join_path(path: str, part: str | int) -> str:
@@ -68,9 +76,9 @@ def join_path(path: str, part: str | int) -> str:
     return f"{path}.{part}" if path else part
 
 
-def unknown_field(path: str, name: object, accepted: Iterable[str]) -> Problem:
-    where = join_path(path, str(name))
-    return Problem(path=where, message=f"expected {one_of(accepted, name)}, got an unknown field {shown(name)}")
+def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
+    message = refusal(f"unknown field {shown(name)}", one_of(accepted), close_to(name, accepted))
+    return Problem(path=join_path(path, str(name)), message=message)
 
 
 def problems_of(error: Exception, path: str) -> Iterator[Problem]:
@@ -98,7 +106,7 @@ def _nested_problems(error: BaseValidationError, path: str) -> Iterator[Problem]
         part = note.index if isinstance(note, IterableValidationNote) else names.get(note.name, note.name)
         where = join_path(path, part)
         if isinstance(inner, KeyError):
-            yield Problem(path=where, message=f"expected {expected_of(note.type)}, got nothing")
+            yield Problem(path=where, message=f"got nothing, expected {expected_of(note.type)}")
         else:
             yield from problems_of(inner, where)
     for inner in unplaced:

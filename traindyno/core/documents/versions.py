@@ -55,5 +55,6 @@ class Format:
         versions = self.readable
         accepted = f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else str(self.version)
         is_newer = isinstance(found, int) and found > self.version
-        hint = ": a newer Traindyno wrote it, so update this one" if is_newer else ""
-        return f"{self.name}: expected {self.key} {accepted}, got {shown(found)}{hint}"
+        hint = " of a newer Traindyno (update this one)" if is_newer else ""
+        given = f"no {self.key}" if found is None else f"{self.key} {shown(found)}{hint}"
+        return f"{self.name}: got {given}, expected {accepted}"

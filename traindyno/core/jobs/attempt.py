@@ -18,34 +18,32 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """``outcome`` is None if the attempt led to the next one; ``error`` then names the reason (an ErrorEquals name).
-
-    ``billable_seconds`` is what SageMaker bills of each instance, after a spot discount; ``training_seconds`` is before
-    it. ``phase_seconds`` is wall clock by the service's own statuses (waiting, starting, downloading, training,
-    uploading). Times are epoch seconds.
-
-    ``instance_type`` is the one that it ran on or was submitted for; None if SageMaker had selected none of several.
-
-    ``started_warm``: on the warm pool of an earlier job; None without a warm pool. ``keep_warm_seconds``: the longest
-    time for which its own instances may be kept after it; ``kept_warm_seconds``: the time for which they were kept,
-    None until that is known.
-    """
+    """Times are epoch seconds. None is unknown, or has not happened."""
 
     number: int
     job_name: str
+    #: None if the attempt led to the next one.
     outcome: Outcome | None = None
+    #: Why there was a next attempt: an ErrorEquals name.
     error: str | None = None
     message: str | None = None
     submitted_at: float | None = None
     started_at: float | None = None
     ended_at: float | None = None
+    #: What SageMaker bills of each instance, after a spot discount.
     billable_seconds: float | None = None
+    #: Before the spot discount.
     training_seconds: float | None = None
+    #: Status of the service (waiting, starting, downloading, training, uploading) → wall clock.
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     image_uri: str | None = None
+    #: Type on which it ran or for which it was submitted; None if SageMaker had selected none of several.
     instance_type: str | None = None
+    #: On the warm pool of an earlier job; None without a warm pool.
     started_warm: bool | None = None
+    #: Longest time for which its instances may be kept after it.
     keep_warm_seconds: float = 0.0
+    #: Time for which they were kept; None until that is known.
     kept_warm_seconds: float | None = None
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 class Outcome(StrEnum):
     COMPLETED = "completed"
     OUT_OF_MEMORY = "out_of_memory"
-    KILLED = "killed"  # by a signal, without a sign that memory ran out
+    KILLED = "killed"  # a signal ended it, and nothing shows that memory ran out
     LOSS_DIVERGED = "loss_diverged"
     TIMED_OUT = "timed_out"
     COST_STOPPED = "cost_stopped"

@@ -9,8 +9,8 @@ from statistics import fmean, median
 from traindyno.core.measurement.student_t import t_half_width, two_sided_p
 
 LEAST_VALUES = 20
-DEVIATIONS_PER_MAD = 1.4826  # of a normal distribution
-LEAST_DEVIATION = 1e-4  # of a logarithm: 0.01 %, below the noise of any timer
+DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution
+LEAST_DEVIATION = 1e-4  # on the logarithmic scale: 0.01 %, below the noise of any timer
 _MOST_AUTOCORRELATION = 0.97
 _LEAST_AUTOCORRELATION = -0.5
 

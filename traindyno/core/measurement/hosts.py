@@ -53,7 +53,7 @@ def draw_count(trials: Sequence[Trial]) -> int:
 
 
 def estimate_host_spread(cells: Sequence[Sequence[Trial]], prior: HostSpread = STATED_PRIOR) -> HostSpread:
-    """Between hosts, from the cells that ran on several and repeated trials on one; the prior below 3 degrees."""
+    """The spread from the cells that ran on several hosts and repeated trials on one; below 3 degrees, the prior."""
     found = _variance_of_hosts(cells)
     if found is None or found[1] < LEAST_DEGREES:
         return prior
@@ -77,7 +77,7 @@ def update_prior(
 
 
 def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | None:
-    """Between hosts, with its degrees of freedom; None if no cell ran on several hosts, one of them repeatedly.
+    """Variance and degrees of freedom; None if no cell ran on several hosts, and repeatedly on one of them.
 
     Method of moments: the variance of the hosts' means, less the part that their trials' own spread explains.
     """
@@ -100,7 +100,7 @@ def compare_on_hosts(
     spread: HostSpread = STATED_PRIOR,
     inflation: tuple[float, float] = (1.0, 1.0),
 ) -> Comparison:
-    """First ÷ second. ``inflation`` is that of each cell's variance (see ``serial_correlation``)."""
+    """The ratio first ÷ second. ``inflation``: the factor of each cell's variance (see ``serial_correlation``)."""
     shared = _by_hosts(first).keys() & _by_hosts(second).keys()
     if shared and all(sum(trial.hosts in shared for trial in trials) > 1 for trials in (first, second)):
         return _compare_within(_on(first, shared), _on(second, shared), inflation)
@@ -124,7 +124,7 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
 
 
 def _compare_within(first: Groups, second: Groups, inflation: tuple[float, float]) -> Comparison:
-    """First ÷ second on the shared hosts. With one host, its speed cancels, and Welch's comparison remains."""
+    """The ratio first ÷ second on the shared hosts. With one host its speed cancels: Welch's comparison remains."""
     if len(first) == 1:
         (one,), (other,) = first.values(), second.values()
         means = [

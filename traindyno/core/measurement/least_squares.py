@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import log, sqrt
 
-# Below this relative error a fit counts as exact, and further terms are not added.
+# A fit with a smaller relative error counts as exact, and no further terms are added.
 EXACT = 1e-4
 LEAST_PIVOT = 1e-12
 
@@ -81,7 +81,7 @@ def _dot(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
-    """By Gauss and Jordan with pivots; None for a singular matrix."""
+    """Gauss-Jordan elimination with pivots; None for a singular matrix."""
     size = len(matrix)
     scale = max(abs(value) for line in matrix for value in line)
     lines = [[*line, *(float(row == column) for column in range(size))] for row, line in enumerate(matrix)]

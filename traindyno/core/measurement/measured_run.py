@@ -31,41 +31,49 @@ class StepTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """``throughput`` is None if no step was steady, or if a rank's log is missing: then not all work is known.
-
-    ``relative_half_width`` is that of the mean step time's 95 % interval, ``relative_error`` its standard error.
-    ``steady_seconds`` is the wall time of the steady window without one-time events. ``lost_seconds`` is the job's time
-    in other sessions and between sessions: interruptions and repeated work; ``interruptions`` is their number.
-    ``kept_seconds`` is the time of other sessions of the job on steps whose work was kept. ``steps_done`` counts each
-    step of the run once, ``repeated_steps`` the repeated ones. ``evaluations`` are those of the job that was measured,
-    and ``began_at`` is the epoch second of its first logged phase or process. ``end_reason`` says why the run ended
-    before its last step (see ``end_line``). All of these but the evaluations are None in results of earlier versions.
-    """
+    """What the step log of one run shows. In results of earlier versions, fields with a default have it."""
 
     steady_state: SteadyState
+    #: None if no step was steady, or if a rank's log is missing: then not all work is known.
     throughput: Throughput | None
+    #: Half width of the 95 % interval of the mean step time, a share of it.
     relative_half_width: float | None
+    #: The rate by each definition that is in use elsewhere.
     definitions: tuple[DefinedRate, ...]
     timeline: StepTimeline
     samples_before_steady: int
     loss: LossCurve
+    #: Those of the job that was measured.
     evaluations: tuple[Evaluation, ...]
+    #: Peak of the device that used the most; None if no step reports it.
     peak_memory_bytes: int | None
     model: ModelSize | None
+    #: Time between the sessions of the run, and the steps that were repeated.
     gaps: tuple[Gap, ...]
+    #: Other work on the hosts.
     contention: Contention | None = None
+    #: Standard error of the mean step time, a share of it.
     relative_error: float | None = None
     recurring: tuple[RecurringEvent, ...] = ()
     one_time: tuple[OneTimeEvent, ...] = ()
+    #: Wall time of the steady window without one-time events.
     steady_seconds: float | None = None
+    #: The measured job.
     job_name: str | None = None
+    #: Number of restarts of the measured job.
     interruptions: int | None = None
+    #: The job's time on repeated work and between its sessions.
     lost_seconds: float | None = None
+    #: Epoch second of the job's first logged phase or process.
     began_at: float | None = None
+    #: Time of the job's other sessions on steps whose work was kept.
     kept_seconds: float | None = None
+    #: Steps of the run, each counted once.
     steps_done: int | None = None
+    #: Steps that were run again.
     repeated_steps: int | None = None
     checkpoints: CheckpointCost | None = None
+    #: Why the run ended before its last step (see ``end_line``).
     end_reason: str | None = None
 
     @property
@@ -192,7 +200,7 @@ def _kept_seconds(divided: Sequence[SessionSteps], measured: Session) -> float:
 
 
 def _lost_seconds(sessions: Sequence[Session], measured: Session) -> float:
-    """From the first session's begin to the last one's end, without the measured session."""
+    """The time from the first session's begin to the last one's end, less the measured session."""
     ends = [each.end for each in sessions if each.end is not None]
     own_end = measured.end
     if own_end is None:

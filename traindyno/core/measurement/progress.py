@@ -19,7 +19,7 @@ class SessionSteps:
 
 
 def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
-    """In order of time. A session that resumes after step n keeps what the sessions before it did up to step n."""
+    """Sessions in order of time. One that resumes after step n keeps what the sessions before it did up to step n."""
     divided: list[SessionSteps] = []
     resumed_at: int | None = None
     for session in reversed([session for session in sessions if session.common_steps]):
@@ -32,5 +32,5 @@ def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
 
 
 def wall_seconds(table: StepTable) -> float:
-    """From the begin of its first step to the end of its last one, on the rank that took longest."""
+    """The time from the first step's begin to the last one's end, on the rank that took longest."""
     return table.wall_seconds(0, len(table) - 1) if len(table) else 0.0

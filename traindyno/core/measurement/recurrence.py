@@ -149,12 +149,12 @@ def _is_even(places: Sequence[int], mean_gap: float) -> bool:
 
 
 def _tolerance(places: Sequence[int], mean_gap: float) -> float:
-    """In steps. Three stalls are evenly spaced by chance too often for a tolerance of more than a step."""
+    """The tolerance in steps. Three stalls have 1.5: a wider tolerance would accept random spacing too often."""
     return 1.5 if len(places) <= _LEAST_RECURRENCES else max(1.5, 0.1 * mean_gap)
 
 
 def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
-    """In order of time within each group."""
+    """Groups of stalls of similar length; each group is in order of time."""
     groups: list[list[Stall]] = []
     for stall in sorted(stalls, key=lambda each: each.seconds):
         if groups and stall.seconds <= _ALIKE_FACTOR * groups[-1][-1].seconds:

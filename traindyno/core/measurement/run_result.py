@@ -115,7 +115,7 @@ def build_run_result(
 
 
 def _other_sessions(step_log: StepLog, measured: Session) -> list[SessionSteps]:
-    """Of the measured job."""
+    """The steps of the measured job in its other sessions."""
     of_job = [each for each in divide_steps(step_log.sessions) if each.session.job_name == measured.job_name]
     return [each for each in of_job if each.session is not measured]
 

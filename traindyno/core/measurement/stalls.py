@@ -7,7 +7,7 @@ from statistics import median
 
 from traindyno.core.measurement.autocorrelation import DEVIATIONS_PER_MAD, LEAST_DEVIATION
 
-_NEIGHBOURS = 7  # on each side
+_NEIGHBOURS = 7  # steps on each side
 _STALL_DEVIATIONS = 6.0
 _LEAST_STALL = log(1.25)
 

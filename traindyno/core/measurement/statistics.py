@@ -46,7 +46,7 @@ class Comparison:
     interval: Interval | None = None
 
     def with_interval(self) -> "Comparison":
-        """With the two-sided 95 % interval of the ratio."""
+        """The same ratio with its two-sided 95 % interval."""
         tail = (1 - CONFIDENCE) / 2
         return replace(self, interval=self.interval_with(tail, tail))
 
@@ -62,7 +62,7 @@ class Comparison:
         )
 
     def p_at_least(self, ratio: float) -> float | None:
-        """One-sided p value, of the true ratio being ``ratio`` or more; None if the spread is unknown."""
+        """The one-sided p value that the true ratio is ``ratio`` or more; None if the spread is unknown."""
         if self.standard_error is None or self.degrees_of_freedom is None:
             return None
         distance = log(ratio) - log(self.ratio)
@@ -90,7 +90,7 @@ class LogMean:
     degrees_of_freedom: float | None
 
     def plus(self, shift: float, variance: float) -> "LogMean":
-        """With a further factor whose logarithm is ``shift``, known with ``variance`` (normal)."""
+        """The ratio times a further factor: its logarithm is normal, with mean ``shift`` and ``variance``."""
         if not variance or self.variance is None or self.degrees_of_freedom is None:
             return replace(self, mean=self.mean + shift)
         degrees = satterthwaite([(self.variance, self.degrees_of_freedom), (variance, inf)])

@@ -42,7 +42,7 @@ class StepTime:
 
     @property
     def recurring_seconds(self) -> float:
-        """Per step."""
+        """Mean seconds of the recurring events in a step."""
         return sum(event.seconds_per_step for event in self.recurring)
 
     @property

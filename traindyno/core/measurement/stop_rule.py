@@ -44,5 +44,5 @@ def _is_settled(step_time: StepTime, count: int) -> bool:
 
 
 def _is_mean_of(step_seconds: Sequence[float], step_time: StepTime, tolerance: float) -> bool:
-    """Whether it makes little difference which steps are left out; the first one always is."""
+    """Whether it makes little difference which steps are left out. The first one is always left out."""
     return abs(fmean(step_seconds[1:]) / step_time.seconds - 1) <= tolerance

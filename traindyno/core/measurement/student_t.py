@@ -10,7 +10,7 @@ _CLOSE = 1e-11
 # From here on, the approximation by the normal distribution is closer than the difference of two large logarithms of
 # gamma functions, and Newton's method would not settle.
 _NEARLY_NORMAL = 1e5
-# From here on, even if they are infinite, it is the normal distribution.
+# With this many degrees of freedom or more (also infinitely many), t is the normal distribution.
 _NORMAL = 1e15
 
 
@@ -56,7 +56,7 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
     """The quantile of t at ``probability``, by Newton's method within a bracket."""
     if not 0 < probability < 1 or degrees_of_freedom <= 0:
         raise ValueError(
-            f"probability {probability} must be in (0, 1), degrees of freedom {degrees_of_freedom} above 0"
+            f"got probability {probability} and {degrees_of_freedom} degrees of freedom, expected (0, 1) and above 0"
         )
     if probability == 0.5:
         return 0.0

@@ -22,19 +22,15 @@ class StepTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """All rates are of the whole cell unless they say per device.
-
-    ``seconds`` is what the steps of the steady window take on the slowest rank, with the recurring events (checkpoints,
-    evaluation, stalls) at their rate and without one-time events; ``recurring_share`` is the events' part of it.
-    ``samples_per_step`` is the median, of all ranks together: an epoch's last step may have fewer; None in results of
-    earlier versions.
-    """
+    """The rate of the steady window, of the whole cell unless a name says per device."""
 
     first_step: int
     last_step: int
     steps: int
+    #: Time of the steps on the slowest rank, with recurring events at their rate, without one-time events.
     seconds: float
     samples: int
+    #: None if the log has no tokens.
     tokens: int | None
     device_count: int
     samples_per_second: float
@@ -44,9 +40,13 @@ class Throughput:
     steps_per_second: float
     data_wait_share: float
     step_times: StepTimes
+    #: None if the model's FLOPS are unknown.
     tflops_per_device: float | None
+    #: None if the device's peak is unknown.
     model_flops_utilization: float | None
+    #: Share of ``seconds`` that recurring events take: checkpoints, evaluation, stalls.
     recurring_share: float = 0.0
+    #: Median over all ranks together, because an epoch's last step may have fewer; None in earlier results.
     samples_per_step: int | None = None
 
 
@@ -108,7 +108,7 @@ def measure_throughput(
 
 
 def _overlap_share(table: StepTable, first: int, last: int) -> float:
-    """Below 1 if different ranks are the slowest in different steps, without waiting for each other at each step."""
+    """The share is below 1 if ranks don't wait for each other at each step and take turns in being the slowest."""
     total = sum(table.interval_seconds[first:])
     return table.wall_seconds(first, last) / total if total > 0 else 1.0
 

@@ -70,7 +70,7 @@ def work_id_of(suite: Suite) -> str:
 
 
 def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
-    """By cell id. A cell without a usable earlier run is left out."""
+    """Cell id → what its earlier runs show. A cell without a usable one is left out."""
     by_cell: dict[str, list[PastRun]] = {}
     for run in past:
         if run.outcome in TELLING_OUTCOMES and _added_seconds(run, suite) is not None:

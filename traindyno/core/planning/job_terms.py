@@ -39,7 +39,7 @@ def job_terms(owner: AttemptOwner, suite: Suite, *, placed_on: str | None = None
 
 
 def run_terms(settings: Settings, suite: Suite) -> JobTerms:
-    """Of each run with these settings."""
+    """The terms of each run with these settings."""
     return JobTerms(
         types=accepted_types(suite, settings.instance),
         instance_count=settings.instance_count,

@@ -18,26 +18,25 @@ from traindyno.core.suite.suite import Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanePlan:
-    """The runs of one instance type: what they cost, expected and at most.
-
-    ``expected``: from earlier runs of these cells. ``one_attempt_usd``: each run takes one attempt to its time limit.
-    ``worst_case_usd``: each run takes all attempts to the time limit, and instances are kept warm where the suite asks.
-    ``instances_at_once``: the size of its waves; None where ``concurrency`` runs are in progress at once.
-    Where runs may use other types (``fallback_prices``), both bounds take the highest price.
-    """
+    """The runs of one instance type. Where runs may use other types, both bounds take the highest price."""
 
     lane_id: str
     instance_type: str
     purchase: Purchase
     run_count: int
     largest_instance_count: int
+    #: Runs in progress at once.
     concurrency: int
     waves: int
     quota: QuotaReading | None
     price: Price | None
+    #: Cost if each run takes one attempt to its time limit.
     one_attempt_usd: Decimal | None
+    #: Cost if each run takes all attempts to the time limit, with warm instances where the suite asks for them.
     worst_case_usd: Decimal | None
+    #: From earlier runs of these cells.
     expected: Expectation = NOTHING_KNOWN
+    #: Size of the lane's packs in instances; None if ``concurrency`` counts runs.
     instances_at_once: int | None = None
     fallback_prices: tuple[Price, ...] = ()
 

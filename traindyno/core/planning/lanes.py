@@ -51,7 +51,7 @@ def lane_id_of(instance_type: str, purchase: Purchase) -> str:
 
 
 def split_lanes(runs: Sequence[Run], purchase: Purchase) -> tuple[Lane, ...]:
-    """By the instance type's name; within a lane in the order of the runs."""
+    """One lane for each instance type, in the order of their names; a lane keeps the order of the runs."""
     by_type: dict[str, list[Run]] = {}
     for run in runs:
         by_type.setdefault(run.cell.settings.instance, []).append(run)

@@ -19,7 +19,7 @@ from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.workload import Workload
 
 BYTES_PER_GB = 10**9
-# Of a GPU, for what no estimate contains. On an H100, with models of 12 to 124 million parameters: about 0.5 GiB for
+# Memory of a GPU that no estimate contains. On an H100, with models of 12 to 124 million parameters: about 0.5 GiB for
 # the CUDA context, up to 0.1 more allocated than estimated, up to 0.8 reserved by the allocator and not allocated.
 OUTSIDE_BYTES = 3 * 2**30 // 2
 FINDINGS = Format(name="memory findings", version=1, unmarked=1)
@@ -145,7 +145,7 @@ def findings_document(findings: Mapping[Settings, MemoryFinding]) -> dict[str, A
 
 
 def parse_findings(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> dict[Settings, MemoryFinding]:
-    """Before it had a version, the document was the list of findings. Raises VersionUnknown."""
+    """A document without a version is the list of findings. Raises VersionUnknown."""
     converter = suite_converter()
     marked = document if isinstance(document, Mapping) else {"findings": document}
     return {

@@ -52,7 +52,7 @@ def _smaller_batch(settings: Settings) -> Iterator[Settings]:
 
 
 def _sharding(settings: Settings) -> Iterator[Settings]:
-    """First shard the state over all processes, then over more instances."""
+    """Shards the state over all processes first, then over more instances."""
     sharded = settings
     if TRAITS[settings.strategy].holds_whole_model:
         sharded = replace(settings, strategy=Strategy.FSDP)

@@ -153,7 +153,7 @@ def _parts(lanes: Sequence[LanePlan], preparation: PreparationPlan | None) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hours:
-    """With one attempt of each job; and with every attempt after the longest wait."""
+    """Hours with one attempt of each job, and with all attempts, each after the longest wait."""
 
     one_attempt: Decimal
     worst_case: Decimal

@@ -47,7 +47,7 @@ class PreparationPlan:
 
     @property
     def checks_model(self) -> bool:
-        """In a job of its own."""
+        """Whether a job of its own checks the model."""
         return any(not each.makes_tokens and not each.stages_model for each in self.tokens)
 
     @property

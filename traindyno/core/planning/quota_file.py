@@ -8,7 +8,7 @@ from typing import Any
 from cattrs.errors import BaseValidationError
 
 from traindyno.core.documents.converter import strict_converter
-from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, shown
+from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, refusal, shown
 from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.planning.quotas import Quota, QuotaReading, UsageSource, known_quotas
 
@@ -84,9 +84,9 @@ def _problems(spelt: Mapping[str, Any]) -> Iterator[Problem]:
     for name, given in quotas.items() if isinstance(quotas, Mapping) else ():
         path = f"quotas.{name}"
         if name not in known_quotas():
-            close = get_close_matches(str(name), known_quotas(), n=1)
-            meant = f"did you mean {shown(close[0])}?" if close else 'such as "ml.p4d.24xlarge for training job usage"'
-            yield Problem(path=path, message=f"expected a name as in Service Quotas, got {shown(name)} ({meant})")
+            expected = 'a name of Service Quotas, such as "ml.p4d.24xlarge for training job usage"'
+            meant = get_close_matches(str(name), known_quotas(), n=1)
+            yield Problem(path=path, message=refusal(f"got {shown(name)}", expected, meant))
         for field, value in given.items():
             if isinstance(value, int) and value < 0:
-                yield Problem(path=f"{path}.{field}", message=f"expected 0 or more, got {value}")
+                yield Problem(path=f"{path}.{field}", message=f"got {value}, expected 0 or more")

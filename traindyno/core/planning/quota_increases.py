@@ -79,7 +79,7 @@ class NeededIncrease:
 
 
 def needed_increases(refusals: Iterable[Refusal]) -> tuple[QuotaIncrease, ...]:
-    """One for each quota: the largest if several runs need more."""
+    """One increase for each quota: the largest that a run needs."""
     needed: dict[str, QuotaIncrease] = {}
     for increase in (refusal.increase for refusal in refusals if refusal.increase):
         known = needed.get(increase.name, increase)

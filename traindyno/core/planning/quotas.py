@@ -108,7 +108,7 @@ def account_quota(purchase: Purchase) -> Quota:
 
 
 def run_time_quota() -> Quota:
-    """In seconds."""
+    """The quota on the longest run time, in seconds."""
     return _account_quota("Longest run time for a training job")
 
 
@@ -133,7 +133,7 @@ def _preparation_quotas(suite: Suite, cells: Sequence[Cell]) -> tuple[Quota, ...
 
 @cache
 def known_quotas() -> Mapping[str, Quota]:
-    """By name: every quota on training instances in AWS's table, and every one that an instance type may have."""
+    """Name → quota: all on training instances in AWS's table, and all that an instance type may have."""
     types = [name for name, found in instance_types().items() if not found.is_local]
     per_type = [_instance_quota(name, usage) for name in types for usage in Counted]
     return {quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)}

@@ -56,7 +56,7 @@ class RegionalType:
 
 
 def largest_jobs(cells: Sequence[Cell]) -> Mapping[str, int]:
-    """By instance type, for cells that run on AWS; this machine's own types are in no region."""
+    """Instance type → its largest job. This machine's own types are left out: no region has them."""
     largest: dict[str, int] = {}
     for cell in cells:
         name, count = cell.settings.instance, cell.settings.instance_count

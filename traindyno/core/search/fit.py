@@ -16,12 +16,12 @@ from traindyno.core.search.space import Axis
 MOST_SETS = 6
 # Sets with a posterior probability below this share of the best one's are left out.
 LEAST_SHARE = 0.02
-# Of the steps in the logarithms, one sweep over all hyperparameters with each.
+# Step sizes on the logarithmic scale; one sweep over all hyperparameters for each.
 STEPS = (1.5, 0.75, 0.75)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Normal:
+class NormalPrior:
     """A prior on a logarithm."""
 
     mean: float
@@ -33,19 +33,19 @@ class Normal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priors:
-    variance: Normal
-    noise: Normal
-    weight: Normal = Normal(mean=log(0.3), deviation=1.5)
-    length: Normal = Normal(mean=log(0.6), deviation=0.7)
+    variance: NormalPrior
+    noise: NormalPrior
+    weight: NormalPrior = NormalPrior(mean=log(0.3), deviation=1.5)
+    length: NormalPrior = NormalPrior(mean=log(0.6), deviation=0.7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighted:
+class WeightedProcess:
     weight: float
     process: GaussianProcess
 
 
-def fit(axes: Sequence[Axis], observations: Sequence[Observation], priors: Priors) -> tuple[Weighted, ...]:
+def fit(axes: Sequence[Axis], observations: Sequence[Observation], priors: Priors) -> tuple[WeightedProcess, ...]:
     """The processes of the best sets, with weights that add up to 1. At least one observation is needed."""
     center = fmean([each.value for each in observations])
     visited: dict[Hyperparameters, tuple[float, GaussianProcess]] = {}
@@ -99,9 +99,9 @@ def _log_prior(candidate: Hyperparameters, axes: Sequence[Axis], priors: Priors)
     )
 
 
-def _heaviest(scored: Sequence[tuple[float, GaussianProcess]]) -> tuple[Weighted, ...]:
+def _heaviest(scored: Sequence[tuple[float, GaussianProcess]]) -> tuple[WeightedProcess, ...]:
     ranked = sorted(scored, key=lambda each: -each[0])[:MOST_SETS]
     shares = [exp(score - ranked[0][0]) for score, _ in ranked]
     kept = [(share, process) for share, (_, process) in zip(shares, ranked, strict=True) if share >= LEAST_SHARE]
     total = sum(share for share, _ in kept)
-    return tuple(Weighted(weight=share / total, process=process) for share, process in kept)
+    return tuple(WeightedProcess(weight=share / total, process=process) for share, process in kept)

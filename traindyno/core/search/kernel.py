@@ -27,7 +27,7 @@ class Hyperparameters:
 
 
 def similarity_tables(axes: Sequence[Axis], hyperparameters: Hyperparameters) -> tuple[Table, ...]:
-    """For each axis, its factor of the correlation for each pair of levels; 1 for a level with itself."""
+    """One table for each axis: its factor of the correlation of two levels. It is 1 for a level with itself."""
     return tuple(
         _table(axis, exp(weight), exp(length))
         for axis, weight, length in zip(axes, hyperparameters.weights, hyperparameters.lengths, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
 from traindyno.core.suite.suite import Cell
 
-# From this ratio of the largest to the smallest value on, an axis has a logarithmic scale.
+# An axis has a logarithmic scale if its largest value is at least this many times its smallest.
 LOGARITHMIC_RATIO = 3.0
 
 Point = tuple[int, ...]
@@ -24,7 +24,7 @@ class Axis:
 
     @property
     def degrees_of_freedom(self) -> int:
-        """Those of its main effect: of a smooth curve for numbers, and one for each further name."""
+        """Those of the axis's main effect: at most 2 for numbers (a smooth curve), levels - 1 for names."""
         return self.levels - 1 if self.positions is None else min(2, self.levels - 1)
 
 
@@ -60,7 +60,7 @@ def _varying(cells: Sequence[Cell]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _key(value: Any) -> tuple[type, Any]:
-    """In Python 1 equals True; on an axis they are different levels."""
+    """Tells 1 and True apart: they are equal in Python, but different levels of an axis."""
     return type(value), value
 
 

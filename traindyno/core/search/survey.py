@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import erfc, exp, inf, log, pi, sqrt
 from statistics import variance
 
-from traindyno.core.search.fit import Normal, Priors, Weighted, fit
+from traindyno.core.search.fit import NormalPrior, Priors, WeightedProcess, fit
 from traindyno.core.search.gaussian_process import Observation, PointPosterior
 from traindyno.core.search.space import Space
 
@@ -14,9 +14,9 @@ LEAST_CHANCE = 0.01
 # Identical runs on dedicated hardware differ by 1 to 5 %.
 USUAL_NOISE, NOISE_DEGREES = 0.015, 4
 USUAL_SPREAD, LEAST_SPREAD = 0.3, 0.02
-# Of labels +1 (a trial succeeds) and -1 (it fails), which a Gaussian process interpolates.
-LABEL_PRIORS = Priors(variance=Normal(mean=0.0, deviation=0.5), noise=Normal(mean=log(0.05), deviation=0.5))
-# One failure does not show its cause: another cell still works with this probability, less after more failures.
+# Priors of the model of success: a Gaussian process over the labels +1 (a trial succeeded) and -1 (it failed).
+LABEL_PRIORS = Priors(variance=NormalPrior(mean=0.0, deviation=0.5), noise=NormalPrior(mean=log(0.05), deviation=0.5))
+# One failure does not show its cause: another cell still works with this probability, which falls with each failure.
 FIRST_DOUBT = 0.25
 # The certainty of a label for another cell that is identical in the model.
 LABEL_VARIANCE = 0.25
@@ -24,7 +24,7 @@ QUANTILE = 1.959964
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class MeasuredCell:
     """A cell with at least one measured trial. ``value``: what the goal minimises; ``cost``: of a trial, in any unit;
     ``limited``: what the goal limits. ``may_win``: the cell may be recommended.
     """
@@ -74,7 +74,7 @@ class Survey:
 
 def survey_cells(
     space: Space,
-    seen: Mapping[int, Seen],
+    seen: Mapping[int, MeasuredCell],
     failed: Sequence[int],
     *,
     tolerance: float,
@@ -107,23 +107,23 @@ def survey_cells(
 class _Posteriors:
     """The posteriors of every cell, by each of the weighted models."""
 
-    models: tuple[Weighted, ...]
+    models: tuple[WeightedProcess, ...]
     points: tuple[tuple[PointPosterior, ...], ...]
 
     @classmethod
-    def of(cls, space: Space, models: tuple[Weighted, ...]) -> "_Posteriors":
+    def of(cls, space: Space, models: tuple[WeightedProcess, ...]) -> "_Posteriors":
         return cls(models=models, points=tuple(tuple(map(each.process.posterior, space.points)) for each in models))
 
     def mean(self, index: int) -> float:
         return sum(model.weight * found[index].mean for model, found in zip(self.models, self.points, strict=True))
 
-    def costs(self, seen: Mapping[int, Seen]) -> list[float]:
+    def costs(self, seen: Mapping[int, MeasuredCell]) -> list[float]:
         """The cost of one trial of each cell, by the model with the largest weight."""
         logs = [log(seen[index].cost) for index in sorted(seen)]
         return [exp(value) for value in self.models[0].process.mean_of(logs, self.points[0])]
 
     def forecast(self, index: int, best: int, zone: float, works: float, cost: float) -> CellForecast:
-        """From a mixture of normal distributions of the ratio's logarithm."""
+        """The forecast is a mixture of normal distributions of the ratio's logarithm."""
         mean = square = better = gain = 0.0
         for model, found in zip(self.models, self.points, strict=True):
             one, other = found[index], found[best]
@@ -146,7 +146,7 @@ class _Posteriors:
         )
 
 
-def _may_win(seen: Seen, limit: float | None) -> bool:
+def _may_win(seen: MeasuredCell, limit: float | None) -> bool:
     return seen.may_win and (limit is None or seen.limited is None or seen.limited <= limit)
 
 
@@ -157,12 +157,12 @@ def _priors(values: Sequence[float], replicates: Sequence[Sequence[float]]) -> P
     squares = NOISE_DEGREES * USUAL_NOISE**2 + sum(variance(group) * (len(group) - 1) for group in groups)
     spread = variance(values) if len(values) > 2 else USUAL_SPREAD**2
     return Priors(
-        variance=Normal(mean=log(max(spread, LEAST_SPREAD**2)), deviation=1.0),
-        noise=Normal(mean=log(squares / degrees), deviation=sqrt(2 / degrees)),
+        variance=NormalPrior(mean=log(max(spread, LEAST_SPREAD**2)), deviation=1.0),
+        noise=NormalPrior(mean=log(squares / degrees), deviation=sqrt(2 / degrees)),
     )
 
 
-def _success(space: Space, seen: Mapping[int, Seen], failed: Sequence[int]) -> list[float]:
+def _success(space: Space, seen: Mapping[int, MeasuredCell], failed: Sequence[int]) -> list[float]:
     """Classification by regression on labels (Rasmussen and Williams 2006, section 6.5)."""
     if not failed:
         return [1.0] * len(space.points)

@@ -18,7 +18,7 @@ from traindyno.core.suite.choices import Task
 
 # SageMaker's pattern for the names of endpoints, models and transform jobs
 NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
-NAME_CHARACTERS = 57  # with the suffix of its check job, SageMaker's 63
+NAME_CHARACTERS = 57  # the suffix of its check job makes it SageMaker's 63
 CHECK_SUFFIX = "-check"
 SUITE_NAME_CHARACTERS = 15
 OWNER = re.compile(r"[\w\s.:/=+\-@]{1,256}")
@@ -77,7 +77,7 @@ class ModelDeployment:
 
 
 def deployment_name(*, lab: str, suite_name: str, cell_id: str, unique: str) -> str:
-    """At most ``NAME_CHARACTERS``, beginning with the lab's prefix, to which the IAM roles are limited."""
+    """A name of at most ``NAME_CHARACTERS`` that begins with the lab's prefix, to which the IAM roles are limited."""
     suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
     return f"{jobs_prefix(lab)}{suite_part}-{cell_id}-{unique}"[:NAME_CHARACTERS].rstrip("-")
 
@@ -113,15 +113,15 @@ def _problems(deployment: ModelDeployment, lab: str) -> Iterator[Problem]:
     name = deployment.name
     if not NAME.fullmatch(name) or len(name) > NAME_CHARACTERS or not name.startswith(jobs_prefix(lab)):
         expected = f"a name of up to {NAME_CHARACTERS} letters, digits and hyphens that begins with {jobs_prefix(lab)}"
-        yield Problem(path="name", message=f"expected {expected}, got {shown(name)}")
+        yield Problem(path="name", message=f"got {shown(name)}, expected {expected}")
     if name.endswith(CHECK_SUFFIX):
-        yield Problem(path="name", message=f"expected a name without {CHECK_SUFFIX} at its end, got {shown(name)}")
+        yield Problem(path="name", message=f"got {shown(name)}, expected a name without {CHECK_SUFFIX} at its end")
     if deployment.task not in SERVED_TASKS:
         served = ", ".join(SERVED_TASKS)
-        yield Problem(path="task", message=f"expected one of {served}, got {deployment.task}")
+        yield Problem(path="task", message=f"got {deployment.task}, expected one of {served}")
     if not OWNER.fullmatch(deployment.owner):
         expected = "1 to 256 letters, digits, spaces and . : / = + - @ _"
-        yield Problem(path="owner", message=f"expected {expected}, got {shown(deployment.owner)}")
+        yield Problem(path="owner", message=f"got {shown(deployment.owner)}, expected {expected}")
     yield from _place_problems(deployment)
 
 
@@ -129,22 +129,22 @@ def _place_problems(deployment: ModelDeployment) -> Iterator[Problem]:
     if deployment.hosting is Hosting.SERVERLESS:
         if deployment.memory_mib not in SERVERLESS_MIB:
             expected = ", ".join(map(str, SERVERLESS_MIB))
-            yield Problem(path="memory_mib", message=f"expected one of {expected}, got {deployment.memory_mib}")
+            yield Problem(path="memory_mib", message=f"got {shown(deployment.memory_mib)}, expected one of {expected}")
         if not 1 <= (deployment.max_concurrency or 0) <= 200:
             yield Problem(
-                path="max_concurrency", message=f"expected 1 to 200 requests, got {deployment.max_concurrency}"
+                path="max_concurrency", message=f"got {shown(deployment.max_concurrency)}, expected 1 to 200 requests"
             )
         return
     if not (deployment.instance_type or "").startswith(("ml.", "local.")):
         yield Problem(
             path="instance_type",
-            message=f"expected an instance type such as {SERVING_INSTANCE}, got {shown(deployment.instance_type)}",
+            message=f"got {shown(deployment.instance_type)}, expected an instance type such as {SERVING_INSTANCE}",
         )
     if deployment.instance_count < 1:
-        yield Problem(path="instance_count", message=f"expected at least 1, got {deployment.instance_count}")
+        yield Problem(path="instance_count", message=f"got {deployment.instance_count}, expected at least 1")
     if deployment.hosting is Hosting.TRANSFORM and not (deployment.input_s3_uri or "").startswith("s3://"):
         yield Problem(
             path="input_s3_uri",
-            message=f"expected the S3 prefix of the requests, such as s3://bucket/requests/, got "
-            f"{shown(deployment.input_s3_uri)}",
+            message=f"got {shown(deployment.input_s3_uri)}, expected the S3 prefix of the requests, such as "
+            "s3://bucket/requests/",
         )

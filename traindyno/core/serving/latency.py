@@ -24,7 +24,7 @@ class Latency:
 def measure_latency(seconds: Sequence[float]) -> Latency:
     """Raises ValueError if there is no request."""
     if not seconds:
-        raise ValueError("expected the latency of at least one request, got none")
+        raise ValueError("got none, expected the latency of at least one request")
     ordered = sorted(seconds)
     return Latency(
         requests=len(ordered),
@@ -36,7 +36,7 @@ def measure_latency(seconds: Sequence[float]) -> Latency:
 
 
 def usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency | None) -> Decimal | None:
-    """For an endpoint that always answers one request at a time; None if price or latency is unknown.
+    """The cost at an endpoint that answers one request after the other; None if price or latency is unknown.
 
     An endpoint that answers several requests at once costs less per request; one that waits for requests costs more.
     """

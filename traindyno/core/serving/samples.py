@@ -72,11 +72,11 @@ def differences(samples: Sequence[EvaluationSample], answers: Sequence[Any]) -> 
 def _problems(sample: EvaluationSample, answer: Any) -> Iterator[str]:
     found = answer.get("predictions") if isinstance(answer, Mapping) else None
     if not isinstance(found, list):
-        yield f"expected an object with predictions, got {str(answer)[:200]}"
+        yield f"got {str(answer)[:200]}, expected an object with predictions"
         return
     scores = {str(each["label"]): float(each["score"]) for each in found}
     for expected in sample.predictions:
         # A label near the end of the list may change places with one that is not listed.
         score = scores.get(expected.label, 0.0)
         if abs(score - expected.score) > SCORE_TOLERANCE:
-            yield f"expected {expected.label!r} with probability {expected.score:.3f}, got {score:.3f}"
+            yield f"got {score:.3f}, expected {expected.label!r} with probability {expected.score:.3f}"

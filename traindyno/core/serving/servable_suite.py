@@ -10,8 +10,8 @@ def why_not_servable(suite: Suite) -> str | None:
     workload = suite.workload
     if workload.task not in SERVED_TASKS:
         return (
-            f"models of task {workload.task} can't be served; expected one of {', '.join(SERVED_TASKS)}: "
-            "the inference handler knows no other model"
+            f"the inference handler can't serve models of task {workload.task}, expected one of "
+            f"{', '.join(SERVED_TASKS)}"
         )
     if workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC:
         return "synthetic data has no tokenizer, so its models can't be served; expected a dataset of text"

@@ -156,7 +156,7 @@ def _take(line: Mapping[str, Any], name: str, allowed: tuple[type, ...]) -> Any:
 
 def _check_type(name: str, allowed: tuple[type, ...], found: type) -> None:
     if found not in allowed:
-        raise LineInvalid(f"{name}: expected {_names(allowed)}, found {NAMES.get(found, found.__name__)}")
+        raise LineInvalid(f"{name}: got {NAMES.get(found, found.__name__)}, expected {_names(allowed)}")
 
 
 def _names(allowed: tuple[type, ...]) -> str:

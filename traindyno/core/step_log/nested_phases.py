@@ -8,8 +8,10 @@ from traindyno.core.step_log.content import Phase
 
 
 def phases_apart(phases: Iterable[Phase]) -> tuple[Phase, ...]:
-    """In order of time, without those in the background. Each moment belongs to the phase that began last. A phase that
-    contains others is returned in parts, so that no second counts twice.
+    """The phases in order of time, without those in the background.
+
+    Each moment belongs to the phase that began last. A phase that contains others is returned in parts, so that no
+    second counts twice.
     """
     own = [phase for phase in phases if not phase.is_in_background]
     open_phases = _OpenPhases()

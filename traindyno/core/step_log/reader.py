@@ -90,7 +90,7 @@ class _Lines:
 def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
     name = _FILE_NAME.search(file)
     if name is None:
-        raise StepLogInvalid(f"{file}: expected a name like <job name>/rank-00003.1700000000000.jsonl")
+        raise StepLogInvalid(f"got {file}, expected a name like <job name>/rank-00003.1700000000000.jsonl")
     read = _Lines()
     for number, line in _parsed_lines(file, lines, problems):
         try:
@@ -126,19 +126,23 @@ def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Itera
         if not text.strip(" \t\r\n\0"):
             continue
         if broken is not None:
-            raise StepLogInvalid(f"{file}:{broken[0]}: expected a JSON object with a kind, found {broken[1][:80]!r}")
+            raise _no_object(file, *broken)
         try:
             line = json.loads(text)
         except json.JSONDecodeError:
             broken = (number, text)
             continue
         if not isinstance(line, dict) or "kind" not in line:
-            raise StepLogInvalid(f"{file}:{number}: expected a JSON object with a kind, found {text[:80]!r}")
+            raise _no_object(file, number, text)
         yield number, line
     if broken is not None:
         if broken[0] == 1:
-            raise StepLogInvalid(f"{file}:1: expected a JSON object with a kind, found {broken[1][:80]!r}")
+            raise _no_object(file, *broken)
         problems.append(f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; left out")
+
+
+def _no_object(file: str, number: int, text: str) -> StepLogInvalid:
+    return StepLogInvalid(f"{file}:{number}: got {text[:80]!r}, expected a JSON object with a kind")
 
 
 def _ordered_steps(file: str, steps: list[LoggedStep]) -> list[LoggedStep]:

@@ -69,13 +69,13 @@ class StepTable:
 
     @cached_property
     def slowest_seconds(self) -> list[float]:
-        """Per step, the longest begin-to-end time of any rank, waiting for data included."""
+        """The longest begin-to-end time of any rank for each step, with the wait for data."""
         columns = ([step.end - step.begin for step in rank.steps] for rank in self.ranks)
         return [max(seconds) for seconds in zip(*columns, strict=True)]
 
     @cached_property
     def interval_seconds(self) -> list[float]:
-        """Per step, the longest interval of any rank, logged phases included."""
+        """The longest interval of any rank for each step, with logged phases."""
         columns = ([rank.wall_seconds(index, index) for index in range(len(self))] for rank in self.ranks)
         return [max(seconds) for seconds in zip(*columns, strict=True)]
 
@@ -94,7 +94,7 @@ class StepTable:
 
     @cached_property
     def step_seconds(self) -> list[float]:
-        """Per step, its interval without the logged phases: the input of the analysis of step times."""
+        """The interval of each step without the logged phases: the input of the analysis of step times."""
         seconds = list(self.interval_seconds)
         for index, by_name in self.phases_by_interval.items():
             seconds[index] = max(0.0, seconds[index] - sum(by_name.values()))
@@ -102,13 +102,13 @@ class StepTable:
 
     @cached_property
     def samples(self) -> list[int]:
-        """Per step, the samples of all ranks together."""
+        """The samples of each step, over all ranks."""
         columns = ([step.samples for step in rank.steps] for rank in self.ranks)
         return [sum(samples) for samples in zip(*columns, strict=True)]
 
     @cached_property
     def tokens(self) -> list[int] | None:
-        """Per step, over all ranks; None if any step of any rank didn't count them."""
+        """The tokens of each step, over all ranks; None if any step of any rank didn't count them."""
         total = [0] * len(self)
         for rank in self.ranks:
             for index, step in enumerate(rank.steps):
@@ -118,7 +118,7 @@ class StepTable:
         return total
 
     def wall_seconds(self, first: int, last: int) -> float:
-        """From the end of the step before ``first`` to the end of ``last``, on the rank that took longest."""
+        """The time from the end of the step before ``first`` to the end of ``last``, on the rank that took longest."""
         return max(rank.wall_seconds(first, last) for rank in self.ranks)
 
     def wait_share(self, first: int, last: int) -> float:

@@ -10,7 +10,7 @@ from traindyno.core.suite.workload import Workload
 
 
 def arguments_of(cell: Cell, workload: Workload) -> Mapping[str, JsonScalar]:
-    """As its job gets them: the cell's own value counts before that of all cells."""
+    """The arguments that its job gets: the cell's own value counts before that of all cells."""
     return {**workload.hyperparameters, **cell.hyperparameters}
 
 

@@ -24,7 +24,7 @@ class ArithmeticInvalid(TraindynoError):
 def evaluate(text: str, names: Mapping[str, float]) -> float:
     try:
         if len(text) > MOST_LETTERS:
-            raise ArithmeticInvalid(f"{text[:40]}…: expected at most {MOST_LETTERS} letters")
+            raise ArithmeticInvalid(f"{text[:40]}…: got {len(text)} letters, expected at most {MOST_LETTERS}")
         return _value(ast.parse(text, mode="eval").body, names)
     except (SyntaxError, ZeroDivisionError, OverflowError) as error:
         raise ArithmeticInvalid(f"{text}: {error}") from error
@@ -43,7 +43,9 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> float:
         case ast.BinOp(left=left, op=operation, right=right) if type(operation) in BINARY:
             values = _value(left, names), _value(right, names)
             if isinstance(operation, ast.Pow) and abs(values[1]) > LARGEST_EXPONENT:
-                raise ArithmeticInvalid(f"{ast.unparse(node)}: exponents go to {LARGEST_EXPONENT}")
+                raise ArithmeticInvalid(
+                    f"{ast.unparse(node)}: got exponent {values[1]:g}, expected at most {LARGEST_EXPONENT}"
+                )
             return BINARY[type(operation)](*values)
         case _:
-            raise ArithmeticInvalid(f"{ast.unparse(node)}: expected numbers, names, + - * / ** and brackets")
+            raise ArithmeticInvalid(f"got {ast.unparse(node)}, expected numbers, names, + - * / ** and brackets")

@@ -146,10 +146,10 @@ def _problems(claim: Claim, path: str) -> list[Problem]:
             Problem(path=f"{path}.against", message=f"form {claim.form} compares two cells; name the second")
         )
     if claim.quantity is ClaimedQuantity.SETTING and not claim.untestable:
-        message = "expected untestable with quantity setting: a setting is chosen and can't be measured"
+        message = "a setting is chosen and can't be measured, expected untestable with quantity setting"
         problems.append(Problem(path=f"{path}.quantity", message=message))
     if claim.tolerance <= 0:
-        problems.append(Problem(path=f"{path}.tolerance", message=f"expected a share above 0, got {claim.tolerance}"))
+        problems.append(Problem(path=f"{path}.tolerance", message=f"got {claim.tolerance}, expected a share above 0"))
     for index, derivation in enumerate(claim.derivations):
         try:
             rounding_reach(derivation.arithmetic, claim.numbers)
@@ -165,7 +165,7 @@ def _unknown_sources(claims: Sequence[Claim]) -> Iterator[Problem]:
             for name in derivation.from_claims:
                 if name not in names:
                     path = f"claims[{index}].derivations[{place}].from_claims"
-                    yield Problem(path=path, message=f"expected ids of claims of this file, got {name}")
+                    yield Problem(path=path, message=f"got {name}, expected the id of a claim of this file")
 
 
 @cache

@@ -78,7 +78,7 @@ def split_of(name: str, known: Mapping[str, str]) -> str | None:
 
 
 def data_files(names: Sequence[str], dataset: Dataset) -> list[str]:
-    """Without hidden files, documentation and, beside csv, json or parquet, everything else.
+    """The names without hidden files and documentation; beside csv, json or parquet, without all else.
 
     Raises DatasetFilesInvalid if nothing is left, or if it is of two formats and ``dataset`` names none.
     """

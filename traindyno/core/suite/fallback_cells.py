@@ -9,7 +9,7 @@ from traindyno.core.suite.suite import Cell, Run, Suite
 
 
 def accepted_types(suite: Suite, instance_type: str) -> tuple[str, ...]:
-    """In order of preference, the cell's own first."""
+    """The types in order of preference: the cell's own is the first."""
     return (instance_type, *suite.instance_preferences.get(instance_type, ()))
 
 
@@ -33,7 +33,7 @@ def cell_on(planned: Iterable[Cell], cell: Cell, instance_type: str) -> Cell:
 def run_on(suite: Suite, run: Run, instance_type: str) -> Run:
     """The same run, assigned to the cell of the type that it ran on."""
     if instance_type == run.cell.settings.instance:
-        return run  # without the cells of the whole suite, for each of its runs
+        return run  # a run's cell is built without the cells of the whole suite
     return replace(run, cell=cell_on(expand_cells(suite), run.cell, instance_type))
 
 

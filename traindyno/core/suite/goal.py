@@ -13,7 +13,7 @@ HOURS = Bound(above=0, most=100_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class QualityTarget:
     """The quality that a run must reach: accuracy of at least ``value``, loss or perplexity of at most ``value``."""
 
     quality: Quality
@@ -48,10 +48,12 @@ class Goal:
     )
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> QualityTarget | None:
         """None if the goal is for the whole workload."""
         values = {quality: getattr(self, quality.value) for quality in Quality}
-        return next((Target(quality=name, value=value) for name, value in values.items() if value is not None), None)
+        return next(
+            (QualityTarget(quality=name, value=value) for name, value in values.items() if value is not None), None
+        )
 
     @property
     def is_time(self) -> bool:

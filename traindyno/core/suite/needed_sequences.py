@@ -6,7 +6,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.suite import Cell, Suite
 
-# Without an evaluation split, at most so many training sequences are held out.
+# At most this many training sequences are held out if there is no evaluation split.
 MOST_HELD_OUT = 512
 
 

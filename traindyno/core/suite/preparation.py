@@ -119,7 +119,7 @@ def needs_preparation(workload: Workload) -> bool:
 def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     """One token set for each distinct way in which the cells need the dataset tokenised, and the copy of the model.
 
-    Without a dataset to tokenise: the check of the model, if it is needed.
+    If there is no dataset to tokenise: the check of the model, if that is needed.
     """
     listed = list(cells)
     if not needs_preparation(suite.workload):

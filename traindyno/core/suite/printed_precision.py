@@ -13,7 +13,7 @@ def half_unit(printed: float) -> float:
 
 
 def rounding_reach(arithmetic: str, numbers: Mapping[str, float]) -> float:
-    """By how much the result may differ because its decimal inputs are rounded; raises ArithmeticInvalid.
+    """The largest change of the result that rounding its decimal inputs explains; raises ArithmeticInvalid.
 
     Each input moves the result in one direction, as in every arithmetic of a published figure that the lab has seen.
     """

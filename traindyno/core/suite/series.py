@@ -88,7 +88,7 @@ def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
 
 
 def _recurrence(points: Sequence[_Point], name: str) -> float:
-    """At how many places of the axis a value of the argument occurs, on average."""
+    """The mean number of places of the axis at which a value of the argument occurs."""
     return len({(point.place[0], point.numbers[name]) for point in points}) / len(
         {point.numbers[name] for point in points}
     )
@@ -99,7 +99,7 @@ def _has_one_each(group: Sequence[_Point]) -> bool:
 
 
 def _group(points: Sequence[_Point], names: Sequence[str]) -> dict[tuple[float, ...], list[_Point]]:
-    """By their values of these arguments."""
+    """Values of these arguments → the points that have them."""
     groups: dict[tuple[float, ...], list[_Point]] = {}
     for point in points:
         groups.setdefault(tuple(point.numbers[name] for name in names), []).append(point)
@@ -145,7 +145,7 @@ def _rest(
 
 
 def label_series(series: Sequence[Series], *, axis: str = SIZE) -> tuple[Cell, ...]:
-    """One cell for each series, without what changes along it; its label names what varies between the series."""
+    """One cell for each series, without what changes along it. Its label names what varies between the series."""
     return label_cells([_without_axis(each, axis) for each in series])
 
 

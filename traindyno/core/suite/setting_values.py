@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from traindyno.core.documents.field_description import Bound, description_of, document_name
-from traindyno.core.documents.problems import join_path, shown
+from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.settings import Settings, setting_descriptions
@@ -39,13 +39,10 @@ def check_value(path: str, name: str, value: Any, kind: type = Settings) -> Iter
 
 def check_instance_type(path: str, name: str) -> Iterator[Problem]:
     if find_instance_type(name) is None:
-        close = close_instance_types(name)
-        hint = f" (did you mean {' or '.join(close)}?)" if close else ""
-        yield Problem(
-            path=path, message=f"expected a training instance type, local.cpu or local.gpu{hint}, got {shown(name)}"
-        )
+        expected = "a training instance type, local.cpu or local.gpu"
+        yield Problem(path=path, message=refusal(f"got {shown(name)}", expected, close_instance_types(name)))
 
 
 def _check(path: str, value: Any, bound: Bound) -> Iterator[Problem]:
     if not bound.accepts(value):
-        yield Problem(path=path, message=f"expected {bound}, got {shown(value) if isinstance(value, int) else value}")
+        yield Problem(path=path, message=f"got {shown(value) if isinstance(value, int) else value}, expected {bound}")

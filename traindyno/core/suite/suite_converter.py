@@ -11,7 +11,7 @@ from cattrs.errors import BaseValidationError
 from cattrs.gen import override
 
 from traindyno.core.documents.converter import dataclass_structure, strict_converter
-from traindyno.core.documents.problems import FieldProblems, Unexpected, one_of, problems_of, unknown_field
+from traindyno.core.documents.problems import FieldProblems, Unexpected, close_to, one_of, problems_of, unknown_field
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
@@ -130,11 +130,12 @@ def _structure_goal(converter: Converter, value: Any) -> Goal:
         return Goal(kind=GoalKind(value))
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in GOAL_LIMITS:
         named = [f"{kind}: {_limit_text(kind)}" for kind in GOAL_LIMITS]
-        raise Unexpected(one_of([GoalKind.CHEAPEST.value, GoalKind.FASTEST.value, *named], value), value)
+        accepted = [GoalKind.CHEAPEST.value, GoalKind.FASTEST.value, *named]
+        raise Unexpected(one_of(accepted), value, meant=close_to(value, accepted))
     ((name, limit),) = value.items()
     kind = GoalKind(name)
     if not isinstance(limit, Mapping) or len(limit) != 1 or next(iter(limit)) not in GOAL_LIMITS[kind]:
-        raise FieldProblems([Problem(path=name, message=f"expected {_limit_text(kind)}, got {_mapping_text(limit)}")])
+        raise FieldProblems([Problem(path=name, message=f"got {_mapping_text(limit)}, expected {_limit_text(kind)}")])
     (wanted,) = limit
     try:
         number = converter.structure(limit[wanted], get_type_hints(Goal)[wanted])

@@ -6,7 +6,7 @@ from typing import Any
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Suite, Tokens
 from traindyno.core.suite.suite_converter import WRONG_VALUE, suite_converter
@@ -47,12 +47,12 @@ def measurement_document(measurement: Measurement) -> dict[str, Any]:
     return suite_converter().unstructure(measurement)  # type: ignore[no-any-return]
 
 
-def target_document(target: Target) -> dict[str, Any]:
+def target_document(target: QualityTarget) -> dict[str, Any]:
     return suite_converter().unstructure(target)  # type: ignore[no-any-return]
 
 
-def parse_target(document: Mapping[str, Any]) -> Target:
-    return _parse(document, Target)  # type: ignore[no-any-return]
+def parse_target(document: Mapping[str, Any]) -> QualityTarget:
+    return _parse(document, QualityTarget)  # type: ignore[no-any-return]
 
 
 def tokens_document(tokens: Tokens) -> dict[str, Any]:

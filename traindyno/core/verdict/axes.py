@@ -14,7 +14,7 @@ from traindyno.core.verdict.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class HeatMapAxis:
     """A setting that varies. ``values`` are texts: numbers in ascending order, others in the order of the cells."""
 
     name: str
@@ -38,12 +38,12 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    columns: Axis
-    rows: Axis
+    columns: HeatMapAxis
+    rows: HeatMapAxis
     crossings: tuple[Crossing, ...]
 
 
-def find_axes(cells: Sequence[Cell]) -> tuple[Axis, ...]:
+def find_axes(cells: Sequence[Cell]) -> tuple[HeatMapAxis, ...]:
     """The settings and hyperparameters with at least two values; those with the most values first."""
     points = [_values(cell) for cell in cells]
     names = dict.fromkeys(name for point in points for name in point)
@@ -51,7 +51,7 @@ def find_axes(cells: Sequence[Cell]) -> tuple[Axis, ...]:
     for name in names:
         values = list(dict.fromkeys(_text(point.get(name)) for point in points))
         if len(values) > 1:
-            axes.append(Axis(name=name, values=tuple(_in_order(values))))
+            axes.append(HeatMapAxis(name=name, values=tuple(_in_order(values))))
     return tuple(sorted(axes, key=lambda axis: -len(axis.values)))
 
 
@@ -72,7 +72,9 @@ def map_heat(cells: Sequence[Cell], verdict: Verdict) -> tuple[HeatMap, ...]:
     return tuple(_cross(columns, rows_axis, points, known) for columns, rows_axis in combinations(find_axes(cells), 2))
 
 
-def _cross(columns: Axis, rows: Axis, points: Mapping[str, Mapping[str, str]], known: Mapping[str, float]) -> HeatMap:
+def _cross(
+    columns: HeatMapAxis, rows: HeatMapAxis, points: Mapping[str, Mapping[str, str]], known: Mapping[str, float]
+) -> HeatMap:
     there: dict[tuple[str, str], list[str]] = {}
     for cell_id, point in points.items():
         # A cell without a value for a setting, such as an image, has its default.

@@ -8,7 +8,7 @@ from traindyno.core.costs.to_target import evaluated
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate, estimate, estimate_share
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell
 from traindyno.core.verdict.quantity import SecondsToTarget, UsdToTarget
 
@@ -29,7 +29,7 @@ class CellQuality:
     usd: Estimate | None = None
 
 
-def measure_quality(trials: CellTrials, target: Target | None, noise: Noise) -> CellQuality:
+def measure_quality(trials: CellTrials, target: QualityTarget | None, noise: Noise) -> CellQuality:
     loss, perplexity = (_positive(trials.measured, quality) for quality in (Quality.LOSS, Quality.PERPLEXITY))
     if target is None:
         return CellQuality(loss=loss, perplexity=perplexity)

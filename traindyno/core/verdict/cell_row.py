@@ -8,7 +8,7 @@ from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
 from traindyno.core.verdict.quantity import (
@@ -25,62 +25,80 @@ from traindyno.core.verdict.repeats import is_contended
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRow:
-    """``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial.
+    """One row of the answer. Means are over the measured trials; None is unknown.
 
-    They are divided by the success rate: a failed trial must be paid again. ``failed`` counts trials that failed
-    because of the cell, ``diverged`` those of them whose loss was not finite. ``unsteady_trials`` are among the
-    measured ones, without those that ended at their target; so are ``contended_trials``, whose host was busy with other
-    work. ``host_draws`` is the number of different sets of hosts, None where some are unknown. ``accuracy`` is the
-    evaluation's, a share. ``warm_share`` is of the measured trials: those that started on instances that an earlier job
-    kept warm; None if the suite has no warm pool.
-
-    ``seconds`` is wall clock: ``before_training_seconds`` of it pass until training starts (waiting for capacity,
-    starting, downloading), and all that is paid once are ``overhead_seconds``, of which ``training_overhead_seconds``
-    are training time. ``billable_seconds`` of each instance are what SageMaker bills, ``billable_share`` of the
-    training time. ``recurring_share`` is the part of the step time that checkpoints, evaluation and stalls take.
-    ``prediction`` is of one future run. ``waiting_seconds`` is the mean wait for capacity.
+    ``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial and divided
+    by the success rate: a failed trial must be paid again.
     """
 
     cell_id: str
+    #: The settings in which the cell differs from others.
     label: str
     instance: str
     instance_count: int
+    #: Outcome → number of trials.
     outcomes: Mapping[str, int]
+    #: Number of measured trials.
     trials: int
+    #: Measured trials without a steady state; not those that ended at their target.
     unsteady_trials: int
     samples_per_second: Estimate | None
     tokens_per_second: Estimate | None
+    #: Wall clock of the whole workload, with waiting and starting.
     seconds: Estimate | None
+    #: Cost of the whole workload.
     usd: Estimate | None
+    #: Instance hours of the whole workload.
     instance_hours: Estimate | None
+    #: Part of ``seconds`` that is paid once.
     overhead_seconds: float | None
+    #: Share of the devices' peak FLOPS.
     model_flops_utilization: float | None
+    #: Share of the step time that waits for data.
     data_wait_share: float | None
+    #: Largest peak of a device in any trial.
     peak_memory_bytes: int | None
+    #: Mean wait for capacity.
     waiting_seconds: float | None
+    #: Price of one instance hour.
     usd_per_instance_hour: Decimal | None
+    #: Cost of all trials; None if that of any is unknown.
     spent_usd: Decimal | None
+    #: First message of a trial that was not measured.
     message: str | None
     is_simulated: bool
+    #: Trials that failed because of the cell.
     failed: int = 0
+    #: Failed trials whose loss was not finite.
     diverged: int = 0
+    #: Measured trials whose host was busy with other work.
     contended_trials: int = 0
+    #: Number of different sets of hosts; None if some are unknown.
     host_draws: int | None = None
+    #: Accuracy of the evaluation, a share.
     accuracy: Estimate | None = None
+    #: Time and cost to the goal's target.
     quality: CellQuality = field(default_factory=CellQuality)
+    #: Share of the measured trials that started on warm instances; None without a warm pool.
     warm_share: float | None = None
+    #: Part of ``seconds`` before training starts: waiting for capacity, starting, downloading.
     before_training_seconds: float | None = None
+    #: Part of ``overhead_seconds`` that is training time.
     training_overhead_seconds: float | None = None
+    #: Share of the training time that is billed.
     billable_share: float | None = None
+    #: Share of the step time that checkpoints, evaluation and stalls take.
     recurring_share: float | None = None
     unsteady_reasons: tuple[str, ...] = ()
+    #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
+    #: Seconds that SageMaker bills of each instance.
     billable_seconds: Estimate | None = None
 
     @property
     def usd_per_hour(self) -> Decimal | None:
-        """Of all instances; None if the price is unknown."""
+        """The price of all instances together; None if it is unknown."""
         return None if self.usd_per_instance_hour is None else self.usd_per_instance_hour * self.instance_count
 
     @property
@@ -89,12 +107,12 @@ class CellRow:
         return self.trials + self.failed
 
 
-def build_rows(trials: Sequence[CellTrials], noise: Noise, target: Target | None = None) -> tuple[CellRow, ...]:
+def build_rows(trials: Sequence[CellTrials], noise: Noise, target: QualityTarget | None = None) -> tuple[CellRow, ...]:
     """``target``: the quality of the goal, if it names one."""
     return tuple(_row(each, noise, target) for each in trials)
 
 
-def _row(trials: CellTrials, noise: Noise, target: Target | None) -> CellRow:
+def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
     everything = (*trials.measured, *trials.others)
     runs = [each.measured for each in trials.measured if each.measured]
     projections = [each for each in map(project_run, trials.measured) if each]

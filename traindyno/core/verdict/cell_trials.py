@@ -59,7 +59,7 @@ class CellTrials:
 
     @property
     def samples_per_step(self) -> int | None:
-        """Of all ranks; None if a trial's are unknown, or trials differ in it."""
+        """Samples of all ranks together; None if they are unknown or differ between trials."""
         rates = [each.measured.throughput for each in self.measured if each.measured and each.measured.throughput]
         found = {rate.samples_per_step for rate in rates}
         return next(iter(found)) if len(found) == 1 else None
@@ -118,7 +118,7 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, prior: HostS
 
 
 def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:
-    """In the order of the cells; a cell's trials by their number."""
+    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers."""
     by_cell: dict[str, list[RunResult]] = {}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
@@ -181,7 +181,7 @@ def estimate_cell(
 
 
 def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise) -> Comparison | None:
-    """First ÷ second; None if one of them has no value."""
+    """The ratio first ÷ second; None if one of them has no value."""
     trials = [each.trials(quantity) for each in (first, second)]
     if not all(trials):
         return None

@@ -12,7 +12,7 @@ FLOAT_ERROR = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
+class WorkedDerivation:
     """One derivation with its result. ``text``: the calculation with its numbers. ``from_claims``: the claims whose
     figures it uses; the claim contradicts them if it is not consistent.
     """
@@ -23,14 +23,14 @@ class Worked:
     from_claims: tuple[str, ...] = ()
 
 
-def work_out(claim: Claim, derivation: Derivation) -> Worked:
+def work_out(claim: Claim, derivation: Derivation) -> WorkedDerivation:
     """Consistent within the rounding of all printed numbers; a derivation's tolerance replaces that of the figure."""
     arithmetic = derivation.arithmetic
     value, reach = evaluate(arithmetic, claim.numbers), rounding_reach(arithmetic, claim.numbers)
     given = ", ".join(f"{name} = {number:g}" for name, number in claim.numbers.items() if name in arithmetic)
     low, high = _limits(claim, _own_margin(claim, derivation) + reach + abs(claim.published) * FLOAT_ERROR)
     between = f" (± {number_text(reach, digits=2)} by rounding)" if reach else ""
-    return Worked(
+    return WorkedDerivation(
         text=f"{arithmetic} = {number_text(value, digits=5)}{between}{f' with {given}' if given else ''}",
         value=value,
         is_consistent=low <= value <= high,

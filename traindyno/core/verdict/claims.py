@@ -12,7 +12,7 @@ from traindyno.core.measurement.statistics import Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, group_trials
-from traindyno.core.verdict.claim_arithmetic import Worked, accepted, work_out
+from traindyno.core.verdict.claim_arithmetic import WorkedDerivation, accepted, work_out
 from traindyno.core.verdict.claimed_cells import matches
 from traindyno.core.verdict.played_claims import played_claims
 from traindyno.core.verdict.quantity import (
@@ -75,7 +75,7 @@ class ClaimJudgement:
 
     claim: Claim
     finding: ClaimFinding
-    worked: tuple[Worked, ...]
+    worked: tuple[WorkedDerivation, ...]
     measured: MeasuredFigure | None
     reason: str
 
@@ -85,7 +85,7 @@ class ClaimJudgement:
 
 
 def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
-    """Without cells and results, only the arithmetic is checked."""
+    """Checks only the arithmetic if there are no cells and results."""
     trials, played = group_trials(cells, results), played_claims(claims.claims, cells, results)
     return tuple(_judge(claim, trials, is_played=claim.claim_id in played) for claim in claims.claims)
 
@@ -107,7 +107,7 @@ def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_played: bool) -> Cl
     return ClaimJudgement(claim=claim, finding=finding, worked=worked, measured=measured, reason=reason)
 
 
-def _contradiction(claim: Claim, worked: Sequence[Worked]) -> str | None:
+def _contradiction(claim: Claim, worked: Sequence[WorkedDerivation]) -> str | None:
     wrong = next((each for each in worked if not each.is_consistent), None)
     if wrong is None:
         return None
@@ -116,7 +116,7 @@ def _contradiction(claim: Claim, worked: Sequence[Worked]) -> str | None:
     return f"{published}, but {wrong.text}{against}"
 
 
-def _is_beyond_tolerance(claim: Claim, worked: Sequence[Worked]) -> bool:
+def _is_beyond_tolerance(claim: Claim, worked: Sequence[WorkedDerivation]) -> bool:
     """No measurement can agree with both the figure and the author's other numbers."""
     low, high = accepted(claim)
     return not all(each.is_consistent or low <= each.value <= high for each in worked)

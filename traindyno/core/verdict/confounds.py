@@ -56,8 +56,8 @@ def find_confound(
 ) -> Confound | None:
     """None if the two cells differ in one setting only.
 
-    By cell id, ``samples_per_step`` is what the step logs measured, of all ranks; ``warm_shares`` the share of its
-    trials that started warm, and ``versions`` what its runs reported.
+    Mappings are by cell id: ``samples_per_step`` is what the step logs of all ranks measured; ``warm_shares`` the share
+    of its trials that started warm, and ``versions`` what its runs reported.
     """
     batches = GlobalBatches(task=suite.workload.task, measured=samples_per_step)
     first, second = (with_all_arguments(cell, suite.workload) for cell in (first, second))
@@ -78,7 +78,7 @@ def find_confound(
 
 
 def _independent_changes(first: Cell, second: Cell, batches: GlobalBatches) -> list[str]:
-    """Without the changes that follow from others: a strategy's own options, and batches that keep the global batch."""
+    """Leaves out changes that follow from others: a strategy's own options, and batches that keep the global batch."""
     changed = changed_fields(first, second)
     if "strategy" in changed:
         changed = [name for name in changed if name not in options_of_strategies()]

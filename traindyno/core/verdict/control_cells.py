@@ -129,7 +129,7 @@ def _document(entry: Mapping[str, Any], control: Cell) -> dict[str, Any]:
 
 
 def _is_accepted(suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapping[str, Any]) -> bool:
-    """By the checks of planning, on the baseline and this cell alone; and on software that the suite's cells have.
+    """Whether the checks of planning accept it beside the baseline, and the suite's cells have its software.
 
     What the lab has images for is not known here, so that a control names no new combination.
     """

@@ -28,7 +28,7 @@ def next_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) 
     still_open = find_open_cells(suite, verdict)
     if len(still_open) < 2 or _is_precise_enough(suite, verdict, still_open):
         return ()
-    # By the cell that a run was planned for, whichever instance type it ran on.
+    # The cell is the one that the run was planned for, whichever instance type it ran on.
     done = {(planned_cell_id(result.run), result.run.trial) for result in planned_results(suite, results)}
     trials = range(1, suite.measurement.trials + 1)
     missing = {cell.cell_id: [trial for trial in trials if (cell.cell_id, trial) not in done] for cell in cells}

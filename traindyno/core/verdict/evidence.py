@@ -9,7 +9,7 @@ from traindyno.core.measurement.hosts import STATED_PRIOR, HostSpread
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.space import build_space
-from traindyno.core.search.survey import Seen, Survey, survey_cells
+from traindyno.core.search.survey import MeasuredCell, Survey, survey_cells
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
@@ -19,7 +19,7 @@ from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, 
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
-from traindyno.core.verdict.refusals import BREAKS_LIMIT, find_refusals
+from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals
 from traindyno.core.verdict.repeats import set_aside_repeated
 
 
@@ -129,12 +129,14 @@ def survey_trials(
     )
 
 
-def _seen(suite: Suite, trials: CellTrials, row: CellRow, metric: Metric, refused: Mapping[str, str]) -> Seen | None:
+def _seen(
+    suite: Suite, trials: CellTrials, row: CellRow, metric: Metric, refused: Mapping[str, str]
+) -> MeasuredCell | None:
     found = estimate_of(row, metric)
     if found is None or found.mean <= 0:
         return None
     limited, _ = limited_estimate(row, suite.goal)
-    return Seen(
+    return MeasuredCell(
         value=found.mean,
         trials=found.count,
         cost=_trial_cost(trials),
@@ -144,7 +146,7 @@ def _seen(suite: Suite, trials: CellTrials, row: CellRow, metric: Metric, refuse
 
 
 def _trial_cost(trials: CellTrials) -> float:
-    """In USD; in billed instance hours if no price is known; 1 if neither is known."""
+    """The cost in USD, or in billed instance hours if no price is known; 1 if neither is known."""
     usd = mean_of([_usd(result) for result in trials.measured])
     return usd or mean_of(list(_instance_hours(trials))) or 1.0
 

@@ -29,7 +29,7 @@ class GlobalBatches:
     def divider(self, first: Cell, second: Cell) -> str | None:
         """The setting or argument that is the batch of each process.
 
-        Of a script, the only argument that is the measured batch of both cells if it is multiplied by their processes.
+        For a script: the only argument that, multiplied by the processes, is the measured batch of both cells.
         """
         if self.is_planned:
             return "batch_size_per_device"

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.statistics import Estimate
-from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (
     Quantity,
@@ -38,7 +38,7 @@ class Metric(StrEnum):
         return self in (Metric.USD, Metric.USD_TO_TARGET)
 
 
-def quantity_of(metric: Metric, target: Target | None) -> Quantity:
+def quantity_of(metric: Metric, target: QualityTarget | None) -> Quantity:
     """``target``: the goal's, which the metrics of the work until a target need."""
     match metric:
         case Metric.SECONDS:
@@ -53,7 +53,7 @@ def quantity_of(metric: Metric, target: Target | None) -> Quantity:
             return UsdToTarget(target=_known(target))
 
 
-def _known(target: Target | None) -> Target:
+def _known(target: QualityTarget | None) -> QualityTarget:
     assert target is not None, "the goal names a target"
     return target
 
@@ -93,7 +93,7 @@ def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float |
 
 
 def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
-    """By the mean; None if the limited quantity is unknown. A goal without a limit admits every cell."""
+    """Whether the mean keeps the limit, if the goal has one; None if the limited quantity is unknown."""
     limited, limit = limited_estimate(row, goal)
     if limit is None:
         return True

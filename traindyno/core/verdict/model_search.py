@@ -17,7 +17,7 @@ from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
-from traindyno.core.verdict.refusals import BREAKS_LIMIT
+from traindyno.core.verdict.refused_cells import BREAKS_LIMIT
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_SEARCHED, FIRST_TRIALS, SETTLED, Verdict, judge_evidence
 

@@ -30,22 +30,22 @@ class Terms(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedOption:
-    """The verdict at one way to pay. ``usd`` and ``seconds`` are by cell id; what is unknown is left out.
-
-    ``seconds`` are wall clock, as ``usd`` with the interruptions that are expected on spot. ``usd_per_hour`` is by
-    instance type: of an instance hour of training. ``basis`` says where prices and interruptions come from.
-    ``is_flipped``: another cell is recommended than with the prices that were paid.
-    """
+    """The verdict at one way to pay. Mappings leave out what is unknown."""
 
     name: str
     terms: Terms
     region: str | None
+    #: Where prices and interruptions come from.
     basis: str
+    #: Instance type → price of an instance hour of training.
     usd_per_hour: Mapping[str, Decimal]
+    #: Cell id → cost of the whole work.
     usd: Mapping[str, float]
     recommended: str | None
     finding: Finding
+    #: Another cell is recommended than at the prices that were paid.
     is_flipped: bool
+    #: Cell id → wall clock, on spot with the expected interruptions.
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 

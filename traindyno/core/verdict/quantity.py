@@ -7,7 +7,7 @@ from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import reach_target
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 
 Quantity = Callable[[RunResult], float | None]
 
@@ -60,7 +60,7 @@ def last_accuracy(result: RunResult) -> float | None:
 class SecondsToTarget:
     """Wall clock until an evaluation reached the target; None for a run in which none did."""
 
-    target: Target
+    target: QualityTarget
 
     def __call__(self, result: RunResult) -> float | None:
         found = reach_target(result, self.target)
@@ -71,7 +71,7 @@ class SecondsToTarget:
 class UsdToTarget:
     """The billed cost until an evaluation reached the target; None for a run in which none did."""
 
-    target: Target
+    target: QualityTarget
 
     def __call__(self, result: RunResult) -> float | None:
         found = reach_target(result, self.target)

@@ -14,7 +14,7 @@ from traindyno.core.measurement.selection import (
     trials_to_decide,
 )
 from traindyno.core.measurement.statistics import Comparison, Interval
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
@@ -105,7 +105,7 @@ def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
 
 
 def corrected_row(
-    found: Recommendation, rows: Sequence[CellRow], noise: Noise, target: Target | None, *, significance: float
+    found: Recommendation, rows: Sequence[CellRow], noise: Noise, target: QualityTarget | None, *, significance: float
 ) -> CellRow:
     """The best cell's row with its time, cost and rates corrected for its selection at this look."""
     row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
@@ -122,7 +122,7 @@ def corrected_row(
 
 
 def _corrected_quality(
-    best: CellTrials, row: CellRow, noise: Noise, correction: Correction, target: Target
+    best: CellTrials, row: CellRow, noise: Noise, correction: Correction, target: QualityTarget
 ) -> CellQuality:
     return replace(
         row.quality,
@@ -139,7 +139,7 @@ def _mean(trials: CellTrials, quantity: Quantity, noise: Noise) -> float:
 def _trials_to_decide(
     best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, tolerance: float
 ) -> int | None:
-    """For a suite with only these cells, and with independent trials."""
+    """The trials of each cell in a suite of these cells only, if trials are independent."""
     plain = Noise()
     comparisons = [found for other in others if (found := compare_cells(best, other, quantity, plain))]
     most = max(len(each.values(quantity)) for each in (best, *others))

@@ -43,7 +43,7 @@ def planned_results(suite: Suite, results: Sequence[RunResult]) -> list[RunResul
 
 
 def _latest_of_trials(suite: Suite, results: Sequence[RunResult]) -> Iterable[RunResult]:
-    """Of each trial and its repeats, the last completed run; the first run if none completed."""
+    """One run of each trial: the last completed one of it and its repeats, or the first if none completed."""
     latest: dict[tuple[str, int], RunResult] = {}
     for result in sorted(results, key=lambda each: each.run.trial):
         trial = (planned_cell_id(result.run), result.run.trial % suite.measurement.trials)

@@ -19,7 +19,7 @@ TEN_THOUSANDTH = Decimal("0.0001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFlip:
-    """At ``at_usd_per_hour`` for ``instance`` the recommendation changes to ``cell_id``; None: to no cell."""
+    """The recommendation changes to ``cell_id`` (None: to no cell) at ``at_usd_per_hour`` for ``instance``."""
 
     instance: str
     now_usd_per_hour: Decimal
@@ -28,7 +28,7 @@ class PriceFlip:
 
     @property
     def change(self) -> Decimal:
-        """As a share of the price now: -0.1 is ten per cent cheaper."""
+        """The change as a share of the price now: -0.1 is ten per cent cheaper."""
         return self.at_usd_per_hour / self.now_usd_per_hour - 1
 
 
@@ -62,7 +62,7 @@ def reprice(
 
 
 def find_flips(verdict: Verdict) -> tuple[PriceFlip, ...]:
-    """By the means, one price at a time, the smallest change first. Empty if cost is not the goal."""
+    """Compares means and changes one price at a time. The smallest change is first; empty if cost is not the goal."""
     best = verdict.row(verdict.recommended) if verdict.recommended else None
     if best is None or best.usd is None or best.usd_per_instance_hour is None:
         return ()

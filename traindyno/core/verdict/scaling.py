@@ -62,8 +62,8 @@ def fit_all(
 ) -> tuple[ScalingFit, ...]:
     """A curve for each set of cells that differ in nothing but instances, loader workers and what follows from them.
 
-    Then one for each set with the same global batch: a step does the same work on any number of instances. With task
-    script, the curve of a set is of such steps if ``samples_per_step``, by cell id, is the same in all of its cells.
+    Then one for each set with the same global batch: a step does the same work on any number of instances. A set
+    of task script has such steps if ``samples_per_step`` (cell id → samples) is the same in all of its cells.
     """
     timed = _time_all(suite, cells, rows)
     series = find_series(cells, suite.workload, following=suite.scaling.following, beside=["loader_workers"])
@@ -85,7 +85,7 @@ class _Timed:
 
 
 def _time_all(suite: Suite, cells: Sequence[Cell], rows: Sequence[CellRow]) -> dict[str, _Timed]:
-    """By cell id, those with a measured rate."""
+    """Cell id → time, for cells with a measured rate."""
     by_id = {row.cell_id: row for row in rows}
     found = {}
     for cell in cells:
@@ -125,7 +125,7 @@ def _same_batch(timed: Iterable[_Timed], suite: Suite) -> Iterator[tuple[int, li
 
 
 def _best_by_size(group: Sequence[_Timed]) -> list[_Timed]:
-    """For each number of instances, the fastest of several ways to divide the batch."""
+    """The fastest way to divide the batch for each number of instances."""
     best: dict[tuple[int, int], _Timed] = {}
     for each in sorted(group, key=lambda each: each.time.seconds, reverse=True):
         best[each.time.instance_count, each.time.loader_workers] = each

@@ -70,27 +70,26 @@ class StepWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingFit:
-    """The fit to cells that differ in instances and loader workers only, or to cells with the same global batch.
-
-    ``seconds_of_terms``: term → its coefficient, in seconds; 0 where the measurements show no such term. ``step``: of
-    cells with the same global batch, which divide it among their devices; None where a step grows with the instances.
-
-    ``communication`` is the function of the communication term. ``next_sizes``: twice the largest size, for each number
-    of loader workers. ``fastest_instances``: with another instance the time no longer falls; None: beyond
-    ``followed_to``. ``cheapest_instances``: with another one the cost of a sample rises by more than the tolerance, and
-    so does that of a step where its work is the same. Both are for ``loader_workers``, the most at the largest size.
-    """
+    """The fit to cells that differ in instances and loader workers only, or to cells with the same global batch."""
 
     cell_ids: tuple[str, ...]
+    #: Function of the communication term.
     communication: str
+    #: Term → its coefficient in seconds; 0 if the measurements show no such term.
     seconds_of_terms: Mapping[str, float]
     relative_residual: float
     held_out: tuple[HeldOut, ...]
+    #: Predictions for twice the largest size, for each number of loader workers.
     next_sizes: tuple[ScalingPrediction, ...]
+    #: With one more instance the time no longer falls; None if that is beyond ``followed_to``.
     fastest_instances: int | None
+    #: With one more instance the cost of a sample (and of a step with the same work) rises by more than the tolerance.
     cheapest_instances: int | None
+    #: Number of instances up to which the curve was followed.
     followed_to: int
+    #: The number for which the fastest and cheapest hold: the most at the largest size.
     loader_workers: int = 0
+    #: Step of cells with the same global batch, which they divide; None if a step grows with the instances.
     step: StepWork | None = None
 
     def step_seconds(self, instances: int) -> float | None:
@@ -157,7 +156,7 @@ class _Curve:
         )
 
     def _interval(self, instances: int, workers: int, seconds: float) -> Interval | None:
-        """For one cell: its own scatter and that of the curve, both relative to the time."""
+        """The interval of one cell: from its own scatter and that of the curve, both relative to the time."""
         if self.spread is None:
             return None
         relative = [value / seconds for value in _row(instances, workers, self.communication)]
@@ -180,7 +179,7 @@ class _Curve:
 
 
 def _fit_curve(times: Sequence[SizedTime]) -> _Curve | None:
-    """With the communication function that leaves the smallest residual; the first if both are equal."""
+    """The curve with the communication function that leaves the smallest residual; the first if both are equal."""
     curves = []
     for name in COMMUNICATIONS:
         rows = [

@@ -15,15 +15,15 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
     yield f"The search measured {measured} of {len(verdict.rows)} cells and predicted the others from a model."
     largest = max(cell.chance for cell in verdict.dropped)
     if largest <= LEAST_CHANCE:
-        word = "faster" if verdict.metric.is_time else "cheaper"
+        count, word = len(verdict.dropped), "faster" if verdict.metric.is_time else "cheaper"
         yield (
-            f"By the model, none of the {len(verdict.dropped)} cells that it dropped is likely to be {word} by more"
-            f" than {share_text(verdict.tolerance)}: the largest probability is {share_text(largest)}."
+            f"The model dropped {count} {'cell' if count == 1 else 'cells'}. The probability that any one of them is"
+            f" more than {share_text(verdict.tolerance)} {word} is at most {share_text(largest)}."
         )
 
 
 def describe_unfinished_search(verdict: Verdict) -> Iterator[str]:
-    """If a cap, a limit or trials without information ended the search before the model was certain enough."""
+    """Says so if a cap, a limit or trials without information ended the search before the model was certain enough."""
     promising = sorted((cell for cell in verdict.dropped if cell.chance > LEAST_CHANCE), key=lambda cell: -cell.chance)
     if promising:
         first = promising[0]

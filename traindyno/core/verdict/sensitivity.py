@@ -13,7 +13,7 @@ CENTS = Decimal("0.0001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """At ``usd_per_instance_hour`` for ``instance``, ``cell_id`` costs as much as the recommended cell."""
+    """``cell_id`` costs as much as the recommended cell at ``usd_per_instance_hour`` for ``instance``."""
 
     cell_id: str
     instance: str
@@ -23,7 +23,7 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """With fewer than ``examples`` samples of work, ``cell_id`` is ahead: less overhead, a lower rate."""
+    """``cell_id`` is ahead below ``examples`` samples of work: it has less overhead and a lower rate."""
 
     cell_id: str
     examples: int
@@ -52,7 +52,7 @@ def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
 
 
 def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> Crossover | None:
-    """Where the two lines overhead + examples ÷ rate intersect, if the recommended cell has more overhead."""
+    """The intersection of the lines overhead + examples ÷ rate, if the recommended cell has more overhead."""
     line, other_line = _line(recommended, metric), _line(other, metric)
     if line is None or other_line is None:
         return None

@@ -36,7 +36,7 @@ from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_
 VERDICT = Format(name="verdict", version=2, unmarked=1)
 # The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
-# Of each compared cell, before the first look of the model-based search: two trials show a large lead.
+# Trials of each compared cell before the first look of the model-based search: two show a large lead.
 FIRST_SEARCHED = 2
 
 
@@ -68,29 +68,25 @@ class AgainstBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``recommended`` is the best by its mean; ``finding`` says how reliable that is.
-
-    ``rivals`` are all other cells that qualify, the nearest first, each compared with the recommended one. ``expected``
-    are the recommended cell's figures, corrected for its selection; its row in ``rows`` has them as measured.
-    ``trials_to_decide``: so many trials of the open cells and the recommended one would settle it (80 % power).
-    ``refused`` are cells that measured well but can't be recommended: cell id → reason. ``significance`` is that of
-    this look at the results; ``host_spread`` and ``serial_correlation`` describe the spread of the trials.
-    ``scaling``: curves of the time over the number of instances, where three sizes or more were measured.
-    ``dropped`` are cells that a model-based search did not compare, the nearest to the recommended cell first.
-    """
+    """``recommended`` is the best by its mean; ``finding`` says how reliable that is."""
 
     suite_name: str
     goal: Goal
     metric: Metric
     examples: int
     tolerance: float
+    #: That of this look at the results.
     significance: float
     finding: Finding
     recommended: str | None
+    #: Figures of the recommended cell, corrected for its selection; ``rows`` has them as measured.
     expected: CellRow | None
+    #: All other cells that qualify, the nearest first, each compared with the recommended one.
     rivals: tuple[Rival, ...]
+    #: Trials of each open cell and of the recommended one that decide with a power of 80 %.
     trials_to_decide: int | None
     against_baseline: AgainstBaseline | None
+    #: Cell id → why a cell that was measured can't be recommended.
     refused: Mapping[str, str]
     rows: tuple[CellRow, ...]
     break_evens: tuple[BreakEven, ...]
@@ -98,10 +94,13 @@ class Verdict:
     confounds: tuple[Confound, ...]
     parities: tuple[LossParity, ...]
     host_spread: HostSpread
+    #: Correlation of a trial with the one before.
     serial_correlation: float
     spent_usd: Decimal | None
     is_simulated: bool
+    #: Curves of the time over the number of instances, from three measured sizes on.
     scaling: tuple[ScalingFit, ...] = ()
+    #: Cells that a model-based search did not compare, the nearest to the recommended cell first.
     dropped: tuple[DroppedCell, ...] = ()
 
     @property
@@ -110,7 +109,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float | None:
-        """That the recommended cell beats each other one: 1 - the largest p value. None if one is unknown."""
+        """Confidence that the recommended cell beats all others: 1 - the largest p value. None if one is unknown."""
         known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
         return 1 - max(known) if known and len(known) == len(self.rivals) else None
 

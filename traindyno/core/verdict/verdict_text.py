@@ -80,11 +80,11 @@ def saving_text(ratio: float, interval: Interval | None) -> str:
     return f"{share_text(1 - ratio)} ({interval.confidence:.0%} interval {saving_interval_text(interval)})"
 
 
-def names_text(labels: Sequence[str], *, last: str = "and") -> str:
+def names_text(labels: Sequence[str]) -> str:
     """The labels joined, or their number if there are many."""
     if len(labels) > MOST_NAMES:
         return f"{len(labels)} other cells"
-    return f" {last} ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))
+    return " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))
 
 
 def _headline(verdict: Verdict) -> str:
@@ -128,14 +128,10 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
     labels = _labels(verdict, verdict.related(Relation.OPEN))
-    choice = (
-        f"{row.label} or {names_text(labels, last='or')}"
-        if len(labels) > MOST_NAMES
-        else names_text([row.label, *labels], last="or")
-    )
-    wanted = verdict.trials_to_decide
-    trials = f"{wanted} trials" if wanted else f"more than {MOST_TRIALS} trials"
-    return f"{choice}: {trials} of each of these cells would decide."
+    are_few = len(labels) < MOST_NAMES
+    cells = names_text([row.label, *labels]) if are_few else f"{row.label} and {len(labels)} other cells"
+    wanted = verdict.trials_to_decide or f"more than {MOST_TRIALS}"
+    return f"{cells} can't be told apart yet: {wanted} trials of each would decide."
 
 
 def _within_tolerance(verdict: Verdict, row: CellRow) -> str:

@@ -12,12 +12,12 @@ from traindyno.sagemaker.job_settings import LabJobs
 
 VARIANT = "AllTraffic"
 PAYLOAD_MIB = 1
-# SageMaker accepts 60 to 3600 seconds for a real-time endpoint.
+# Time limits of the real-time endpoint; SageMaker accepts 60 to 3600 seconds.
 START_SECONDS = 900
 # Inferentia's container compiles the model when it starts.
 NEURON_START_SECONDS = 3600
-# One worker of the model server on one NeuronCore: by default one for each vCPU would take all cores. TorchServe 0.11
-# ends a worker that needs longer than the server's timeout to load its model. Sources: sagemaker-pytorch-inference
+# One worker of the model server uses one NeuronCore: the default, one for each vCPU, would take all cores. TorchServe
+# 0.11 ends a worker that needs longer than the server's timeout to load its model. Sources: sagemaker-pytorch-inference
 # 2.0.25, and the configuration of the Neuron Runtime.
 NEURON_ENVIRONMENT = {
     "SAGEMAKER_MODEL_SERVER_WORKERS": "1",
@@ -174,8 +174,8 @@ def check_instance_type(instance_type: str) -> None:
     """Raises ModelNotServable for a type that the inference containers don't run on."""
     if instance_type.startswith(("ml.trn", "ml.inf1")):
         raise ModelNotServable(
-            f"{instance_type}: expected an instance type with CPUs or NVIDIA GPUs, or ml.inf2; traindyno deploy has no"
-            " container for Trainium and for Inferentia 1"
+            f"got {instance_type}: traindyno deploy has no container for Trainium and for Inferentia 1. Expected an"
+            " instance type with CPUs or NVIDIA GPUs, or ml.inf2"
         )
 
 

@@ -44,14 +44,14 @@ def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
         read_price_file(write(tmp_path, text))
     said = str(caught.value)
     for expected in (
-        "prices.yaml:1: as_of: expected a date such as 2026-11-21",
-        "prices.yaml:3: prices.p4d.24xlarge: expected an instance type",
-        "did you mean ml.p4d.24xlarge",
-        "prices.yaml:4: prices.ml.g5.xlarge: expected USD per hour above 0, got -1",
-        'prices.yaml:5: prices.ml.g5.2xlarge: expected a number, got "cheap"',
-        "prices.yaml:6: prices.ml.g5.4xlarge: expected a number",
-        "prices.yaml:7: extra: expected one of region, as_of, prices, source",
-        "region: expected text, got nothing",
+        'prices.yaml:1: as_of: got "yesterday", expected a date such as 2026-11-21',
+        "prices.yaml:3: prices.p4d.24xlarge: got",
+        'did you mean "ml.p4d.24xlarge"',
+        "prices.yaml:4: prices.ml.g5.xlarge: got -1, expected USD per hour above 0",
+        'prices.yaml:5: prices.ml.g5.2xlarge: got "cheap", expected a number',
+        "prices.yaml:6: prices.ml.g5.4xlarge: got",
+        'prices.yaml:7: extra: unknown field "extra", expected one of region, as_of, prices, source',
+        "region: got nothing, expected text",
     ):
         assert expected in said
 

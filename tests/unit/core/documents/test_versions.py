@@ -15,8 +15,13 @@ from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.wave_items import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, suite_document
-from traindyno.core.suite.tokens_manifest import describe_mismatch, tokens_manifest
-from traindyno.core.suite.tokens_marker import TokensMarker, parse_tokens_marker, tokens_marker_document
+from traindyno.core.suite.tokens_manifest import (
+    TokensMarker,
+    describe_mismatch,
+    parse_tokens_marker,
+    tokens_manifest,
+    tokens_marker_document,
+)
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 
@@ -41,11 +46,11 @@ def test_migrations_lead_from_an_older_version_to_todays() -> None:
 @pytest.mark.parametrize(
     ("version", "says"),
     [
-        (5, "times: expected version 2 to 4, got 5: a newer Traindyno wrote it, so update this one"),
-        (1, "times: expected version 2 to 4, got 1"),
-        (True, "times: expected version 2 to 4, got true"),
-        ("3", 'times: expected version 2 to 4, got "3"'),
-        (None, "times: expected version 2 to 4, got nothing"),
+        (5, "times: got version 5 of a newer Traindyno (update this one), expected 2 to 4"),
+        (1, "times: got version 1, expected 2 to 4"),
+        (True, "times: got version true, expected 2 to 4"),
+        ("3", 'times: got version "3", expected 2 to 4'),
+        (None, "times: got no version, expected 2 to 4"),
     ],
 )
 def test_what_no_migration_leads_from_is_refused(version: object, says: str) -> None:
@@ -75,7 +80,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_stored_document_of_a_newer_version_is_refused_by_name(name: str) -> None:
-    with pytest.raises(VersionUnknown, match=rf"^{name}: expected version .* got 99: a newer Traindyno wrote it"):
+    with pytest.raises(VersionUnknown, match=rf"^{name}: got version 99 of a newer Traindyno .*, expected "):
         READERS[name]({"version": 99})
 
 
@@ -98,7 +103,7 @@ def test_tokens_of_another_version_are_a_mismatch() -> None:
     manifest = tokens_manifest("k", {})
     assert describe_mismatch(manifest, key="k") is None
     assert describe_mismatch({**manifest, "version": 9}, key="k") == (
-        "traindyno-tokens.json: expected version 1, got 9: a newer Traindyno wrote it, so update this one"
+        "traindyno-tokens.json: got version 9 of a newer Traindyno (update this one), expected 1"
     )
 
 

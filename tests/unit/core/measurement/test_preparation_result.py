@@ -47,10 +47,10 @@ def test_the_document_reads_back_equal_and_says_its_version() -> None:
 
 @pytest.mark.parametrize(
     ("version", "found"),
-    [(2, "got 2: a newer Traindyno wrote it, so update this one"), (None, "got nothing"), (0, "got 0")],
+    [(2, "version 2 of a newer Traindyno (update this one)"), (None, "no version"), (0, "version 0")],
 )
 def test_a_document_of_another_version_is_refused(version: int | None, found: str) -> None:
     document = {**preparation_result_document(prepared(100.0)), "version": version}
     with pytest.raises(VersionUnknown) as raised:
         parse_preparation_result(document)
-    assert str(raised.value) == f"preparation result: expected version 1, {found}"
+    assert str(raised.value) == f"preparation result: got {found}, expected 1"

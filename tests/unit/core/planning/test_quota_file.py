@@ -55,7 +55,7 @@ def test_all_problems_come_at_once() -> None:
         parse_quotas({"quotas": wrong})
     said = str(caught.value)
     assert f'did you mean "{P4D}"?' in said
-    assert f"quotas.{P4D}.applid: expected one of applied, in_use" in said
-    assert "quotas.p.applied: expected 0 or more, got -3" in said
-    assert "quotas.q.applied: expected an integer, got 1.5" in said
-    assert "region: expected text, got nothing" in said
+    assert f'quotas.{P4D}.applid: unknown field "applid": did you mean "applied"?' in said
+    assert "quotas.p.applied: got -3, expected 0 or more" in said
+    assert "quotas.q.applied: got 1.5, expected an integer" in said
+    assert "region: got nothing, expected text" in said

@@ -7,7 +7,7 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
-from traindyno.core.search.fit import Normal, Priors, Weighted, fit
+from traindyno.core.search.fit import NormalPrior, Priors, WeightedProcess, fit
 from traindyno.core.search.gaussian_process import JITTER, Observation, condition, covariances_of
 from traindyno.core.search.kernel import Hyperparameters, similarity_tables
 from traindyno.core.search.space import Axis
@@ -59,7 +59,9 @@ def test_cell_is_most_similar_to_itself_and_an_axis_of_small_weight_hardly_count
 def test_the_fit_finds_which_axis_matters() -> None:
     source = random.Random(2)
     seen = [Observation(point=point, value=0.5 * point[1] + source.gauss(0, 0.01)) for point in POINTS]
-    priors = Priors(variance=Normal(mean=log(0.1), deviation=1.0), noise=Normal(mean=log(1e-4), deviation=0.5))
+    priors = Priors(
+        variance=NormalPrior(mean=log(0.1), deviation=1.0), noise=NormalPrior(mean=log(1e-4), deviation=0.5)
+    )
     models = fit(AXES, seen, priors)
     assert sum(model.weight for model in models) == pytest.approx(1.0)
     best = models[0].process.tables
@@ -71,7 +73,9 @@ def test_the_fit_finds_which_axis_matters() -> None:
 
 
 def test_few_observations_leave_several_sets_of_hyperparameters() -> None:
-    priors = Priors(variance=Normal(mean=log(0.1), deviation=1.0), noise=Normal(mean=log(1e-4), deviation=0.5))
+    priors = Priors(
+        variance=NormalPrior(mean=log(0.1), deviation=1.0), noise=NormalPrior(mean=log(1e-4), deviation=0.5)
+    )
     models = fit(AXES, [Observation(point=(0, 0), value=1.0), Observation(point=(3, 2), value=1.2)], priors)
     assert len(models) > 2
     assert max(model.weight for model in models) < 0.9
@@ -100,12 +104,14 @@ def test_the_similarity_of_two_levels_by_hand() -> None:
 
 def test_sets_of_hyperparameters_are_weighed_by_their_posterior_probability() -> None:
     """A set without axes is the two variances, which the factors show."""
-    priors = Priors(variance=Normal(mean=log(0.1), deviation=1.0), noise=Normal(mean=log(0.01), deviation=0.5))
+    priors = Priors(
+        variance=NormalPrior(mean=log(0.1), deviation=1.0), noise=NormalPrior(mean=log(0.01), deviation=0.5)
+    )
     seen = [Observation(point=(), value=value, trials=trials) for value, trials in ((1.0, 1), (1.4, 1), (1.1, 2))]
     models = fit((), seen, priors)
     assert 2 < len(models) <= 6
 
-    def score(model: Weighted) -> float:
+    def score(model: WeightedProcess) -> float:
         process = model.process
         noise = process.factor[0][0] ** 2 - process.variance * (1 + JITTER)
         return (
@@ -124,7 +130,7 @@ def test_sets_of_hyperparameters_are_weighed_by_their_posterior_probability() ->
 def test_the_search_makes_levels_alike_on_the_axis_that_does_not_matter() -> None:
     source = random.Random(4)
     seen = [Observation(point=point, value=point[0] + source.gauss(0, 0.05)) for point in POINTS]
-    priors = Priors(variance=Normal(mean=0.0, deviation=1.0), noise=Normal(mean=log(0.01), deviation=1.0))
+    priors = Priors(variance=NormalPrior(mean=0.0, deviation=1.0), noise=NormalPrior(mean=log(0.01), deviation=1.0))
     (best, *_) = fit(AXES, seen, priors)
     numbers, names = best.process.tables
     # the prior's weight of 0.3 would give names a similarity of 1 / 1.3 = 0.77

@@ -8,12 +8,12 @@ from statistics import NormalDist, variance
 import numpy as np
 import pytest
 
-from traindyno.core.search.fit import Normal, Priors, Weighted, fit
+from traindyno.core.search.fit import NormalPrior, Priors, WeightedProcess, fit
 from traindyno.core.search.gaussian_process import Observation, covariances_of
 from traindyno.core.search.kernel import Hyperparameters, similarity_tables
 from traindyno.core.search.screening import screening_size, spread_points
 from traindyno.core.search.space import Axis, Space
-from traindyno.core.search.survey import LEAST_CHANCE, CellForecast, Seen, Survey, survey_cells
+from traindyno.core.search.survey import LEAST_CHANCE, CellForecast, MeasuredCell, Survey, survey_cells
 
 BATCHES, STRATEGIES = 5, 3
 SPACE = Space(
@@ -30,8 +30,8 @@ def seconds(batch: int, strategy: int) -> float:
     return 100 * exp(-0.3 * batch - 0.2 * strategy)
 
 
-def seen_of(*indices: int, cost: float = 1.0) -> dict[int, Seen]:
-    return {index: Seen(value=seconds(*SPACE.points[index]), trials=1, cost=cost) for index in indices}
+def seen_of(*indices: int, cost: float = 1.0) -> dict[int, MeasuredCell]:
+    return {index: MeasuredCell(value=seconds(*SPACE.points[index]), trials=1, cost=cost) for index in indices}
 
 
 def most_promising(survey: Survey) -> int:
@@ -83,7 +83,7 @@ def test_without_any_cell_that_works_the_survey_knows_failures_only() -> None:
 
 def test_a_limit_excludes_cells_that_will_break_it() -> None:
     seen = {
-        index: Seen(value=each.value, trials=1, cost=1.0, limited=1 / each.value)
+        index: MeasuredCell(value=each.value, trials=1, cost=1.0, limited=1 / each.value)
         for index, each in seen_of(0, 1, 2, 3, 6, 7, 8).items()
     }
     limit = 1 / seconds(1, 2)
@@ -110,23 +110,23 @@ def test_few_cells_are_all_screened(count: int) -> None:
     assert sorted(spread_points(space, screening_size(space), first=0)) == list(range(count))
 
 
-def noise_prior(replicates: Sequence[Sequence[float]]) -> Normal:
+def noise_prior(replicates: Sequence[Sequence[float]]) -> NormalPrior:
     """The prior is 1.5 %, worth four degrees of freedom, and what repeated trials show."""
     groups = [[log(value) for value in group] for group in replicates if len(group) > 1]
     degrees = 4 + sum(len(group) - 1 for group in groups)
     squares = 4 * 0.015**2 + sum(variance(group) * (len(group) - 1) for group in groups)
-    return Normal(mean=log(squares / degrees), deviation=sqrt(2 / degrees))
+    return NormalPrior(mean=log(squares / degrees), deviation=sqrt(2 / degrees))
 
 
 def fitted(
     values: dict[int, float], trials: dict[int, int], replicates: Sequence[Sequence[float]]
-) -> Sequence[Weighted]:
+) -> Sequence[WeightedProcess]:
     observations = [
         Observation(point=SPACE.points[index], value=log(values[index]), trials=trials.get(index, 1))
         for index in sorted(values)
     ]
     spread = variance(map(log, values.values())) if len(values) > 2 else 0.3**2
-    priors = Priors(variance=Normal(mean=log(max(spread, 0.02**2)), deviation=1.0), noise=noise_prior(replicates))
+    priors = Priors(variance=NormalPrior(mean=log(max(spread, 0.02**2)), deviation=1.0), noise=noise_prior(replicates))
     return fit(SPACE.axes, observations, priors)
 
 
@@ -135,11 +135,11 @@ def fitted(
     [
         (seen_of(0, 1, 2, 3, 6, 7, 8), ()),
         (seen_of(0, 14), ()),
-        ({**seen_of(0, 4), 8: Seen(value=30.0, trials=3, cost=1.0)}, [(29.0, 30.0, 31.2), (10.0,), (5.0, 5.2)]),
+        ({**seen_of(0, 4), 8: MeasuredCell(value=30.0, trials=3, cost=1.0)}, [(29.0, 30.0, 31.2), (10.0,), (5.0, 5.2)]),
     ],
 )
 def test_a_forecast_is_a_mixture_of_the_models_normal_distributions(
-    seen: dict[int, Seen], replicates: Sequence[Sequence[float]]
+    seen: dict[int, MeasuredCell], replicates: Sequence[Sequence[float]]
 ) -> None:
     zone = log(1.02)
     survey = survey_cells(SPACE, seen, [], tolerance=0.02, replicates=replicates)
@@ -222,7 +222,7 @@ def test_the_probability_to_succeed_is_that_of_a_regression_on_labels() -> None:
     survey = survey_cells(SPACE, seen_of(*succeeded), list(failed), tolerance=0.02)
     labels = {**dict.fromkeys(succeeded, 1.0), **dict.fromkeys(failed, -1.0)}
     observations = [Observation(point=SPACE.points[index], value=labels[index]) for index in sorted(labels)]
-    priors = Priors(variance=Normal(mean=0.0, deviation=0.5), noise=Normal(mean=log(0.05), deviation=0.5))
+    priors = Priors(variance=NormalPrior(mean=0.0, deviation=0.5), noise=NormalPrior(mean=log(0.05), deviation=0.5))
     models = fit(SPACE.axes, observations, priors)
     for point, forecast in zip(SPACE.points, survey.forecasts, strict=True):
         found = [(model.weight, model.process.posterior(point)) for model in models]

@@ -24,9 +24,9 @@ def test_rounding_of_another_machine_is_no_difference() -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (predicted(0.85, 0.15), "expected 'good' with probability 0.900, got 0.850"),
-        ({"predictions": [{"label": "LABEL_1", "score": 0.9}]}, "expected 'good' with probability 0.900, got 0.000"),
-        ({"error": "busy"}, "expected an object with predictions, got {'error': 'busy'}"),
+        (predicted(0.85, 0.15), "got 0.850, expected 'good' with probability 0.900"),
+        ({"predictions": [{"label": "LABEL_1", "score": 0.9}]}, "got 0.000, expected 'good' with probability 0.900"),
+        ({"error": "busy"}, "got {'error': 'busy'}, expected an object with predictions"),
         ([], "expected an object with predictions"),
     ],
 )
@@ -41,5 +41,5 @@ def test_a_long_text_is_named_by_its_beginning() -> None:
 
 def test_label_below_the_listed_ones_counts_as_improbable_and_not_as_missing() -> None:
     assert differences([SAMPLE], [{"predictions": [{"label": "good", "score": 0.9}]}]) == [
-        "sample 1 ('a good film'): expected 'other' with probability 0.100, got 0.000"
+        "sample 1 ('a good film'): got 0.000, expected 'other' with probability 0.100"
     ]

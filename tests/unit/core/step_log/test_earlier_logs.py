@@ -70,7 +70,7 @@ def test_a_new_field_of_a_step_leaves_older_lines_valid() -> None:
     assert older[:-1] == fields.step_of(STEP)
     assert older.gradient_norm is None
     assert later_step_of({**STEP, "gradient_norm": 2.0}).gradient_norm == 2.0
-    with pytest.raises(fields.LineInvalid, match="gradient_norm: expected a number or null, found text"):
+    with pytest.raises(fields.LineInvalid, match="gradient_norm: got text, expected a number or null"):
         later_step_of({**STEP, "gradient_norm": "2"})
     with pytest.raises(fields.LineInvalid, match="field 'samples' is missing"):
         later_step_of({name: value for name, value in STEP.items() if name != "samples"})
@@ -102,5 +102,5 @@ def test_the_class_of_a_line_says_which_fields_it_needs_and_of_which_types(kind:
         else:
             with pytest.raises(fields.LineInvalid, match=f"field '{name}' is missing"):
                 read_line(without)
-        with pytest.raises(fields.LineInvalid, match=f"{name}: expected .*, found list"):
+        with pytest.raises(fields.LineInvalid, match=f"{name}: got list, expected "):
             read_line({**whole, name: []})

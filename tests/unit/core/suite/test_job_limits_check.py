@@ -39,9 +39,9 @@ def of_size(size: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("field", "most", "expected"),
     [
-        ("hyperparameters", 90, "workload.hyperparameters: expected at most 90 names, got 91"),
-        ("environment", 96, "workload.environment: expected at most 96 names, got 97"),
-        ("channels", 16, "workload.channels: expected at most 16 channels, got 17"),
+        ("hyperparameters", 90, "workload.hyperparameters: got 91 names, expected at most 90"),
+        ("environment", 96, "workload.environment: got 97 names, expected at most 96"),
+        ("channels", 16, "workload.channels: got 17 channels, expected at most 16"),
     ],
 )
 def test_number_of_names_is_limited(field: str, most: int, expected: str) -> None:
@@ -52,10 +52,10 @@ def test_number_of_names_is_limited(field: str, most: int, expected: str) -> Non
 def test_metrics_are_limited_in_number_and_length() -> None:
     fitting, more = ({name: f"{name}: (.*)" for name in names(count)} for count in (40, 41))
     assert problems(job={"metrics": fitting}) == []
-    assert problems(job={"metrics": more}) == ["job.metrics: expected at most 40 metrics, got 41"]
+    assert problems(job={"metrics": more}) == ["job.metrics: got 41 metrics, expected at most 40"]
     assert problems(job={"metrics": {"loss": "(" + "a" * 498 + ")"}}) == []
     assert problems(job={"metrics": {"loss": "(" + "a" * 499 + ")"}}) == [
-        "job.metrics.loss: expected at most 500 characters, got 501"
+        "job.metrics.loss: got 501 characters, expected at most 500"
     ]
 
 
@@ -63,15 +63,15 @@ def test_values_are_limited_in_length() -> None:
     # the quotes of the JSON text count
     assert problems(hyperparameters={"text": "a" * 2498}) == []
     assert problems(hyperparameters={"text": "a" * 2499}) == [
-        "workload.hyperparameters.text: expected at most 2500 characters, got 2501"
+        "workload.hyperparameters.text: got 2501 characters, expected at most 2500"
     ]
     assert problems(environment={"TEXT": "a" * 512}) == []
     assert problems(environment={"TEXT": "a" * 513}) == [
-        "workload.environment.TEXT: expected at most 512 characters, got 513"
+        "workload.environment.TEXT: got 513 characters, expected at most 512"
     ]
     image = "111111111111.dkr.ecr.us-east-1.amazonaws.com/"
     assert problems(image=image.ljust(255, "a")) == []
-    assert problems(image=image.ljust(256, "a")) == ["workload.image: expected at most 255 characters, got 256"]
+    assert problems(image=image.ljust(256, "a")) == ["workload.image: got 256 characters, expected at most 255"]
 
 
 @pytest.mark.parametrize(

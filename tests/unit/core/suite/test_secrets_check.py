@@ -32,13 +32,13 @@ def problem(document: dict[str, Any]) -> str:
 )
 def test_what_looks_like_a_secret_is_refused_with_what_to_do(workload: dict[str, Any], path: str, kind: str) -> None:
     text = problem(script_document(workload={**script_document()["workload"], **workload}))
-    assert text.startswith(f"{path}: expected no secret, got what looks like {kind}: keep it in AWS Secrets Manager")
+    assert text.startswith(f"{path}: this looks like {kind}; keep it in AWS Secrets Manager")
     assert not [value for part in workload.values() for value in part.values() if value in text]
 
 
 def test_a_secret_in_a_matrix_is_found_too() -> None:
     document = script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.token": ["x", HUB]})
-    assert problem(document).startswith("matrix.hyperparameters.token[1]: expected no secret")
+    assert problem(document).startswith("matrix.hyperparameters.token[1]: this looks like")
 
 
 def test_names_of_special_tokens_and_short_values_are_no_secrets() -> None:
@@ -55,5 +55,6 @@ def test_a_gated_models_token_is_named_by_its_secret() -> None:
     assert parse_suite({**small_document(), "workload": workload}).workload.hub_token_secret == SECRET_ARN
     wrong = {**workload, "hub_token_secret": "my-token"}
     text = problem({**small_document(), "workload": wrong})
-    assert text.startswith("workload.hub_token_secret: expected arn:aws:secretsmanager:<region>:<account>:secret:")
+    assert text.startswith("workload.hub_token_secret: ")
+    assert "expected arn:aws:secretsmanager:<region>:<account>:secret:" in text
     assert "my-token" not in text

@@ -44,7 +44,7 @@ class WithOneMore(Settings):
 
 def test_a_new_setting_brings_its_bounds_its_schema_and_its_documentation() -> None:
     (problem,) = check_value("training.noise", "noise", 3.0, WithOneMore)
-    assert str(problem) == "training.noise: expected at least 0 and at most 2, got 3.0"
+    assert str(problem) == "training.noise: got 3.0, expected at least 0 and at most 2"
     assert list(check_value("training.noise", "noise", 2.0, WithOneMore)) == []
     schema = setting_schemas(WithOneMore)["noise"]
     assert schema == {
@@ -64,7 +64,7 @@ def test_the_documented_tables_are_current() -> None:
 
 
 def test_a_table_of_no_such_name_is_refused() -> None:
-    with pytest.raises(UnknownTable, match=r"expected fields of one of workload, .* got cells"):
+    with pytest.raises(UnknownTable, match=r"fields of cells, expected those of one of workload, "):
         with_tables("<!-- fields: cells -->\n<!-- end -->")
 
 

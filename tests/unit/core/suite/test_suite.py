@@ -9,7 +9,7 @@ from tests.unit.suites import small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import GoalKind, Quality
-from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.suite import Measurement
 
 
@@ -20,7 +20,7 @@ def test_a_run_evaluates_at_its_end_or_every_so_many_steps() -> None:
 
 
 def test_accuracy_is_reached_from_below_and_losses_from_above() -> None:
-    accuracy, loss = Target(quality=Quality.ACCURACY, value=0.9), Target(quality=Quality.LOSS, value=2.0)
+    accuracy, loss = QualityTarget(quality=Quality.ACCURACY, value=0.9), QualityTarget(quality=Quality.LOSS, value=2.0)
     assert [accuracy.is_reached(value) for value in (0.89, 0.9, 0.91)] == [False, True, True]
     assert [loss.is_reached(value) for value in (1.9, 2.0, 2.1)] == [True, True, False]
     assert (accuracy.best([0.5, 0.7]), loss.best([2.5, 2.2])) == (0.7, 2.2)
@@ -31,7 +31,9 @@ def test_a_goal_is_of_time_or_money_with_a_target_or_without() -> None:
     times = {kind for kind in GoalKind if Goal(kind=kind).is_time}
     assert times == {GoalKind.FASTEST, GoalKind.FASTEST_WITHIN, GoalKind.FASTEST_TO}
     assert Goal(kind=GoalKind.CHEAPEST).target is None
-    assert Goal(kind=GoalKind.CHEAPEST_TO, perplexity=12.0).target == Target(quality=Quality.PERPLEXITY, value=12.0)
+    assert Goal(kind=GoalKind.CHEAPEST_TO, perplexity=12.0).target == QualityTarget(
+        quality=Quality.PERPLEXITY, value=12.0
+    )
 
 
 def problem_paths(**changes: Any) -> list[str]:

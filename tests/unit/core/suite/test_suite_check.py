@@ -27,27 +27,28 @@ OTHERS = ["ml.g5.2xlarge", "ml.g5.4xlarge", "ml.g5.8xlarge", "ml.g5.16xlarge", "
 
 @pytest.mark.parametrize(("count", "is_valid"), [(0, False), (1, True), (4, True), (5, False)])
 def test_a_type_has_one_to_four_fallbacks(count: int, is_valid: bool) -> None:
-    expected = [f"instance_preferences.ml.g5.xlarge: expected 1 to 4 further types, got {count}"]
+    expected = [f"instance_preferences.ml.g5.xlarge: got {count} further types, expected 1 to 4"]
     assert problems(instance_preferences={"ml.g5.xlarge": OTHERS[:count]}) == ([] if is_valid else expected)
 
 
 def test_fallbacks_are_other_types_each_once() -> None:
     (found,) = problems(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge", "ml.g5.2xlarge"]})
-    assert found.endswith("expected each type once, got ml.g5.xlarge, ml.g5.2xlarge, ml.g5.2xlarge")
+    assert found.endswith("got ml.g5.xlarge, ml.g5.2xlarge, ml.g5.2xlarge, expected each type once")
 
 
 def test_fallbacks_have_the_same_devices_and_are_sagemakers() -> None:
     (found,) = problems(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge", "ml.g5.12xlarge"]})
-    assert found.startswith("instance_preferences.ml.g5.xlarge[1]: expected a type with 1 devices of kind gpu")
-    assert "got ml.g5.12xlarge with 4 devices of kind gpu" in found
+    assert found.startswith("instance_preferences.ml.g5.xlarge[1]: ml.g5.12xlarge has 4 devices of kind gpu")
+    assert "Expected a type with 1 devices of kind gpu" in found
     (local,) = problems(instance_preferences={"ml.g5.xlarge": ["local.gpu"]})
-    assert local.startswith("instance_preferences.ml.g5.xlarge[0]: expected an instance type of SageMaker")
+    assert local.startswith("instance_preferences.ml.g5.xlarge[0]: got local.gpu")
+    assert "applies to SageMaker types only" in local
 
 
 @pytest.mark.parametrize(("region", "is_valid"), [("us-west-2", True), ("us-gov-west-1", True), ("west", False)])
 def test_regions_are_named_as_aws_names_them(region: str, is_valid: bool) -> None:
     found = problems(pricing={"regions": ["eu-west-1", region]})
-    assert found == ([] if is_valid else [f'pricing.regions[1]: expected a region such as us-west-2, got "{region}"'])
+    assert found == ([] if is_valid else [f'pricing.regions[1]: got "{region}", expected a region such as us-west-2'])
 
 
 SIZED: dict[str, Any] = {
@@ -75,20 +76,20 @@ def test_a_suite_may_name_the_arguments_that_follow_the_size(names: Any) -> None
     [
         (
             ["steps"],
-            'scaling.with[0]: expected an argument that differs between cells (config, max_steps), got "steps"',
+            'scaling.with[0]: got "steps", expected an argument that differs between cells: config, max_steps',
         ),
         (
             ["epochs"],
-            'scaling.with[0]: expected an argument that differs between cells (config, max_steps), got "epochs"',
+            'scaling.with[0]: got "epochs", expected an argument that differs between cells: config, max_steps',
         ),
         (
             ["max_steps", "hyperparameters.config"],
-            "scaling.with[1]: expected an argument that differs between cells (config, max_steps),"
-            ' got "hyperparameters.config"',
+            'scaling.with[1]: got "hyperparameters.config", expected an argument that differs between cells: config,'
+            " max_steps",
         ),
-        (["max_steps", "max_steps"], 'scaling.with[1]: expected each name once, got "max_steps" again'),
-        ("max_steps", 'scaling.with: expected auto or a list, got "max_steps"'),
-        ([3], "scaling.with[0]: expected text, got 3"),
+        (["max_steps", "max_steps"], 'scaling.with[1]: got "max_steps" again, expected each name once'),
+        ("max_steps", 'scaling.with: got "max_steps", expected auto or a list'),
+        ([3], "scaling.with[0]: got 3, expected text"),
     ],
 )
 def test_what_follows_the_size_is_an_argument_that_varies_each_once(names: Any, expected: str) -> None:
@@ -100,14 +101,14 @@ def test_two_cells_of_one_size_can_not_differ_in_what_follows_the_size_only() ->
     document = {**SIZED, "include": [*SIZED["include"], control]}
     (found,) = scaling_problems(["max_steps", "config"], document)
     assert found == (
-        "scaling.with: expected arguments that take one value for each instance_count in cells that are equal in all"
-        " else, but 2 × ml.g5.xlarge · config two.json · max_steps 50"
-        " and 2 × ml.g5.xlarge · config two.json · max_steps 100 differ in max_steps, config only"
+        "scaling.with: 2 × ml.g5.xlarge · config two.json · max_steps 50 and 2 × ml.g5.xlarge · config two.json"
+        " · max_steps 100 differ in max_steps, config only: expected arguments with one value for each instance_count"
+        " in cells that are equal in all else"
     )
     assert scaling_problems(["config"], document) == []
 
 
 def test_a_built_in_task_has_no_arguments_that_could_follow() -> None:
     (found,) = problems(scaling={"with": ["max_steps"]})
-    assert found == "scaling.with: expected auto: only task script has arguments that could follow the size"
+    assert found == "scaling.with: only task script has arguments that can follow the size, expected auto"
     assert problems(scaling={"with": "auto"}) == problems(scaling={"with": []}) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.suites import script_document, small_document
+from tests.unit.suites import says, script_document, small_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Strategy
@@ -111,21 +111,21 @@ def test_goals_have_a_short_form(written: Any, meant: Goal) -> None:
     [
         (
             {"goal": {"fastest-to": {"accuracy": 0.9}}},
-            "measurement.evaluate_every_steps: expected a number of steps with goal fastest-to, which needs evaluations"
-            " during the run, got nothing",
+            "measurement.evaluate_every_steps: goal fastest-to needs evaluations during the run: got nothing, expected"
+            " a number of steps",
         ),
         (
             {"goal": {"fastest-to": {"accuracy": 90}}, "measurement": {"evaluate_every_steps": 5}},
-            "goal.accuracy: expected more than 0 and at most 1, got 90.0",
+            "goal.accuracy: got 90.0, expected more than 0 and at most 1",
         ),
         (
             {"goal": {"cheapest-to": {"usd": 3}}},
-            "goal.cheapest-to: expected {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}, got {usd}",
+            "goal.cheapest-to: got {usd}, expected {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}",
         ),
         (
             {"goal": {"cheapest-to": {"accuracy": 0.9, "loss": 2}}},
-            "goal.cheapest-to: expected {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}, got"
-            " {accuracy, loss}",
+            "goal.cheapest-to: got {accuracy, loss}, expected "
+            "{accuracy: <number>} or {loss: <number>} or {perplexity: <number>}",
         ),
     ],
 )
@@ -140,11 +140,11 @@ def test_terms_of_prices_are_bounded_and_name_types_and_regions() -> None:
         "training_plan": {"ml.p4d.24xlarge": {"usd_per_hour": 0}},
     }
     assert problems(small_document(pricing=pricing)) == [
-        "pricing.spot.ml.g5.xlarge.discount: expected at least 0 and at most 1, got 1.5",
-        "pricing.training_plan.ml.p4d.24xlarge.usd_per_hour: expected more than 0 and at most 1000000000, got 0",
-        "pricing.spot.ml.g5.large: expected a training instance type, local.cpu or local.gpu (did you mean"
-        ' ml.g5.xlarge or ml.g5.8xlarge or ml.g5.4xlarge?), got "ml.g5.large"',
-        'pricing.regions[1]: expected a region such as us-west-2, got "Oregon"',
+        "pricing.spot.ml.g5.xlarge.discount: got 1.5, expected at least 0 and at most 1",
+        "pricing.training_plan.ml.p4d.24xlarge.usd_per_hour: got 0, expected more than 0 and at most 1000000000",
+        'pricing.spot.ml.g5.large: got "ml.g5.large": did you mean "ml.g5.xlarge" or "ml.g5.8xlarge" or'
+        ' "ml.g5.4xlarge"? Expected a training instance type, local.cpu or local.gpu',
+        'pricing.regions[1]: got "Oregon", expected a region such as us-west-2',
     ]
 
 
@@ -174,7 +174,7 @@ def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
     broken = {**CLAIMS, "claims": [CLAIM, {**CLAIM, "claim_id": "loss", "tolerance": 0, "against": {}}]}
     assert problems(small_document(claims=broken)) == [
         "claims.claims[1].against: form gain compares two cells; name the second",
-        "claims.claims[1].tolerance: expected a share above 0, got 0.0",
+        "claims.claims[1].tolerance: got 0.0, expected a share above 0",
     ]
 
 
@@ -187,92 +187,92 @@ def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
 )
 def test_a_capacity_reservation_of_ec2_is_refused_with_what_to_use_instead(arn: str) -> None:
     (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": arn}))
-    assert "training jobs can't use EC2 capacity reservations; reserve a SageMaker training plan" in problem
+    assert "training jobs can't use EC2 capacity reservations. Reserve a SageMaker training plan" in problem
 
 
 FORM = {
     "an unknown field": (
         {"serch": "grid"},
         [
-            "serch: expected one of name, goal, workload, matrix, training, baseline, include, exclude, preparation, "
-            "measurement, limits, tolerance, search, purchase, warm_pool_seconds, measure_anyway, training_plans, "
-            "instance_preferences, job, scaling, pricing, claims, notes"
-            ' (did you mean "search"?), got an unknown field "serch"'
+            'serch: unknown field "serch": did you mean "search"? Expected one of name, goal, workload, matrix, '
+            "training, baseline, include, exclude, preparation, measurement, limits, tolerance, search, purchase, "
+            "warm_pool_seconds, measure_anyway, training_plans, instance_preferences, job, scaling, pricing, claims, "
+            "notes"
         ],
     ),
     "a wrong type in an axis": (
         {"matrix": {"instance_count": [2, "four"]}},
-        ['matrix.instance_count[1]: expected an integer, got "four"'],
+        ['matrix.instance_count[1]: got "four", expected an integer'],
     ),
-    "a yes for an integer": ({"warm_pool_seconds": True}, ["warm_pool_seconds: expected an integer, got true"]),
+    "a yes for an integer": ({"warm_pool_seconds": True}, ["warm_pool_seconds: got true, expected an integer"]),
     "a number for a yes": (
         {"measurement": {"evaluate": 1}},
-        ["measurement.evaluate: expected true or false, got 1"],
+        ["measurement.evaluate: got 1, expected true or false"],
     ),
     "text for a fraction": (
         {"measurement": {"stop_when": {"relative_half_width": "1%"}}},
-        ['measurement.stop_when.relative_half_width: expected a number, got "1%"'],
+        ['measurement.stop_when.relative_half_width: got "1%", expected a number'],
     ),
     "a misspelt choice": (
         {"matrix": {"compiler": ["none", "inductr"]}},
-        ['matrix.compiler[1]: expected one of none, inductor, xla, neuron (did you mean "inductor"?), got "inductr"'],
+        ['matrix.compiler[1]: got "inductr": did you mean "inductor"? Expected one of none, inductor, xla, neuron'],
     ),
     "a value where a list belongs": (
         {"matrix": {"compiler": "none"}},
-        ['matrix.compiler: expected a list of values, got "none"'],
+        ['matrix.compiler: got "none", expected a list of values'],
     ),
     "text and a mapping where lists belong": (
         {"exclude": {"compiler": "none"}, "pricing": {"regions": "us-west-2"}},
         [
-            "exclude: expected a list of mappings of settings, got a mapping with compiler",
-            'pricing.regions: expected a list, got "us-west-2"',
+            "exclude: got a mapping with compiler, expected a list of mappings of settings",
+            'pricing.regions: got "us-west-2", expected a list',
         ],
     ),
     "a list where a mapping belongs": (
         {"limits": [1]},
         [
-            "limits: expected a mapping with max_usd, max_hours, max_job_seconds, max_attempts, max_pending_seconds, "
-            "max_contended_repeats, got a list"
+            "limits: got a list, expected a mapping with max_usd, max_hours, max_job_seconds, max_attempts, "
+            "max_pending_seconds, max_contended_repeats"
         ],
     ),
     "money that is none": (
         {"limits": {"max_usd": "lots", "max_hours": None, "max_job_seconds": 60}},
-        ['limits.max_usd: expected a number, got "lots"', "limits.max_hours: expected a number, got nothing"],
+        ['limits.max_usd: got "lots", expected a number', "limits.max_hours: got nothing, expected a number"],
     ),
     "a goal with the wrong limit": (
         {"goal": {"cheapest-within": {"usd": 8}}},
-        ["goal.cheapest-within: expected {hours: <number>}, got {usd}"],
+        ["goal.cheapest-within: got {usd}, expected {hours: <number>}"],
     ),
     "a goal that is none": (
         {"goal": "best"},
         [
-            "goal: expected one of cheapest, fastest, cheapest-within: {hours: <number>}, "
+            'goal: got "best": did you mean "fastest"? Expected one of cheapest, fastest, cheapest-within: '
+            "{hours: <number>}, "
             "fastest-within: {usd: <number>}, "
             "cheapest-to: {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}, "
             "fastest-to: {accuracy: <number>} or {loss: <number>} or {perplexity: <number>}"
-            ' (did you mean "fastest"?), got "best"'
         ],
     ),
     "a warm-up that is none": (
         {"measurement": {"warmup": "long"}},
-        ['measurement.warmup: expected auto or an integer, got "long"'],
+        ['measurement.warmup: got "long", expected auto or an integer'],
     ),
     "several at once, in any section": (
         {"purchase": "sport", "include": [{"strateg": "ddp"}, {"instance_count": 1.5}], "baseline": []},
         [
-            "baseline: expected a mapping of settings, got a list",
-            "include[1].instance_count: expected an integer, got 1.5",
-            'purchase: expected one of on-demand, spot (did you mean "spot"?), got "sport"',
+            "baseline: got a list, expected a mapping of settings",
+            "include[1].instance_count: got 1.5, expected an integer",
+            'purchase: got "sport": did you mean "spot"? Expected one of on-demand, spot',
         ],
     ),
 }
 
 
 UNSTORABLE = {
-    "a size beyond DynamoDB's": ("1e130", 'a number of at most 28 digits and a size of 1e±18, got "1e130"'),
-    "sixty digits": ("1" * 60, f'a number of at most 28 digits and a size of 1e±18, got "{"1" * 59}'),
-    "no number": (float("nan"), "a finite number within 64 bits, got NaN"),
-    "an integer of 5,001 digits": (10**5000, "a finite number within 64 bits, got an integer of 16610 bits"),
+    "a size beyond DynamoDB's": ("1e130", 'got "1e130", expected a number of at most 28 digits and a size of 1e±18'),
+    "sixty digits": ("1" * 60, f'got "{"1" * 59}, expected a number of at most 28 digits and a size of 1e±18'),
+    "no number": (float("nan"), "got NaN, expected a finite number within 64 bits"),
+    "an integer of 5,001 digits": (10**5000, "got an integer of 16610 bits, expected a finite number within 64 bits"),
 }
 
 
@@ -280,7 +280,7 @@ UNSTORABLE = {
 def test_numbers_that_no_row_can_hold_are_refused(value: Any, expected: str) -> None:
     limits = {**small_document()["limits"], "max_usd": value}
     (problem,) = problems(small_document(limits=limits))
-    assert problem == f"limits.max_usd: expected {expected}"
+    assert problem == f"limits.max_usd: {expected}"
 
 
 def test_a_document_that_is_too_deep_or_too_large_is_refused_at_once() -> None:
@@ -291,10 +291,10 @@ def test_a_document_that_is_too_deep_or_too_large_is_refused_at_once() -> None:
     for _ in range(9):
         bomb = [bomb] * 9
     workload = small_document()["workload"]
-    for config, expected in ((deep, "expected at most 100 levels"), (bomb, "expected at most 50000 values")):
+    for config, expected in ((deep, "levels, expected at most 100"), (bomb, "values, expected at most 50000")):
         document = small_document(workload={**workload, "model": {"config": {"model_type": "gpt2", "x": config}}})
         (problem,) = problems(document)
-        assert problem.startswith(expected)
+        assert problem == f"too many {expected}"
 
 
 @pytest.mark.parametrize(("changes", "expected"), FORM.values(), ids=FORM)
@@ -305,25 +305,25 @@ def test_a_problem_of_form_says_where_what_and_what_would_do(changes: dict[str, 
 def test_missing_sections_are_all_named() -> None:
     found = problems({"name": "x"})
     assert found == [
-        "goal: expected a mapping, got nothing",
-        "workload: expected a mapping, got nothing",
-        "matrix: expected a mapping, got nothing",
-        "limits: expected a mapping, got nothing",
+        "goal: got nothing, expected a mapping",
+        "workload: got nothing, expected a mapping",
+        "matrix: got nothing, expected a mapping",
+        "limits: got nothing, expected a mapping",
     ]
 
 
 @pytest.mark.parametrize("document", [[], "text", None, 3])
 def test_what_is_no_mapping_at_all_is_one_problem(document: Any) -> None:
     (problem,) = problems(document)
-    assert problem.startswith("expected a mapping with name, goal, workload")
+    assert "expected a mapping with name, goal, workload" in problem
 
 
 CONTENT = {
     "an empty matrix": ({"matrix": {}, "baseline": {}}, "matrix: expected at least one axis"),
-    "an empty axis": ({"matrix": {"compiler": []}}, "matrix.compiler: expected at least one value, got an empty list"),
+    "an empty axis": ({"matrix": {"compiler": []}}, "matrix.compiler: got an empty list, expected at least one value"),
     "a value twice": (
         {"matrix": {"compiler": ["none", "none"]}},
-        'matrix.compiler[1]: expected each value once, got "none" again',
+        'matrix.compiler[1]: got "none" again, expected each value once',
     ),
     "no instance type": (
         {"training": {}},
@@ -331,121 +331,120 @@ CONTENT = {
     ),
     "an unknown instance type": (
         {"training": {"instance": "ml.g5.13xlarge"}},
-        "training.instance: expected a training instance type, local.cpu or local.gpu (did you mean ml.g5.16xlarge",
+        'training.instance: got "ml.g5.13xlarge": did you mean "ml.g5.16xlarge"',
     ),
     "one field in two places": (
         {"training": {"instance": "ml.g5.xlarge", "compiler": "none"}},
-        "matrix.compiler: expected compiler in training or in matrix, got it in both",
+        "matrix.compiler: compiler is in training and in matrix",
     ),
     "a cap of nothing": (
         {"limits": {"max_usd": 0, "max_hours": 1, "max_job_seconds": 60}},
-        "limits.max_usd: expected more than 0 and at most 1000000000, got 0",
+        "limits.max_usd: got 0, expected more than 0 and at most 1000000000",
     ),
     "a negative batch": (
         {"matrix": {"compiler": ["none"], "batch_size_per_device": [0]}},
-        "matrix.batch_size_per_device[0]: expected at least 1 and at most 1000000, got 0",
+        "matrix.batch_size_per_device[0]: got 0, expected at least 1 and at most 1000000",
     ),
     "a learning rate of nothing": (
         {"training": {"instance": "ml.g5.xlarge", "learning_rate": 0}},
-        "training.learning_rate.base: expected more than 0, got 0.0",
+        "training.learning_rate.base: got 0.0, expected more than 0",
     ),
     "a pending time that SageMaker refuses": (
         {"limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 60, "max_pending_seconds": 60}},
-        "limits.max_pending_seconds: expected at least 1800 and at most 2419200, got 60",
+        "limits.max_pending_seconds: got 60, expected at least 1800 and at most 2419200",
     ),
     "a name unfit for jobs": ({"name": "my suite!"}, "name: expected 1 to 40 letters, digits and single hyphens"),
     "spot and warm": (
         {"purchase": "spot", "warm_pool_seconds": 60},
-        "warm_pool_seconds: expected 0 with purchase spot",
+        "warm_pool_seconds: Expected 0 with purchase spot",
     ),
     "a baseline off the matrix": (
         {"baseline": {"compiler": "xla"}},
-        "baseline: expected values that the matrix holds, got {compiler: xla}",
+        "baseline: got {compiler: xla}, expected values that the matrix holds",
     ),
     "a baseline of no axis": (
         {"baseline": {"strategy": "ddp"}},
-        'baseline.strategy: expected an axis of the matrix (compiler), got "strategy"',
+        'baseline.strategy: got "strategy", expected an axis of the matrix: compiler',
     ),
     "an exclusion that matches nothing": (
         {"exclude": [{"compiler": "xla"}]},
-        "exclude[0]: expected values that the matrix holds, got {compiler: xla}",
+        "exclude[0]: got {compiler: xla}, expected values that the matrix holds",
     ),
-    "an exclusion of everything": ({"exclude": [{}]}, "exclude[0]: expected at least one axis, got an empty mapping"),
+    "an exclusion of everything": ({"exclude": [{}]}, "exclude[0]: an empty mapping"),
     "an inclusion that is there": (
         {"include": [{"compiler": "inductor"}]},
-        "include[0]: expected a cell that is not there yet, got {compiler: inductor}, which is one already",
+        "include[0]: {compiler: inductor} is already a cell of the grid",
     ),
     "an inclusion twice": (
         {"include": [{"seed": 1}, {"seed": 1}]},
-        "include[1]: expected a cell that is not there yet, got {seed: 1}",
+        "include[1]: {seed: 1} is already a cell of the grid",
     ),
     "too many cells": (
         {"matrix": {"compiler": ["none"], "seed": list(range(200)), "loader_workers": list(range(100))}},
-        "matrix: expected at most 10000 cells, got 20000",
+        "matrix: got 20000 cells, expected at most 10000",
     ),
     "hyperparameters of a built-in task": (
         {"matrix": {"compiler": ["none"], "hyperparameters.lr": [1]}},
-        "matrix.hyperparameters.lr: expected a setting: only task script has hyperparameters of its own",
+        "matrix.hyperparameters.lr: only task script has hyperparameters of its own, expected a setting",
     ),
     "too many runs": (
         {"matrix": {"compiler": ["none"], "seed": list(range(2000))}, "measurement": {"trials": 51}},
-        "measurement.trials: expected at most 100000 runs, got 2000 cells × 51 trials",
+        "measurement.trials: got 2000 cells × 51 trials, expected at most 100000 runs",
     ),
     "more dollars than a row holds": (
         {"limits": {"max_usd": 1e15, "max_hours": 1, "max_job_seconds": 60}},
-        "limits.max_usd: expected more than 0 and at most 1000000000, got 1000000000000000.0",
+        "limits.max_usd: got 1000000000000000.0, expected more than 0 and at most 1000000000",
     ),
     "an impossible combination": (
         {"matrix": {"compiler": ["none", "neuron"]}},
-        "matrix.compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.g5.xlarge (in cell neuron;",
+        "matrix.compiler: compiler neuron (TorchNeuron) does not run on ml.g5.xlarge",
     ),
     "an impossible combination of two cells": (
         {"matrix": {"compiler": ["none", "neuron"], "seed": [1, 2]}},
-        "matrix.compiler: compiler neuron (TorchNeuron) runs on ml.trn2 only, got ml.g5.xlarge (in cell neuron · seed 1"
-        " and 1 more;",
+        "matrix.compiler: expected ml.trn2 (in cell neuron · seed 1 and 1 more;",
     ),
 }
 
 
 @pytest.mark.parametrize(("changes", "expected"), CONTENT.values(), ids=CONTENT)
 def test_a_problem_of_content_says_where_what_and_what_would_do(changes: dict[str, Any], expected: str) -> None:
-    assert any(problem.startswith(expected) for problem in problems(small_document(**changes)))
+    assert any(says(problem, expected) for problem in problems(small_document(**changes)))
 
 
 WORKLOADS = {
-    "no model": ({"model": None}, "workload.model: expected a value with task causal-lm, got nothing"),
+    "no model": ({"model": None}, "workload.model: got nothing, expected a value with task causal-lm"),
     "two kinds of model": (
         {"model": {"path": "gpt2", "config": {"model_type": "gpt2"}}},
-        "workload.model: expected one of path and config, got both",
+        "workload.model: got both, expected one of path and config",
     ),
     "a config of no type": ({"model": {"config": {}}}, "workload.model.config.model_type: expected a model type"),
     "no tokenizer for a config": ({"tokenizer": None}, "workload.tokenizer: expected path or train_vocabulary_size"),
     "an empty tokenizer": (
         {"tokenizer": {}},
-        "workload.tokenizer: expected one of path and train_vocabulary_size, got neither",
+        "workload.tokenizer: got neither, expected one of path and train_vocabulary_size",
     ),
-    "data from nowhere": ({"dataset": {}}, "workload.dataset.path: expected a path, or format synthetic, got nothing"),
+    "data from nowhere": ({"dataset": {}}, "workload.dataset.path: got nothing, expected a path, or format synthetic"),
     "synthetic data from somewhere": (
         {"dataset": {"path": "x", "format": "synthetic"}},
-        "workload.dataset.path: expected no path with format synthetic, got x",
+        "workload.dataset.path: got x, expected no path with format synthetic",
     ),
     "classes of unknown number": (
         {"task": "sequence-classification"},
-        "workload.label_count: expected an integer with task sequence-classification, got nothing",
+        "workload.label_count: got nothing, expected an integer with task sequence-classification",
     ),
     "a script's field": ({"entry_point": "train.py"}, "workload.entry_point: expected nothing with task causal-lm"),
     "a config too large for a job": (
         {"model": {"config": {"model_type": "gpt2", "filler": "x" * 2500}}},
-        "workload: expected at most 2500 characters as JSON (a job's limit), got",
+        "workload: expected at most 2500 (a job's limit)",
     ),
-    "a channel name that is taken": ({"channels": {"train": "s3://b/c"}}, "workload.channels.train: expected a name"),
+    "a channel name that is taken": ({"channels": {"train": "s3://b/c"}}, "workload.channels.train: none of train,"),
 }
 
 
 @pytest.mark.parametrize(("changes", "expected"), WORKLOADS.values(), ids=WORKLOADS)
 def test_a_workload_lacks_nothing_that_its_task_needs(changes: dict[str, Any], expected: str) -> None:
     document = small_document(workload={**small_document()["workload"], **changes})
-    assert any(problem.startswith(expected) for problem in problems(document))
+    assert any(says(problem, expected) for problem in problems(document))
 
 
 def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
@@ -454,12 +453,12 @@ def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
         matrix={"instance": ["local.cpu"], "batch_size_per_device": [1, 2]},
     )
     assert problems(document) == [
-        "workload.source: expected text with task script, got nothing",
-        'workload.entry_point: expected a .py file of source, got "train.sh"; the training toolkit of the containers '
+        "workload.source: got nothing, expected text with task script",
+        'workload.entry_point: got "train.sh", expected a .py file of source; the training toolkit of the containers '
         "starts files, not modules: for python -m package.module, name a file that holds import runpy; "
         'runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
-        "matrix.batch_size_per_device: expected one of compiler, image, instance, instance_count, strategy, "
-        "hyperparameters.<name>: a script does not see batch_size_per_device",
+        "matrix.batch_size_per_device: a script does not see batch_size_per_device, expected one of compiler, image, "
+        "instance, instance_count, strategy, hyperparameters.<name>",
     ]
 
 
@@ -496,29 +495,32 @@ def test_content_is_checked_once_the_form_is_right() -> None:
 JOB_LIMITS: dict[str, tuple[dict[str, Any], str]] = {
     "a hyperparameter too long": (
         {"hyperparameters": {"text": "x" * 2500}},
-        "workload.hyperparameters.text: expected at most 2500 characters, got 2502",
+        "workload.hyperparameters.text: got 2502 characters, expected at most 2500",
     ),
     "too many hyperparameters": (
         {"hyperparameters": {f"name_{index}": index for index in range(91)}},
-        "workload.hyperparameters: expected at most 90 names, got 91",
+        "workload.hyperparameters: got 91 names, expected at most 90",
     ),
     "a hyperparameter of the SDK's": (
         {"hyperparameters": {"sagemaker_program": "other.py"}},
-        "workload.hyperparameters.sagemaker_program: expected a name without sagemaker_",
+        "workload.hyperparameters.sagemaker_program: expected a name without it",
     ),
     "a variable that is none": (
         {"environment": {"1ST": "x"}},
-        "workload.environment.1ST: expected letters, digits and _, not beginning with a digit or TRAINDYNO_",
+        "workload.environment.1ST: got 1ST, expected letters, digits and _, not beginning with a digit or TRAINDYNO_",
     ),
-    "a variable of the lab's": ({"environment": {"TRAINDYNO_RUN_ID": "x"}}, "workload.environment.TRAINDYNO_RUN_ID:"),
+    "a variable of the lab's": (
+        {"environment": {"TRAINDYNO_RUN_ID": "x"}},
+        "workload.environment.TRAINDYNO_RUN_ID: got",
+    ),
     "a variable too long": (
         {"environment": {"LONG": "x" * 513}},
-        "workload.environment.LONG: expected at most 512 characters, got 513",
+        "workload.environment.LONG: got 513 characters, expected at most 512",
     ),
-    "an image too long": ({"image": "x" * 256}, "workload.image: expected at most 255 characters, got 256"),
+    "an image too long": ({"image": "x" * 256}, "workload.image: got 256 characters, expected at most 255"),
     "too many channels": (
         {"channels": {f"c{index}": "s3://b/c" for index in range(18)}},
-        "workload.channels: expected at most 16 channels, got 18",
+        "workload.channels: got 18 channels, expected at most 16",
     ),
 }
 
@@ -527,10 +529,10 @@ JOB_LIMITS: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_sagemaker_would_refuse_is_refused_before(changes: dict[str, Any], expected: str) -> None:
     document = script_document(workload={**script_document()["workload"], **changes})
     (problem,) = problems(document)
-    assert problem.startswith(expected)
+    assert says(problem, expected)
 
 
 def test_a_training_plan_is_named_by_its_arn() -> None:
     (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": "my-plan"}))
     expected = "training_plans.ml.g5.xlarge: expected arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
-    assert problem.startswith(expected)
+    assert says(problem, expected)

@@ -474,7 +474,7 @@ def test_a_setting_can_only_be_worked_out() -> None:
 
 
 def test_a_derivation_from_an_unknown_claim_is_refused() -> None:
-    with pytest.raises(ClaimsInvalid, match="expected ids of claims of this file, got nobody"):
+    with pytest.raises(ClaimsInvalid, match="got nobody, expected the id of a claim"):
         judged([], derivations=[{"arithmetic": "1", "from_claims": ["nobody"]}])
 
 
@@ -501,7 +501,7 @@ def test_a_wrong_document_lists_all_its_problems() -> None:
         parse_claims({"title": "x", "claims": [{"claim_id": 3, "form": "gian"}]})
     text = str(raised.value)
     assert "source" in text
-    assert "claims[0].claim_id: expected text, got 3" in text
+    assert "claims[0].claim_id: got 3, expected text" in text
     assert "gain" in text
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.verdict_samples import SECOND, make_estimate, make_row, make_verdict
 from traindyno.core.suite.choices import GoalKind, Quality
-from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.goal_metric import (
     Metric,
     choose_metric,
@@ -42,7 +42,7 @@ def test_money_decides_unless_no_price_is_known_for_the_one_type() -> None:
 def test_a_target_has_metrics_of_its_own() -> None:
     assert choose_metric(Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9), []) is Metric.SECONDS_TO_TARGET
     assert choose_metric(Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9), []) is Metric.USD_TO_TARGET
-    target = Target(quality=Quality.ACCURACY, value=0.9)
+    target = QualityTarget(quality=Quality.ACCURACY, value=0.9)
     assert quantity_of(Metric.SECONDS_TO_TARGET, target) == SecondsToTarget(target=target)
     assert [quantity_of(metric, None) for metric in (Metric.USD, Metric.INSTANCE_HOURS)] == [
         projected_usd,

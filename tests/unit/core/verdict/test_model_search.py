@@ -104,7 +104,7 @@ def test_cells_that_were_dropped_are_named_with_what_is_expected_of_them() -> No
     assert after.startswith("Dropped after one trial: ")
     assert all(verdict.row(cell_id).label in without for cell_id in unmeasured)
     assert f"The search measured {len(measured)} of 24 cells" in " ".join(text.support)
-    assert "none of the" in " ".join(text.support)
+    assert "is at most" in " ".join(text.support)
     assert parse_verdict(verdict_document(verdict)) == verdict
 
 

@@ -10,7 +10,7 @@ from tests.unit.step_log_samples import START
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.goal import Target
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,
@@ -27,7 +27,7 @@ from traindyno.core.verdict.quantity import (
     training_seconds,
 )
 
-TARGET = Target(quality=Quality.ACCURACY, value=0.9)
+TARGET = QualityTarget(quality=Quality.ACCURACY, value=0.9)
 AFTER = [evaluation_line(START + 30, 20, {"accuracy": 0.85}), evaluation_line(START + 50, 40, {"accuracy": 0.92})]
 # 60 s to start, 20 s to download, then 10 s and 60 steps of 0.5 s with 8 samples and 80 tokens each, and 60 s besides:
 # 16 samples per second; 79,992 samples are left after the first step, 4,999.5 s
@@ -70,7 +70,7 @@ def test_a_price_that_is_unknown_leaves_time_known() -> None:
 
 
 def test_a_target_that_no_evaluation_reached_has_no_time() -> None:
-    assert SecondsToTarget(target=Target(quality=Quality.ACCURACY, value=0.95))(RESULT) is None
+    assert SecondsToTarget(target=QualityTarget(quality=Quality.ACCURACY, value=0.95))(RESULT) is None
     # an evaluation without an accuracy says nothing of it
     other = completed_result(make_cell(), 1, after=[evaluation_line(START + 30, 20, {"loss": 2.0})])
     assert last_accuracy(other) is None

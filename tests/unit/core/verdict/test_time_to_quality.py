@@ -16,7 +16,7 @@ from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
-from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.suite import Cell, Measurement, Suite
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.reprice import find_flips
@@ -65,15 +65,15 @@ def judged(suite: Suite, *cells: tuple[float, Sequence[float]], trials: int = 3)
 def test_time_and_money_to_the_target_by_hand() -> None:
     suite = suite_of(FASTEST)
     result = evaluated(expand_cells(suite)[0], 1, suite)
-    found = reach_target(result, Target(quality=Quality.ACCURACY, value=0.85))
+    found = reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.85))
     # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 + 50) s at $36/h,
     # billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
     assert found == Reached(step=40, seconds=130.0, usd=Decimal("0.7"))
-    loss = reach_target(result, Target(quality=Quality.LOSS, value=0.31))
+    loss = reach_target(result, QualityTarget(quality=Quality.LOSS, value=0.31))
     assert loss is not None
     assert loss.step == 20
-    assert reach_target(result, Target(quality=Quality.ACCURACY, value=0.93)) is None
-    assert reach_target(result, Target(quality=Quality.PERPLEXITY, value=30)) is None
+    assert reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.93)) is None
+    assert reach_target(result, QualityTarget(quality=Quality.PERPLEXITY, value=30)) is None
 
 
 def test_on_spot_only_the_billed_share_is_paid() -> None:
@@ -81,7 +81,7 @@ def test_on_spot_only_the_billed_share_is_paid() -> None:
     result = evaluated(expand_cells(suite)[0], 1, suite)
     (attempt,) = result.attempts
     spot = replace(result, attempts=(replace(attempt, billable_seconds=85.0, training_seconds=170.0),))
-    found = reach_target(spot, Target(quality=Quality.ACCURACY, value=0.85))
+    found = reach_target(spot, QualityTarget(quality=Quality.ACCURACY, value=0.85))
     assert found is not None
     assert (found.seconds, found.usd) == (130.0, Decimal("0.35"))
 

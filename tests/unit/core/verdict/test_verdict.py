@@ -74,7 +74,7 @@ def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> 
     # the difference seen, 2 %, adds to the tolerance of 2 %: 2 x 0.0595^2 x (2.132 + 0.941)^2 / 0.0394^2 = 43
     assert verdict.trials_to_decide == 43
     text = describe_verdict(verdict)
-    assert text.headline == "ddp or fsdp: 43 trials of each of these cells would decide."
+    assert text.headline == "ddp and fsdp can't be told apart yet: 43 trials of each would decide."
     assert "43 trials of each (3 were run)" in text.changes[0]
 
 
@@ -262,7 +262,7 @@ def test_the_document_reads_back_equal() -> None:
 
 def test_a_verdict_of_another_version_is_refused() -> None:
     document = verdict_document(judged(suite_of(), [1.0, 1.01], [1.2, 1.21]))
-    with pytest.raises(VersionUnknown, match="verdict: expected version 2, got 1"):
+    with pytest.raises(VersionUnknown, match="verdict: got version 1, expected 2"):
         parse_verdict({**document, "version": 1})
 
 

@@ -137,16 +137,16 @@ def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
     changes: dict[str, Any] = {"finding": Finding.UNDECIDED, "rivals": rivals, "rows": rows}
     text = described(**changes, trials_to_decide=12)
-    assert text.headline == "ddp or fsdp: 12 trials of each of these cells would decide."
+    assert text.headline == "ddp and fsdp can't be told apart yet: 12 trials of each would decide."
     assert text.changes[0] == (
         "A suite of these cells with 12 trials of each (3 were run) settles it with a probability of 80 %."
     )
     many = described(**changes)
-    assert many.headline == "ddp or fsdp: more than 200 trials of each of these cells would decide."
+    assert many.headline == "ddp and fsdp can't be told apart yet: more than 200 trials of each would decide."
     assert many.changes == ()
 
 
-@pytest.mark.parametrize(("rivals", "choice"), [(3, "4 other cells"), (4, "ddp or 4 other cells")])
+@pytest.mark.parametrize(("rivals", "choice"), [(2, "ddp, c0 and c1"), (3, "ddp and 3 other cells")])
 def test_many_open_cells_are_counted(rivals: int, choice: str) -> None:
     names = [f"c{index}" for index in range(rivals)]
     text = described(
@@ -154,7 +154,7 @@ def test_many_open_cells_are_counted(rivals: int, choice: str) -> None:
         rows=(make_row(), *(make_row(name) for name in names)),
         rivals=tuple(make_rival(name, Relation.OPEN) for name in names),
     )
-    assert text.headline.startswith(f"{choice}: ")
+    assert text.headline.startswith(f"{choice} can't be told apart yet: ")
 
 
 def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:

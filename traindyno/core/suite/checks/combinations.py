@@ -31,7 +31,7 @@ class Impossible:
 
 
 def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
-    """The settings that can't work in this cell. Of a user's script only the launcher is checked, not its model."""
+    """The settings that can't work in this cell. A user's script is checked for its launcher, not its model."""
     instance_type = find_instance_type(cell.settings.instance)
     if instance_type is None:
         return []
@@ -55,7 +55,7 @@ def check_instance(settings: Settings, instance_type: InstanceType) -> Iterator[
 def check_smddp(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
     if TRAITS[settings.strategy].sagemaker_collectives and instance_type.family not in SMDDP_FAMILIES:
         families = ", ".join(f"ml.{family}" for family in SMDDP_FAMILIES)
-        reason = f"strategy {settings.strategy} runs on {families} only, got {instance_type.name}"
+        reason = f"strategy {settings.strategy} does not run on {instance_type.name}: expected {families}"
         yield Impossible(field="strategy", reason=reason)
 
 
@@ -81,21 +81,21 @@ def check_compiler(settings: Settings, instance_type: InstanceType) -> Iterator[
     kind = instance_type.accelerator_kind
     compiler = settings.compiler
     if kind is AcceleratorKind.NEURON and compiler in (Compiler.NONE, Compiler.INDUCTOR):
-        reason = f"{instance_type.name} runs compiled graphs only: expected compiler xla or neuron, got {compiler}"
+        reason = f"compiler {compiler} does not run on {instance_type.name}: expected xla or neuron"
         yield Impossible(field="compiler", reason=reason)
     if compiler is Compiler.NEURON and instance_type.family not in NATIVE_NEURON_FAMILIES:
         families = ", ".join(f"ml.{family}" for family in NATIVE_NEURON_FAMILIES)
-        reason = f"compiler neuron (TorchNeuron) runs on {families} only, got {instance_type.name}"
+        reason = f"compiler neuron (TorchNeuron) does not run on {instance_type.name}: expected {families}"
         yield Impossible(field="compiler", reason=reason)
     if compiler is Compiler.XLA and settings.strategy not in XLA_STRATEGIES:
-        reason = f"compiler xla runs with strategy {', '.join(XLA_STRATEGIES)}, got {settings.strategy}"
+        reason = f"compiler xla does not run with strategy {settings.strategy}: expected {', '.join(XLA_STRATEGIES)}"
         yield Impossible(field="strategy", reason=reason)
 
 
 def check_xla_in_training(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
     """The Training Compiler's latest images have Python 3.9, which is too old for the built-in tasks."""
     if settings.compiler is Compiler.XLA and not _runs_xla(instance_type):
-        reason = f"compiler xla runs the built-in tasks on Trainium and local.cpu, got {instance_type.name}"
+        reason = f"compiler xla does not run the built-in tasks on {instance_type.name}: expected Trainium or local.cpu"
         yield Impossible(field="compiler", reason=reason)
 
 
@@ -103,7 +103,7 @@ def check_xla_in_scripts(settings: Settings, instance_type: InstanceType) -> Ite
     offered = _runs_xla(instance_type) or instance_type.family in TRAINING_COMPILER_FAMILIES
     if settings.compiler is Compiler.XLA and not offered:
         families = ", ".join(f"ml.{family}" for family in TRAINING_COMPILER_FAMILIES)
-        reason = f"compiler xla runs on Trainium, {families} and local.cpu, got {instance_type.name}"
+        reason = f"compiler xla does not run on {instance_type.name}: expected Trainium, {families} or local.cpu"
         yield Impossible(field="compiler", reason=reason)
 
 
@@ -113,13 +113,13 @@ def _runs_xla(instance_type: InstanceType) -> bool:
 
 def check_precision(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
     if settings.precision is Precision.FP16 and instance_type.accelerator_kind is not AcceleratorKind.GPU:
-        reason = f"precision fp16 needs a GPU, got {instance_type.name}: expected fp32 or bf16"
+        reason = f"{instance_type.name} has no GPU, which precision fp16 needs: expected fp32 or bf16"
         yield Impossible(field="precision", reason=reason)
 
 
 def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
     if settings.activation_offloading and instance_type.accelerator_kind is not AcceleratorKind.GPU:
-        reason = f"activation_offloading moves activations from a GPU to its host, and {instance_type.name} has none"
+        reason = f"{instance_type.name} has no GPU, from which activation_offloading moves activations to the host"
         yield Impossible(field="activation_offloading", reason=reason)
 
 
@@ -127,10 +127,12 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
     if settings.shard_scope is ShardScope.HYBRID and not has_effect("shard_scope", settings):
         yield _without_effect("shard_scope", settings)
     elif settings.shard_scope is ShardScope.HYBRID and instance_type.devices_per_instance == 1:
-        reason = f"shard_scope hybrid shards within an instance, and {instance_type.name} has one device: expected full"
+        reason = f"{instance_type.name} has one device, and shard_scope hybrid shards within an instance: expected full"
         yield Impossible(field="shard_scope", reason=reason)
     if settings.prefetch_factor is not None and settings.loader_workers == 0:
-        yield Impossible(field="prefetch_factor", reason="prefetch_factor needs loader_workers of 1 or more, got 0")
+        yield Impossible(
+            field="prefetch_factor", reason="prefetch_factor has no effect with loader_workers 0: expected 1 or more"
+        )
 
 
 def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
@@ -149,7 +151,7 @@ def _check_degree(settings: Settings, field: str, degree: int | None) -> Iterato
         reason = f"the number of devices of {settings.instance} is not known, so {field} can't be checked"
         yield Impossible(field="instance", reason=reason)
     elif (degree or processes) < 2:
-        reason = f"strategy {settings.strategy} needs {field} of 2 or more, got {degree or processes}"
+        reason = f"{field} is {degree or processes} with strategy {settings.strategy}: expected 2 or more"
         yield Impossible(field=field, reason=reason)
     elif processes % (degree or processes):
         reason = f"{field} {degree} does not divide the {processes} processes of the job"
@@ -166,10 +168,10 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
         reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size_per_device}"
         yield Impossible(field="micro_batches", reason=reason)
     if settings.pipeline_schedule is PipelineSchedule.ONE_F_ONE_B and degree and count < degree:
-        reason = f"pipeline_schedule 1f1b needs micro_batches of {degree} or more, one for each stage, got {count}"
+        reason = f"micro_batches is {count} with pipeline_schedule 1f1b: expected {degree} or more, one for each stage"
         yield Impossible(field="micro_batches", reason=reason)
     if settings.pipeline_schedule is PipelineSchedule.INTERLEAVED and degree and count % max(1, count // degree):
-        reason = f"pipeline_schedule interleaved runs micro_batches in {count // degree} equal rounds, got {count}"
+        reason = f"micro_batches {count} does not fill {count // degree} equal rounds of pipeline_schedule interleaved"
         yield Impossible(field="micro_batches", reason=reason)
 
 
@@ -189,11 +191,11 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     traits = TRAITS[settings.strategy]
     if traits.has_stages and kind not in PIPELINE_MODELS:
         models = ", ".join(PIPELINE_MODELS)
-        reason = f"strategy {settings.strategy} can split {models} into stages, not model type {kind}"
+        reason = f"strategy {settings.strategy} can't split model type {kind} into stages: expected {models}"
         yield Impossible(field="strategy", reason=reason)
     stages, blocks = degree * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1), _first(config, BLOCK_COUNTS)
     if traits.has_stages and blocks is not None and blocks < stages:
-        reason = f"{stages} stages need a block each, and the model has {blocks} blocks"
+        reason = f"the model has {blocks} blocks: expected at least {stages}, one for each stage"
         yield Impossible(field="pipeline_degree", reason=reason)
     heads = _first(config, HEAD_COUNTS)
     if traits.splits_heads and heads is not None and heads % degree:

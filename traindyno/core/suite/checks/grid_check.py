@@ -21,38 +21,38 @@ RUN_LIMIT = 100_000
 
 def check_matrix(suite: Suite) -> Iterator[Problem]:
     if not suite.matrix:
-        yield Problem(path="matrix", message="expected at least one axis, such as instance: [ml.g5.xlarge], got none")
+        yield Problem(path="matrix", message="got none, expected at least one axis, such as instance: [ml.g5.xlarge]")
     if "instance" not in suite.matrix and "instance" not in suite.training:
         yield Problem(
-            path="matrix.instance", message="expected a list of instance types here or one in training, got nothing"
+            path="matrix.instance", message="got nothing, expected a list of instance types here or one in training"
         )
     cells = 1
     for name, values in suite.matrix.items():
         cells *= max(len(values), 1)
         yield from _check_axis(suite, name, values)
     if cells > CELL_LIMIT:
-        yield Problem(path="matrix", message=f"expected at most {CELL_LIMIT} cells, got {cells}")
+        yield Problem(path="matrix", message=f"got {cells} cells, expected at most {CELL_LIMIT}")
     elif cells * suite.measurement.trials > RUN_LIMIT:
-        message = f"expected at most {RUN_LIMIT} runs, got {cells} cells × {suite.measurement.trials} trials"
+        message = f"got {cells} cells × {suite.measurement.trials} trials, expected at most {RUN_LIMIT} runs"
         yield Problem(path="measurement.trials", message=message)
 
 
 def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Problem]:
     path = f"matrix.{name}"
     if not values:
-        yield Problem(path=path, message="expected at least one value, got an empty list")
+        yield Problem(path=path, message="got an empty list, expected at least one value")
     if name in suite.training:
-        yield Problem(path=path, message=f"expected {name} in training or in matrix, got it in both")
+        yield Problem(path=path, message=f"{name} is in training and in matrix, expected it in one of them")
     if suite.workload.task is Task.SCRIPT:
         yield from _check_script_axis(path, name)
     elif name.startswith(HYPERPARAMETER_PREFIX):
-        yield Problem(path=path, message="expected a setting: only task script has hyperparameters of its own")
+        yield Problem(path=path, message="only task script has hyperparameters of its own, expected a setting")
     seen = set()
     for index, value in enumerate(values):
         if typed(value) in seen:
             yield Problem(
                 path=f"{path}[{index}]",
-                message=f"expected each value once, got {shown(suite_converter().unstructure(value))} again",
+                message=f"got {shown(suite_converter().unstructure(value))} again, expected each value once",
             )
         seen.add(typed(value))
         yield from check_value(f"{path}[{index}]", name, value)
@@ -62,7 +62,7 @@ def _check_script_axis(path: str, name: str) -> Iterator[Problem]:
     seen = sorted(each for each, description in setting_descriptions().items() if description.is_seen_by_scripts)
     if name not in seen and not name.startswith(HYPERPARAMETER_PREFIX):
         accepted = ", ".join([*seen, f"{HYPERPARAMETER_PREFIX}<name>"])
-        yield Problem(path=path, message=f"expected one of {accepted}: a script does not see {name}")
+        yield Problem(path=path, message=f"a script does not see {name}, expected one of {accepted}")
 
 
 def check_points(suite: Suite) -> Iterator[Problem]:
@@ -76,7 +76,7 @@ def _check_baseline(suite: Suite) -> Iterator[Problem]:
     yield from _check_axis_names(suite, "baseline", suite.baseline)
     if not is_in_grid(suite, suite.baseline):
         yield Problem(
-            path="baseline", message=f"expected values that the matrix holds, got {_point_text(suite.baseline)}"
+            path="baseline", message=f"got {_point_text(suite.baseline)}, expected values that the matrix holds"
         )
 
 
@@ -86,18 +86,16 @@ def _check_excluded(suite: Suite) -> Iterator[Problem]:
         unknown = list(_check_axis_names(suite, path, entry))
         yield from unknown
         if not entry:
-            yield Problem(
-                path=path, message="expected at least one axis, got an empty mapping, which would exclude everything"
-            )
+            yield Problem(path=path, message="an empty mapping excludes every cell, expected at least one axis")
         elif not unknown and not is_in_grid(suite, entry):
-            yield Problem(path=path, message=f"expected values that the matrix holds, got {_point_text(entry)}")
+            yield Problem(path=path, message=f"got {_point_text(entry)}, expected values that the matrix holds")
 
 
 def _check_axis_names(suite: Suite, path: str, point: Mapping[str, Any]) -> Iterator[Problem]:
     for name in point:
         if name not in suite.matrix:
             axes = ", ".join(suite.matrix)
-            yield Problem(path=f"{path}.{name}", message=f"expected an axis of the matrix ({axes}), got {shown(name)}")
+            yield Problem(path=f"{path}.{name}", message=f"got {shown(name)}, expected an axis of the matrix: {axes}")
 
 
 def _check_included(suite: Suite) -> Iterator[Problem]:
@@ -106,7 +104,7 @@ def _check_included(suite: Suite) -> Iterator[Problem]:
     for index, entry in enumerate(suite.include):
         cell_id = make_cell(suite, included_point(suite, entry)).cell_id
         if cell_id in seen:
-            message = f"expected a cell that is not there yet, got {_point_text(entry)}, which is one already"
+            message = f"{_point_text(entry)} is already a cell of the grid, expected a further one"
             yield Problem(path=f"include[{index}]", message=message)
         seen.add(cell_id)
 

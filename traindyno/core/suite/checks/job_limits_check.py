@@ -13,7 +13,7 @@ from traindyno.core.suite.workload import Workload
 HYPERPARAMETER_KEYS = 90
 HYPERPARAMETER_CHARACTERS = 2500
 SDK_PREFIX = "sagemaker_"
-# With the first, the training toolkit starts SMP v1; it passes the second to mpirun.
+# The training toolkit starts SMP v1 if it gets the first. It passes the second to mpirun.
 MODEL_PARALLEL_PARAMETERS = "mp_parameters"
 MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 SMDDP_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
@@ -45,15 +45,15 @@ def check_job_limits(suite: Suite) -> Iterator[Problem]:
     for name, arn in suite.training_plans.items():
         if not TRAINING_PLAN_ARN.fullmatch(arn):
             expected = "arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
-            yield Problem(path=f"training_plans.{name}", message=f'expected {expected}, got "{arn}"{_hint(arn)}')
+            yield Problem(path=f"training_plans.{name}", message=f'got "{arn}"{_hint(arn)}, expected {expected}')
 
 
 def _hint(arn: str) -> str:
     if not EC2_RESERVATION.search(arn):
         return ""
     return (
-        ": training jobs can't use EC2 capacity reservations; reserve a SageMaker training plan for the target"
-        " training-job and give its ARN"
+        ": training jobs can't use EC2 capacity reservations. Reserve a SageMaker training plan for the target"
+        " training-job"
     )
 
 
@@ -63,38 +63,43 @@ def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
     ]
     names = {*suite.workload.hyperparameters, *varied}
     if len(names) > HYPERPARAMETER_KEYS:
-        message = f"expected at most {HYPERPARAMETER_KEYS} names, got {len(names)}"
+        message = f"got {len(names)} names, expected at most {HYPERPARAMETER_KEYS}"
         yield Problem(path="workload.hyperparameters", message=message)
     for name, value in suite.workload.hyperparameters.items():
         path, size = f"workload.hyperparameters.{name}", len(json.dumps(value))
         if size > HYPERPARAMETER_CHARACTERS:
-            yield Problem(path=path, message=f"expected at most {HYPERPARAMETER_CHARACTERS} characters, got {size}")
+            yield Problem(path=path, message=f"got {size} characters, expected at most {HYPERPARAMETER_CHARACTERS}")
         is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in names
         if name.startswith(SDK_PREFIX) and name != SMDDP_OPTIONS and not is_for_mpi:
-            yield Problem(path=path, message=f"expected a name without {SDK_PREFIX}, which the launcher's own have")
+            yield Problem(
+                path=path,
+                message=f"{SDK_PREFIX} is the prefix of the launcher's hyperparameters, expected a name without it",
+            )
 
 
 def _check_environment(workload: Workload) -> Iterator[Problem]:
     if len(workload.environment) > ENVIRONMENT_KEYS:
-        message = f"expected at most {ENVIRONMENT_KEYS} names, got {len(workload.environment)}"
+        message = f"got {len(workload.environment)} names, expected at most {ENVIRONMENT_KEYS}"
         yield Problem(path="workload.environment", message=message)
     for name, value in workload.environment.items():
         path = f"workload.environment.{name}"
         if not ENVIRONMENT_NAME.fullmatch(name) or name.startswith(OWN_ENVIRONMENT_PREFIX):
-            message = f"expected letters, digits and _, not beginning with a digit or {OWN_ENVIRONMENT_PREFIX}"
+            message = (
+                f"got {name}, expected letters, digits and _, not beginning with a digit or {OWN_ENVIRONMENT_PREFIX}"
+            )
             yield Problem(path=path, message=message)
         if len(value) > ENVIRONMENT_CHARACTERS:
-            message = f"expected at most {ENVIRONMENT_CHARACTERS} characters, got {len(value)}"
+            message = f"got {len(value)} characters, expected at most {ENVIRONMENT_CHARACTERS}"
             yield Problem(path=path, message=message)
 
 
 def _check_channels(workload: Workload) -> Iterator[Problem]:
     if len(workload.channels) > CHANNEL_COUNT:
-        message = f"expected at most {CHANNEL_COUNT} channels, got {len(workload.channels)}"
+        message = f"got {len(workload.channels)} channels, expected at most {CHANNEL_COUNT}"
         yield Problem(path="workload.channels", message=message)
     for name in workload.channels:
         if name in RESERVED_CHANNELS or not CHANNEL_NAME.fullmatch(name):
-            message = f"expected a name of letters, digits, . _ - other than {', '.join(RESERVED_CHANNELS)}"
+            message = f"got {name}, expected letters, digits, . _ - and none of {', '.join(RESERVED_CHANNELS)}"
             yield Problem(path=f"workload.channels.{name}", message=message)
 
 
@@ -103,13 +108,13 @@ def _check_images(suite: Suite) -> Iterator[Problem]:
     images |= {f"matrix.image[{index}]": image for index, image in enumerate(suite.matrix.get("image", ()))}
     for path, image in images.items():
         if image is not None and len(image) > IMAGE_CHARACTERS:
-            yield Problem(path=path, message=f"expected at most {IMAGE_CHARACTERS} characters, got {len(image)}")
+            yield Problem(path=path, message=f"got {len(image)} characters, expected at most {IMAGE_CHARACTERS}")
 
 
 def _check_metrics(metrics: Mapping[str, str]) -> Iterator[Problem]:
     if len(metrics) > METRIC_COUNT:
-        yield Problem(path="job.metrics", message=f"expected at most {METRIC_COUNT} metrics, got {len(metrics)}")
+        yield Problem(path="job.metrics", message=f"got {len(metrics)} metrics, expected at most {METRIC_COUNT}")
     for name, regex in metrics.items():
         if len(regex) > METRIC_CHARACTERS:
-            message = f"expected at most {METRIC_CHARACTERS} characters, got {len(regex)}"
+            message = f"got {len(regex)} characters, expected at most {METRIC_CHARACTERS}"
             yield Problem(path=f"job.metrics.{name}", message=message)

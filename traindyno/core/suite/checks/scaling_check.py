@@ -17,7 +17,7 @@ def check_scaling(suite: Suite) -> Iterator[Problem]:
     if not names:
         return
     if suite.workload.task is not Task.SCRIPT:
-        yield Problem(path=PATH, message="expected auto: only task script has arguments that could follow the size")
+        yield Problem(path=PATH, message="only task script has arguments that can follow the size, expected auto")
         return
     cells = expand_cells(suite)
     problems = [*_check_names(names, cells)]
@@ -34,10 +34,10 @@ def _check_names(names: Sequence[str], cells: Sequence[Cell]) -> Iterator[Proble
     for index, name in enumerate(names):
         path = f"{PATH}[{index}]"
         if not varied.get(name):
-            message = f"expected an argument that differs between cells ({accepted}), got {shown(name)}"
+            message = f"got {shown(name)}, expected an argument that differs between cells: {accepted}"
             yield Problem(path=path, message=message)
         elif name in names[:index]:
-            yield Problem(path=path, message=f"expected each name once, got {shown(name)} again")
+            yield Problem(path=path, message=f"got {shown(name)} again, expected each name once")
 
 
 def _check_places(suite: Suite, names: Sequence[str], cells: Sequence[Cell]) -> Iterator[Problem]:
@@ -48,8 +48,8 @@ def _check_places(suite: Suite, names: Sequence[str], cells: Sequence[Cell]) -> 
             other = sizes.setdefault(getattr(cell.settings, SIZE), cell)
             if other is not cell:
                 message = (
-                    f"expected arguments that take one value for each instance_count in cells that are equal in all"
-                    f" else, but {other.label} and {cell.label} differ in {', '.join(names)} only"
+                    f"{other.label} and {cell.label} differ in {', '.join(names)} only: expected arguments with one"
+                    " value for each instance_count in cells that are equal in all else"
                 )
                 yield Problem(path=PATH, message=message)
                 return

@@ -34,7 +34,7 @@ def _check(path: str, value: Any) -> Iterator[Problem]:
             kind = next((name for name, pattern in TOKENS.items() if pattern.search(value)), None)
             kind = kind or ("a secret" if _is_secret_variable(path, value) else None)
             if kind:
-                yield Problem(path=path, message=f"expected no secret, got what looks like {kind}: {ADVICE}")
+                yield Problem(path=path, message=f"this looks like {kind}; {ADVICE}")
         case Mapping():
             for name, inner in value.items():
                 yield from _check(f"{path}.{name}" if path else str(name), inner)

@@ -49,7 +49,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
 def _check_name(name: str) -> Iterator[Problem]:
     if not NAME.fullmatch(name) or len(name) > NAME_CHARACTERS:
         expected = f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
-        yield Problem(path="name", message=f"expected {expected}, got {shown(name)}")
+        yield Problem(path="name", message=f"got {shown(name)}, expected {expected}")
 
 
 def _check_goal(suite: Suite) -> Iterator[Problem]:
@@ -58,24 +58,27 @@ def _check_goal(suite: Suite) -> Iterator[Problem]:
     if target is None or task is Task.SCRIPT:
         return
     if suite.measurement.evaluate_every_steps is None:
-        message = f"expected a number of steps with goal {suite.goal.kind}, which needs evaluations during the run, got"
-        yield Problem(path="measurement.evaluate_every_steps", message=f"{message} nothing")
+        message = f"goal {suite.goal.kind} needs evaluations during the run: got nothing, expected a number of steps"
+        yield Problem(path="measurement.evaluate_every_steps", message=message)
     if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
-        message = f"expected accuracy or loss with task {task}, which has no perplexity, got perplexity"
+        message = f"task {task} has no perplexity, expected accuracy or loss"
         yield Problem(path=f"goal.{suite.goal.kind}", message=message)
 
 
 def _check_purchase(suite: Suite) -> Iterator[Problem]:
     if suite.purchase is Purchase.SPOT and suite.warm_pool_seconds:
-        message = "expected 0 with purchase spot, which can't keep instances warm, got"
-        yield Problem(path="warm_pool_seconds", message=f"{message} {suite.warm_pool_seconds}")
+        message = f"got {suite.warm_pool_seconds}: spot instances can't be kept warm. Expected 0 with purchase spot"
+        yield Problem(path="warm_pool_seconds", message=message)
     for name in suite.training_plans:
         yield from check_instance_type(f"training_plans.{name}", name)
 
 
 def _check_preparation(suite: Suite) -> Iterator[Problem]:
     if suite.preparation.estimate_memory and not needs_preparation(suite.workload):
-        message = "expected false where no job prepares data (synthetic, streamed, script): use traindyno plan --memory"
+        message = (
+            "no job prepares data here (synthetic, streamed or script), expected false; traindyno plan --memory"
+            " estimates the memory on this machine"
+        )
         yield Problem(path="preparation.estimate_memory", message=message)
     name = suite.preparation.instance
     if name is None:
@@ -83,8 +86,8 @@ def _check_preparation(suite: Suite) -> Iterator[Problem]:
     yield from check_instance_type("preparation.instance", name)
     found = find_instance_type(name)
     if found and found.has_accelerator:
-        message = f"expected a type without accelerators, such as {REMOTE_INSTANCE} or {LOCAL_INSTANCE}, got"
-        yield Problem(path="preparation.instance", message=f"{message} {shown(name)}")
+        message = f"got {shown(name)}, expected a type without accelerators: {REMOTE_INSTANCE} or {LOCAL_INSTANCE}"
+        yield Problem(path="preparation.instance", message=message)
 
 
 def _check_pricing(suite: Suite) -> Iterator[Problem]:
@@ -94,7 +97,7 @@ def _check_pricing(suite: Suite) -> Iterator[Problem]:
         yield from check_instance_type(f"pricing.training_plan.{name}", name)
     for index, region in enumerate(suite.pricing.regions):
         if not REGION.fullmatch(region):
-            message = f"expected a region such as us-west-2, got {shown(region)}"
+            message = f"got {shown(region)}, expected a region such as us-west-2"
             yield Problem(path=f"pricing.regions[{index}]", message=message)
 
 
@@ -111,9 +114,11 @@ def _check_claims(suite: Suite) -> Iterator[Problem]:
 def _check_preferences(suite: Suite) -> Iterator[Problem]:
     path = "instance_preferences"
     if suite.instance_preferences and suite.purchase is Purchase.SPOT:
-        yield Problem(path=path, message="expected none with purchase spot, for which SageMaker takes no preferences")
+        yield Problem(
+            path=path, message="SageMaker takes no preferences for spot instances, expected none with purchase spot"
+        )
     if suite.instance_preferences and suite.warm_pool_seconds:
-        yield Problem(path=path, message="expected none with warm_pool_seconds: instances are kept for one type only")
+        yield Problem(path=path, message="warm pools hold instances of one type, expected none with warm_pool_seconds")
     for name, fallbacks in suite.instance_preferences.items():
         problems = [*_check_fallback_names(f"{path}.{name}", name, fallbacks)]
         yield from problems or _check_fallbacks_alike(f"{path}.{name}", name, fallbacks)
@@ -124,9 +129,9 @@ def _check_fallback_names(path: str, name: str, fallbacks: tuple[str, ...]) -> I
     for index, fallback in enumerate(fallbacks):
         yield from check_instance_type(f"{path}[{index}]", fallback)
     if not 1 <= len(fallbacks) <= MOST_FALLBACKS:
-        yield Problem(path=path, message=f"expected 1 to {MOST_FALLBACKS} further types, got {len(fallbacks)}")
+        yield Problem(path=path, message=f"got {len(fallbacks)} further types, expected 1 to {MOST_FALLBACKS}")
     if len({name, *fallbacks}) <= len(fallbacks):
-        yield Problem(path=path, message=f"expected each type once, got {', '.join((name, *fallbacks))}")
+        yield Problem(path=path, message=f"got {', '.join((name, *fallbacks))}, expected each type once")
 
 
 def _check_fallbacks_alike(path: str, name: str, fallbacks: tuple[str, ...]) -> Iterator[Problem]:
@@ -136,12 +141,12 @@ def _check_fallbacks_alike(path: str, name: str, fallbacks: tuple[str, ...]) -> 
         if own is None or other is None:
             continue
         if own.is_local or other.is_local:
-            message = "expected an instance type of SageMaker: this machine has no shortage of its own types"
+            message = f"got {fallback} for {name}: instance_preferences applies to SageMaker types only, expected ml.*"
             yield Problem(path=f"{path}[{index}]", message=message)
         elif _devices(own) != _devices(other):
             message = (
-                f"expected a type with {_devices_text(own)} as {name} has, got {fallback} with {_devices_text(other)}:"
-                " the work would be sharded differently, so give it cells of its own in the matrix"
+                f"{fallback} has {_devices_text(other)}: it would shard the work differently and needs cells of its own"
+                f" in the matrix. Expected a type with {_devices_text(own)}, as {name} has"
             )
             yield Problem(path=f"{path}[{index}]", message=message)
 

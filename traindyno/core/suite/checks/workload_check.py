@@ -29,26 +29,28 @@ def _check_hub_token(workload: Workload) -> Iterator[Problem]:
         return
     if not SECRET_ARN.fullmatch(arn):
         expected = "arn:aws:secretsmanager:<region>:<account>:secret:<name>"
-        yield Problem(path=path, message=f"expected {expected}, got something else (not repeated here)")
+        yield Problem(path=path, message=f"this is no ARN of a secret (not repeated here), expected {expected}")
     if workload.task is Task.SCRIPT:
-        yield Problem(path=path, message="expected nothing with task script: read the secret in your script")
+        yield Problem(
+            path=path, message="task script does not use it, expected nothing; read the secret in your script"
+        )
 
 
 def _check_alternatives(workload: Workload) -> Iterator[Problem]:
     model, tokenizer, dataset = workload.model, workload.tokenizer, workload.dataset
     if model and (model.path is None) == (model.config is None):
-        yield Problem(path="workload.model", message=f"expected one of path and config, got {_count(model.path)}")
+        yield Problem(path="workload.model", message=f"got {_count(model.path)}, expected one of path and config")
     if model and model.config is not None and "model_type" not in model.config:
         yield Problem(
             path="workload.model.config.model_type",
-            message="expected a model type of transformers, such as gpt2, got nothing",
+            message="got nothing, expected a model type of transformers, such as gpt2",
         )
     if tokenizer and (tokenizer.path is None) == (tokenizer.train_vocabulary_size is None):
-        message = f"expected one of path and train_vocabulary_size, got {_count(tokenizer.path)}"
+        message = f"got {_count(tokenizer.path)}, expected one of path and train_vocabulary_size"
         yield Problem(path="workload.tokenizer", message=message)
     if dataset and (dataset.path is None) != (dataset.format is DatasetFormat.SYNTHETIC):
         expected = "no path with format synthetic" if dataset.path else "a path, or format synthetic"
-        yield Problem(path="workload.dataset.path", message=f"expected {expected}, got {dataset.path or 'nothing'}")
+        yield Problem(path="workload.dataset.path", message=f"got {dataset.path or 'nothing'}, expected {expected}")
 
 
 def _count(path: str | None) -> str:
@@ -58,11 +60,11 @@ def _count(path: str | None) -> str:
 def _check_script(workload: Workload) -> Iterator[Problem]:
     for name in ("source", "entry_point"):
         if getattr(workload, name) is None:
-            yield Problem(path=f"workload.{name}", message="expected text with task script, got nothing")
+            yield Problem(path=f"workload.{name}", message="got nothing, expected text with task script")
     if workload.entry_point and not workload.entry_point.endswith(".py"):
         yield Problem(
             path="workload.entry_point",
-            message=f'expected a .py file of source, got "{workload.entry_point}"; the training toolkit of the '
+            message=f'got "{workload.entry_point}", expected a .py file of source; the training toolkit of the '
             "containers starts files, not modules: for python -m package.module, name a file that holds "
             'import runpy; runpy.run_module("package.module", run_name="__main__", alter_sys=True)',
         )
@@ -71,22 +73,22 @@ def _check_script(workload: Workload) -> Iterator[Problem]:
 def _check_built_in(workload: Workload) -> Iterator[Problem]:
     for name in ("model", "dataset", "sequence_length"):
         if getattr(workload, name) is None:
-            yield Problem(path=f"workload.{name}", message=f"expected a value with task {workload.task}, got nothing")
+            yield Problem(path=f"workload.{name}", message=f"got nothing, expected a value with task {workload.task}")
     if workload.task is Task.SEQUENCE_CLASSIFICATION and workload.label_count is None:
         yield Problem(
-            path="workload.label_count", message=f"expected an integer with task {workload.task}, got nothing"
+            path="workload.label_count", message=f"got nothing, expected an integer with task {workload.task}"
         )
     for name in SCRIPT_FIELDS:
         if getattr(workload, name):
             yield Problem(
-                path=f"workload.{name}", message=f"expected nothing with task {workload.task}: only task script has it"
+                path=f"workload.{name}", message=f"only task script has it, expected nothing with task {workload.task}"
             )
     if workload.model and workload.model.config is not None and workload.tokenizer is None and _reads_text(workload):
-        message = "expected path or train_vocabulary_size: a model from a config brings no tokenizer, got nothing"
+        message = "a model from a config brings no tokenizer: got nothing, expected path or train_vocabulary_size"
         yield Problem(path="workload.tokenizer", message=message)
     size = len(json.dumps(suite_converter().unstructure(workload)))
     if size > HYPERPARAMETER_CHARACTERS:
-        message = f"expected at most {HYPERPARAMETER_CHARACTERS} characters as JSON (a job's limit), got {size}"
+        message = f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
         yield Problem(path="workload", message=message)
 
 

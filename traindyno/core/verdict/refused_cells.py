@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
-from traindyno.core.suite.goal import Goal, Target
+from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric, estimate_of, is_within_limit
 
@@ -39,7 +39,7 @@ def find_refusals(
     return {**refused, **unlike}
 
 
-def _short_of(row: CellRow, target: Target, metric: Metric) -> str | None:
+def _short_of(row: CellRow, target: QualityTarget, metric: Metric) -> str | None:
     """Why the time or the cost until the target is unknown."""
     quality = row.quality
     if quality.best is None:

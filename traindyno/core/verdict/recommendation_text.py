@@ -43,28 +43,30 @@ def _against_next(verdict: Verdict) -> str:
 def _confidence_sentence(verdict: Verdict) -> str:
     runs = sum(sum(row.outcomes.values()) for row in verdict.rows)
     measured = sum(row.trials > 0 for row in verdict.rows)
-    spent = f" for {usd_text(verdict.spent_usd)}" if verdict.spent_usd is not None else ""
+    cost = f" and cost {usd_text(verdict.spent_usd)}" if verdict.spent_usd is not None else ""
     kind = "simulated runs" if verdict.is_simulated else "runs"
-    basis = f"{runs} {kind} of {measured} of {len(verdict.rows)} cells{spent}"
+    return f"{runs} {kind} measured {measured} of {len(verdict.rows)} cells{cost}{_certainty(verdict)}."
+
+
+def _certainty(verdict: Verdict) -> str:
     match verdict.finding:
         case Finding.RECOMMENDED:
-            return f"This is based on {basis}; {_chance(verdict)}."
+            return f"; {_chance(verdict)}"
         case Finding.WITHIN_TOLERANCE:
-            margin = f"{verdict.tolerance * 100:g} %"
-            return f"This is based on {basis}; no other cell is better by more than {margin}."
+            return f"; no other cell is better by more than {verdict.tolerance * 100:g} %"
         case Finding.ONLY_ONE:
-            return f"This is based on {basis}; no other cell qualifies for the goal."
+            return "; no other cell qualifies for the goal"
         case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
-            return f"This is based on {basis}, which are too few runs to tell the best cells apart."
+            return "; these are too few runs to tell the best cells apart"
         case Finding.CONTENDED:
-            return f"This is based on {basis}, some of which were slowed down by other work."
+            return "; other work on the hosts slowed some of them down"
         case Finding.NONE_WITHIN_LIMIT | Finding.NONE_MEASURED:
-            return f"{basis[0].upper()}{basis[1:]} were made."
+            return ""
 
 
 def _chance(verdict: Verdict) -> str:
     if verdict.confidence is None:
-        return "how often this appears by chance is unknown"
+        return "how often such a lead appears by chance is unknown"
     if verdict.confidence > SURE:
         return "such a lead appears by chance in fewer than 1 of 1,000 such suites"
     times = max(1, round((1 - verdict.confidence) * 1000))

@@ -11,7 +11,7 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.manager_text import recommendation_sentences
+from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 
@@ -64,10 +64,10 @@ def test_training_to_a_target_takes_what_the_target_took() -> None:
 
 def test_all_runs_count_and_only_measured_cells() -> None:
     rows = (make_row(outcomes={"completed": 3, "timed_out": 1}), make_row(SECOND, trials=1), make_row(THIRD, trials=0))
-    basis = "10 runs of 2 of 3 cells for $12.40"
-    assert how_sure(make_verdict(rows=rows)).startswith(f"This is based on {basis}; ")
-    assert "10 runs of 2 of 3 cells;" in how_sure(make_verdict(rows=rows, spent_usd=None))
-    assert "10 simulated runs of" in how_sure(make_verdict(rows=rows, is_simulated=True))
+    basis = "10 runs measured 2 of 3 cells and cost $12.40"
+    assert how_sure(make_verdict(rows=rows)).startswith(f"{basis}; ")
+    assert "10 runs measured 2 of 3 cells;" in how_sure(make_verdict(rows=rows, spent_usd=None))
+    assert "10 simulated runs measured" in how_sure(make_verdict(rows=rows, is_simulated=True))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_all_runs_count_and_only_measured_cells() -> None:
         (0.01, "such a lead appears by chance in about 10 of 1,000 such suites"),
         (0.001, "such a lead appears by chance in about 1 of 1,000 such suites"),
         (0.0009, "such a lead appears by chance in fewer than 1 of 1,000 such suites"),
-        (None, "how often this appears by chance is unknown"),
+        (None, "how often such a lead appears by chance is unknown"),
     ],
 )
 def test_the_chance_of_error_is_that_of_the_nearest_rival(p: float | None, text: str) -> None:
@@ -89,18 +89,20 @@ def test_the_chance_of_error_is_that_of_the_nearest_rival(p: float | None, text:
 @pytest.mark.parametrize(
     ("finding", "text"),
     [
-        (Finding.WITHIN_TOLERANCE, "This is based on {}; no other cell is better by more than 2 %."),
-        (Finding.ONLY_ONE, "This is based on {}; no other cell qualifies for the goal."),
-        (Finding.UNDECIDED, "This is based on {}, which are too few runs to tell the best cells apart."),
-        (Finding.TOO_FEW_TRIALS, "This is based on {}, which are too few runs to tell the best cells apart."),
-        (Finding.CONTENDED, "This is based on {}, some of which were slowed down by other work."),
-        (Finding.NONE_WITHIN_LIMIT, "{} were made."),
-        (Finding.NONE_MEASURED, "{} were made."),
+        (Finding.WITHIN_TOLERANCE, "{}; no other cell is better by more than 2 %."),
+        (Finding.ONLY_ONE, "{}; no other cell qualifies for the goal."),
+        (Finding.UNDECIDED, "{}; these are too few runs to tell the best cells apart."),
+        (Finding.TOO_FEW_TRIALS, "{}; these are too few runs to tell the best cells apart."),
+        (Finding.CONTENDED, "{}; other work on the hosts slowed some of them down."),
+        (Finding.NONE_WITHIN_LIMIT, "{}."),
+        (Finding.NONE_MEASURED, "{}."),
     ],
 )
 def test_every_finding_says_how_far_it_can_be_relied_on(finding: Finding, text: str) -> None:
     rivals = (make_rival(relation=Relation.NOT_BETTER),)
-    assert how_sure(make_verdict(finding=finding, rivals=rivals)) == text.format("6 runs of 2 of 2 cells for $12.40")
+    assert how_sure(make_verdict(finding=finding, rivals=rivals)) == text.format(
+        "6 runs measured 2 of 2 cells and cost $12.40"
+    )
 
 
 def test_the_headline_is_the_verdicts() -> None:

@@ -1,0 +1,96 @@
+"""Messages say what is wrong first and list what is accepted last."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from tests.unit.suites import small_document
+from traindyno.core.documents.field_description import document_name
+from traindyno.core.documents.problems import close_to, join_path, refusal, shown, unknown_field
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.settings import setting_types
+from traindyno.core.suite.suite import Suite
+
+ROOT = Path(__file__).parents[4]
+# One of these is wrong for every type.
+VALUES: tuple[Any, ...] = ("?", 3.5, [True])
+BEGIN_AND_END = re.compile(r'(got .+?|unknown field ".+?")(, expected|: did you mean .+\? Expected) (.+)')
+FOUND_AFTER_ACCEPTED = re.compile(r"\b[Ee]xpected\b.*\b(got|found)\b")
+ONLY_ACCEPTED = re.compile(r"(^|^[^ ]*: )expected ")
+
+
+def suite_fields(kind: type = Suite, path: str = "") -> Iterator[str]:
+    hints = get_type_hints(kind)
+    for field in fields(kind):
+        where = join_path(path, document_name(field))
+        parts = [part for part in (get_args(hints[field.name]) or [hints[field.name]]) if part is not NoneType]
+        yield where
+        if len(parts) == 1 and is_dataclass(parts[0]) and parts[0] is not Goal and isinstance(parts[0], type):
+            yield from suite_fields(parts[0], where)
+
+
+PATHS = [*suite_fields(), *(f"training.{name}" for name in setting_types())]
+
+
+def problems_at(path: str, value: Any) -> list[str]:
+    """The unknown field keeps the content from being checked."""
+    document: dict[str, Any] = {**small_document(), "?": None}
+    *sections, last = path.split(".")
+    place = document
+    for section in sections:
+        inner = place.get(section)
+        place[section] = place = dict(inner) if isinstance(inner, dict) else {}
+    place[last] = value
+    try:
+        parse_suite(document)
+    except SuiteInvalid as error:
+        return [problem.message for problem in error.problems if problem.path == path]
+    return []
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_message_about_a_field_begins_with_what_was_given(path: str) -> None:
+    messages = {shown(value): problems_at(path, value) for value in VALUES}
+    assert any(messages.values())
+    for given, found in messages.items():
+        for message in found:
+            form = BEGIN_AND_END.fullmatch(message)
+            assert form, message
+            assert form[1] == f"got {given}"
+            assert "got" not in form[3]
+
+
+def test_accepted_fields_follow_the_unknown_one() -> None:
+    assert (
+        unknown_field("", "serch", ["name", "search"]).message
+        == 'unknown field "serch": did you mean "search"? Expected one of name, search'
+    )
+    assert refusal("got 3", "text") == "got 3, expected text"
+    assert refusal("got x", "a type", ["a", "b"]) == 'got x: did you mean "a" or "b"? Expected a type'
+    assert close_to(3, ["three"]) == close_to("colour", ["name"]) == []
+
+
+def texts(file: Path) -> Iterator[str]:
+    """All texts of a module; the values of an f-string are left out."""
+    tree = ast.parse(file.read_text())
+    inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inner:
+            yield node.value
+
+
+@pytest.mark.parametrize("package", ["traindyno/core", "traindyno/sagemaker"])
+def test_no_message_says_what_is_accepted_first(package: str) -> None:
+    found = {text for file in (ROOT / package).rglob("*.py") for text in texts(file)}
+    assert len(found) > 100
+    assert [text for text in found if FOUND_AFTER_ACCEPTED.search(text) or ONLY_ACCEPTED.search(text)] == []
