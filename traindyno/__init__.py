@@ -1,3 +1,3 @@
 """Traindyno: the price-performance lab for model training."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
