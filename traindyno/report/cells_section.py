@@ -1,4 +1,4 @@
-"""Every cell, measured or not, with intervals, as a table and as charts."""
+"""Every cell, measured or not, as a table and as charts. Its columns are ``CELL_FIGURES`` of the core."""
 
 from collections.abc import Mapping, Sequence
 
