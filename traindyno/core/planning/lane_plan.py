@@ -36,7 +36,7 @@ class LanePlan:
     worst_case_usd: Decimal | None
     #: Cost and time, by what earlier runs of these cells showed.
     expected: Expectation = NOTHING_KNOWN
-    #: Instances that a wave may use together; None if ``concurrency`` limits the runs instead.
+    #: Size of the lane's waves in instances; None if ``concurrency`` counts runs.
     instances_at_once: int | None = None
     fallback_prices: tuple[Price, ...] = ()
 
