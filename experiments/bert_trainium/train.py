@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def train(model: Any, tokenizer: Any, device: Device, arguments: Namespace) -> None:
-    """At most ``max_train_steps`` steps, in at most ``num_train_epochs`` epochs."""
+    """Takes at most ``max_train_steps`` steps, in at most ``num_train_epochs`` epochs."""
     batch_size = arguments.per_device_train_batch_size
     most = arguments.max_train_steps * batch_size * device.world_size
     reviews = read_reviews(Path(arguments.train_folder) / "train.csv", device.rank, device.world_size, most)

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def new_model(arguments: Namespace, vocabulary_size: int) -> Any:
-    """With random weights, as in the post, which names a model type and no weights."""
+    """A model with random weights, as in the post, which names a model type and no weights."""
     configuration = AutoConfig.for_model(arguments.model_type)
     if arguments.config_overrides:
         configuration.update_from_string(arguments.config_overrides)

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 
 def linear_rate(step: int, arguments: Namespace) -> float:
-    """Of the step after ``step`` steps. ``warmup`` is a share of ``lr_decay_iters``."""
+    """The rate of the step after ``step`` steps. ``warmup`` is a share of ``lr_decay_iters``."""
     warm_up = int(arguments.warmup * arguments.lr_decay_iters)
     if step < warm_up:
         return float(arguments.lr * (step + 1) / warm_up)

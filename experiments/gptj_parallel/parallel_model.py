@@ -39,7 +39,7 @@ def build_model(arguments: Namespace, weights: str) -> ParallelModel:
 
 
 def divide(module: Any, arguments: Namespace) -> None:
-    """Layers evenly over the pipeline's stages if by hand, and recomputed in the backward pass if asked for."""
+    """Puts layers evenly on the pipeline's stages and recomputes their activations, if the arguments ask for it."""
     # Under tensor parallelism the library replaces GPT-J's list of layers by one of its own.
     is_replaced = smp.tp_size() > 1
     layers = module.transformer.seq_layers if is_replaced else module.transformer.h
@@ -64,7 +64,7 @@ def distributed_optimizer(model: Any, arguments: Namespace) -> Any:
 
 
 def load_weights(weights: str, arguments: Namespace) -> None:
-    """As a full checkpoint, which the library translates and divides: each host's first process writes it."""
+    """Loads a full checkpoint, which the library translates and divides: each host's first process writes it."""
     if smp.local_rank() == 0:
         SCRATCH.mkdir(exist_ok=True)
         pretrained = AutoModelForCausalLM.from_pretrained(weights, cache_dir=arguments.cache_dir)

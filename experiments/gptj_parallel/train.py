@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def data_loader(arguments: Namespace, tokenizer: Any, channel: str, batch_size: int) -> Any:
-    """Of the channel's files, or of the named dataset's training split."""
+    """The batches of the channel's files, or of the named dataset's training split."""
     files = os.environ.get("SM_CHANNEL_{}".format(channel.upper()))
     text = load_text(arguments.dataset_name, arguments.dataset_config_name, files)
     blocks = in_blocks(text, tokenizer, arguments.max_context_width)

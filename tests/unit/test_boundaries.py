@@ -222,6 +222,16 @@ def test_rooms_import_only_rooms_before_them(folder: str) -> None:
     assert offences == []
 
 
+def test_serving_is_apart_in_infra() -> None:
+    """The stack builds it beside the suites' part; the guard of a deletion needs the permissions of both."""
+    importers = {
+        source.stem
+        for source in (REPO_ROOT / "infra").glob("*.py")
+        if any(module.startswith("infra.serving.") for module in imported_modules(source))
+    }
+    assert importers == {"lab_stack", "guard"}
+
+
 @pytest.mark.parametrize("package", ["traindyno", "training", "infra", "localcloud"])
 def test_no_folder_has_more_modules_than_a_reader_can_scan(package: str) -> None:
     modules = Counter(path.parent.relative_to(REPO_ROOT).as_posix() for path in (REPO_ROOT / package).rglob("*.py"))

@@ -38,7 +38,7 @@ class Collate(Protocol):
         """The batch of ``samples`` [B]. What differs between epochs depends on ``positions`` [B] in the run's order."""
 
     def label_counts(self, sequences: Sequences, samples: Array) -> Array | None:
-        """For ``samples`` [N] returns [N], the number of labels that count in the loss; None if all have the same."""
+        """Returns [N], how many labels of each of ``samples`` [N] count in the loss; None if all have equally many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

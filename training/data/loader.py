@@ -49,7 +49,7 @@ class StepBatches(Dataset[list[Batch]]):
         return batches
 
     def _share(self, values: Array) -> Array:
-        """Of ``values`` [S] returns [A, B], this rank's part: every n-th, so that ranks get similar lengths in a step
+        """Returns this rank's part [A, B] of ``values`` [S]: every n-th, so that ranks get similar lengths in a step
         that is sorted by length.
         """
         return values.reshape(self._shape)[:, :, self._data_rank]

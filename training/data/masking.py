@@ -23,12 +23,12 @@ class Masking:
     vocabulary_size: int
 
     def counts(self, lengths: Array) -> Array:
-        """For ``lengths`` [N] returns [N], the numbers of masked tokens."""
+        """Returns [N], the numbers of masked tokens in sequences of ``lengths`` [N]."""
         text = np.maximum(lengths - FRAME_TOKENS, 1)
         return np.maximum(1, np.rint(MASKED_SHARE * text)).astype(np.int64)
 
     def __call__(self, tokens: Array, mask: Mask | None, positions: Array) -> tuple[Array, Array]:
-        """Of ``tokens`` [B, L] returns inputs [B, L], with masked tokens replaced, and labels [B, L] that count there.
+        """Returns ``tokens`` [B, L] with the masked ones replaced, and labels [B, L], which count there.
 
         ``mask`` [B, L] is true for text, and None if nothing is padded. The hash is of ``positions`` [B] in the run's
         order.

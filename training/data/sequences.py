@@ -47,7 +47,7 @@ class Sequences:
         return self.tokens[:whole].reshape(-1, self.uniform_length)
 
     def block(self, samples: Array) -> Array:
-        """For ``samples`` [B] of sequences that have one length returns [B, L]."""
+        """Returns [B, L], the tokens of ``samples`` [B], whose sequences have one length."""
         assert self.uniform_length is not None
         return self._blocks[self.begins[samples] // self.uniform_length].astype(np.int64)
 

@@ -91,7 +91,7 @@ class FinishEncoder(nn.Module):
         )
 
     def _pooled(self, hidden: torch.Tensor) -> torch.Tensor | None:
-        """Takes ``hidden`` [B, L, D] and returns [B, D]."""
+        """Takes ``hidden`` [B, L, D] and returns [B, D]; None for a model without a pooler."""
         if self.pooler is None:
             return None
         if self.activation is None:
@@ -103,7 +103,7 @@ def _decoder(model: PreTrainedModel) -> Family:
     base: Any = model.base_model
 
     def arguments(hidden: torch.Tensor, attention_mask: torch.Tensor | None) -> dict[str, Any]:
-        """Of ``hidden`` [B, L, D], ``attention_mask`` [B, L] gives a mask [B, 1, L, L] or None and positions [1, L]."""
+        """Takes ``hidden`` [B, L, D], ``attention_mask`` [B, L]. Gives mask [B, 1, L, L] or None, positions [1, L]."""
         positions = _positions(hidden)
         mask = create_causal_mask(
             config=base.config,

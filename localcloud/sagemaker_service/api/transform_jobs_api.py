@@ -11,6 +11,8 @@ from localcloud.sagemaker_service.hosting.hosting import HostedModel, TransformJ
 from localcloud.sagemaker_service.hosting.hosting_view import described_transform
 from localcloud.sagemaker_service.hosting.transform_engine import ENDED, TransformEngine
 
+OFFERED_INPUTS = {"S3DataType": ["S3Prefix"], "CompressionType": ["None"], "SplitType": ["None", "Line"]}
+
 
 class TransformJobsApi:
     def __init__(self, records: HostingRecords, engine: TransformEngine) -> None:
@@ -28,7 +30,7 @@ class TransformJobsApi:
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self._records.existing(HostedModel, request["ModelName"])
         check_local(request["TransformResources"]["InstanceType"])
-        _check_input(request["TransformInput"])
+        check_input(request["TransformInput"])
         if request.get("DataProcessing"):
             raise validation_error("DataProcessing is not offered by this local service")
         name = request["TransformJobName"]
@@ -54,10 +56,11 @@ class TransformJobsApi:
         return job
 
 
-def _check_input(given: Mapping[str, Any]) -> None:
-    if given["DataSource"]["S3DataSource"]["S3DataType"] != "S3Prefix":
-        raise validation_error("TransformInput: S3DataType is not offered; this local service reads S3Prefix")
-    if given.get("CompressionType", "None") != "None":
-        raise validation_error("TransformInput: CompressionType is not offered; this local service reads None")
-    if given.get("SplitType", "None") not in {"None", "Line"}:
-        raise validation_error("TransformInput: SplitType is not offered; this local service offers None and Line")
+def check_input(given: Mapping[str, Any]) -> None:
+    values = given | given["DataSource"]["S3DataSource"]
+    for member, offered in OFFERED_INPUTS.items():
+        value = values.get(member, "None")
+        if value not in offered:
+            raise validation_error(
+                f"TransformInput: {member} {value} is not offered; this local service reads {' and '.join(offered)}"
+            )

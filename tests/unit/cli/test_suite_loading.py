@@ -48,5 +48,5 @@ def test_a_claims_path_that_is_no_file_is_refused(tmp_path: Path, named: str) ->
 def test_a_claims_file_that_is_missing_is_named_with_its_line(tmp_path: Path) -> None:
     path = write(tmp_path, CLAIMS)
     (tmp_path / "published" / "post.yaml").unlink()
-    with pytest.raises(SuiteFileInvalid, match=r"suite\.yaml:\d+: claims: .*post\.yaml: can't be read"):
+    with pytest.raises(SuiteFileInvalid, match=r"suite\.yaml:\d+: claims: .*post\.yaml is no file of this machine"):
         load_suite(path)

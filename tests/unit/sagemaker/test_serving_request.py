@@ -9,6 +9,7 @@ from botocore.validate import ParamValidator
 
 from localcloud.sagemaker_service.api.request_check import check_request
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SETTINGS
+from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.serving.deployment import Hosting, ModelNotServable, check_job_name, deployment_name
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving.serving_request import (
@@ -87,6 +88,15 @@ def test_no_model_is_created_where_containers_have_no_network() -> None:
 def transform_types() -> list[str]:
     model = botocore.session.get_session().get_service_model("sagemaker")
     return list(model.shape_for("TransformInstanceType").metadata["enum"])
+
+
+def test_the_table_has_every_type_with_gpus_that_hosts_models() -> None:
+    """A type outside the table gets the container for CPUs."""
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    types = {*model.shape_for("ProductionVariantInstanceType").metadata["enum"], *transform_types()}
+    hosting = {name for name in types if name.startswith(("ml.g", "ml.p"))}
+    assert hosting
+    assert {name for name in hosting if not has_gpu(name)} == set()
 
 
 @pytest.mark.parametrize("instance_type", transform_types())

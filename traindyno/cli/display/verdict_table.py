@@ -117,7 +117,7 @@ def _draw(figure: CellFigure, row: CellRow) -> str:
 
 
 def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
-    """With half the interval: in percentage points of a share, else in percent of the mean."""
+    """The mean ± half the interval, which is in percentage points for a share, else in percent of the mean."""
     if estimate.interval is None:
         return text(estimate.mean)
     half_width = (estimate.interval.high - estimate.interval.low) / 2

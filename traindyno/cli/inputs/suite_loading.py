@@ -75,7 +75,7 @@ def _with_claims(text: SuiteText) -> dict[str, Any]:
         return text.document
     path = text.source.parent / named
     if not path.is_file():
-        message = f"claims: {path}: can't be read: expected a file with {CLAIMS_SHAPE}"
+        message = f"claims: {path} is no file of this machine; expected a file with {CLAIMS_SHAPE}"
         raise SuiteFileInvalid([f"{text.place('claims')}: {message}"])
     try:
         return {**text.document, "claims": read_suite_text(path, fields=CLAIMS_SHAPE).document}

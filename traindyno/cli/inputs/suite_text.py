@@ -166,7 +166,9 @@ def _read(source: Path) -> str:
         if len(content) > MOST_BYTES:
             raise SuiteUnreadable(f"{source}: more than {MOST_BYTES // 2**20} MiB of text")
         return content.decode("utf-8")
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a path with NUL
+    except OSError as error:
+        raise SuiteUnreadable(f"{source}: can't be read: {error.strerror or error}") from error
+    except ValueError as error:  # not UTF-8, or a path with NUL
         raise SuiteUnreadable(f"{str(source)!r}: can't be read as UTF-8 text: {error}") from error
 
 

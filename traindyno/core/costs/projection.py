@@ -33,7 +33,7 @@ class Projection:
     billable_share: float | None
     #: Seconds that are billed of each instance.
     billable_seconds: float | None
-    #: Before the spot discount.
+    #: Hours of all instances, before the spot discount.
     instance_hours: float
     usd: Decimal | None
 

@@ -29,6 +29,7 @@ class Unexpected(ValueError):
     """A value is not what its place accepts."""
 
     def __init__(self, expected: str, found: object, *, meant: Sequence[str] = ()) -> None:
+        self.expected = expected
         super().__init__(refusal(f"got {shown(found)}", expected, meant))
 
 

@@ -32,14 +32,14 @@ class Attempt:
     ended_at: float | None = None
     #: What SageMaker bills of each instance, after a spot discount.
     billable_seconds: float | None = None
-    #: Before the spot discount.
+    #: SageMaker's training time, before a spot discount.
     training_seconds: float | None = None
     #: Status of the service (waiting, starting, downloading, training, uploading) → wall clock.
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     image_uri: str | None = None
     #: Type on which it ran or for which it was submitted; None if SageMaker had selected none of several.
     instance_type: str | None = None
-    #: On the warm pool of an earlier job; None without a warm pool.
+    #: Whether it began on the warm pool of an earlier job; None without a warm pool.
     started_warm: bool | None = None
     #: Longest time for which its instances may be kept after it.
     keep_warm_seconds: float = 0.0

@@ -43,7 +43,7 @@ class MeasuredRun:
     timeline: StepTimeline
     samples_before_steady: int
     loss: LossCurve
-    #: Those of the job that was measured.
+    #: Evaluations in the measured job.
     evaluations: tuple[Evaluation, ...]
     #: Peak of the device that used the most; None if no step reports it.
     peak_memory_bytes: int | None

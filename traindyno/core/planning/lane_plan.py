@@ -34,9 +34,9 @@ class LanePlan:
     one_attempt_usd: Decimal | None
     #: Cost if each run takes all attempts to the time limit, with warm instances where the suite asks for them.
     worst_case_usd: Decimal | None
-    #: From earlier runs of these cells.
+    #: Cost and time, by what earlier runs of these cells showed.
     expected: Expectation = NOTHING_KNOWN
-    #: Size of the lane's packs in instances; None if ``concurrency`` counts runs.
+    #: Size of the lane's waves in instances; None if ``concurrency`` counts runs.
     instances_at_once: int | None = None
     fallback_prices: tuple[Price, ...] = ()
 

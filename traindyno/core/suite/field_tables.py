@@ -46,7 +46,7 @@ def with_tables(document: str) -> str:
 def field_table(name: str) -> str:
     """A Markdown table; raises UnknownTable."""
     if name not in TABLES:
-        raise UnknownTable(f"fields of {name}, expected those of one of {', '.join(TABLES)}")
+        raise UnknownTable(f"no table has the name {name}, expected one of {', '.join(TABLES)}")
     return HEAD + "".join(row for kind, path in TABLES[name] for row in field_rows(kind, path))
 
 

@@ -10,8 +10,16 @@ from cattrs import Converter
 from cattrs.errors import BaseValidationError
 from cattrs.gen import override
 
-from traindyno.core.documents.converter import dataclass_structure, strict_converter
-from traindyno.core.documents.problems import FieldProblems, Unexpected, close_to, one_of, problems_of, unknown_field
+from traindyno.core.documents.converter import Structure, dataclass_structure, strict_converter
+from traindyno.core.documents.problems import (
+    FieldProblems,
+    Unexpected,
+    close_to,
+    expected_of,
+    one_of,
+    problems_of,
+    unknown_field,
+)
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
@@ -38,18 +46,27 @@ Part = TypeVar("Part")
 @cache
 def suite_converter() -> Converter:
     converter = strict_converter(CHOICES)
-    learning_rate = dataclass_structure(converter, LearningRate)
-    model = dataclass_structure(converter, Model)
-    converter.register_structure_hook(
-        LearningRate, lambda value, kind: learning_rate({"base": value} if _is_number(value) else value, kind)
-    )
-    converter.register_structure_hook(
-        Model, lambda value, kind: model({"path": value} if isinstance(value, str) else value, kind)
-    )
+    learning_rate = _with_short_form(dataclass_structure(converter, LearningRate), "base", float)
+    model = _with_short_form(dataclass_structure(converter, Model), "path", str)
+    converter.register_structure_hook(LearningRate, learning_rate)
+    converter.register_structure_hook(Model, model)
     converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
     converter.register_unstructure_hook(Goal, _unstructure_goal)
     _register_suite(converter)
     return converter
+
+
+def _with_short_form(structure: Structure, field: str, short: type) -> Structure:
+    """Accepts also the value of one field alone: ``0.1`` for ``{base: 0.1}``."""
+
+    def structure_either(value: Any, kind: Any) -> Any:
+        is_short = _is_number(value) if short is float else isinstance(value, short)
+        try:
+            return structure({field: value} if is_short else value, kind)
+        except Unexpected as error:
+            raise Unexpected(f"{expected_of(short)} or {error.expected}", value) from error
+
+    return structure_either
 
 
 def _register_suite(converter: Converter) -> None:

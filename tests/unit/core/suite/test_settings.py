@@ -64,7 +64,7 @@ def test_the_documented_tables_are_current() -> None:
 
 
 def test_a_table_of_no_such_name_is_refused() -> None:
-    with pytest.raises(UnknownTable, match=r"fields of cells, expected those of one of workload, "):
+    with pytest.raises(UnknownTable, match=r"no table has the name cells, expected one of workload, "):
         with_tables("<!-- fields: cells -->\n<!-- end -->")
 
 

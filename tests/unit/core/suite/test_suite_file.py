@@ -187,7 +187,8 @@ def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
 )
 def test_a_capacity_reservation_of_ec2_is_refused_with_what_to_use_instead(arn: str) -> None:
     (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": arn}))
-    assert "training jobs can't use EC2 capacity reservations. Reserve a SageMaker training plan" in problem
+    assert "training jobs can't use EC2 capacity reservations (reserve a SageMaker training plan" in problem
+    assert problem.endswith(", expected arn:aws:sagemaker:<region>:<account>:training-plan/<name>")
 
 
 FORM = {
@@ -203,6 +204,14 @@ FORM = {
     "a wrong type in an axis": (
         {"matrix": {"instance_count": [2, "four"]}},
         ['matrix.instance_count[1]: got "four", expected an integer'],
+    ),
+    "a value with a short form": (
+        {"training": {"learning_rate": "high"}, "workload": {**small_document()["workload"], "model": 5}},
+        [
+            "workload.model: got 5, expected text or a mapping with path, config, revision",
+            'training.learning_rate: got "high", expected a number or a mapping with base, reference_batch_size, '
+            "scale_with",
+        ],
     ),
     "a yes for an integer": ({"warm_pool_seconds": True}, ["warm_pool_seconds: got true, expected an integer"]),
     "a number for a yes": (
@@ -507,7 +516,7 @@ JOB_LIMITS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a variable that is none": (
         {"environment": {"1ST": "x"}},
-        "workload.environment.1ST: got 1ST, expected letters, digits and _, not beginning with a digit or TRAINDYNO_",
+        'workload.environment.1ST: got "1ST", expected letters, digits and _, not beginning with a digit or TRAINDYNO_',
     ),
     "a variable of the lab's": (
         {"environment": {"TRAINDYNO_RUN_ID": "x"}},

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
+from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Suite
@@ -52,8 +53,8 @@ def _hint(arn: str) -> str:
     if not EC2_RESERVATION.search(arn):
         return ""
     return (
-        ": training jobs can't use EC2 capacity reservations. Reserve a SageMaker training plan for the target"
-        " training-job"
+        " of EC2: training jobs can't use EC2 capacity reservations (reserve a SageMaker training plan for the target"
+        " training-job)"
     )
 
 
@@ -85,7 +86,8 @@ def _check_environment(workload: Workload) -> Iterator[Problem]:
         path = f"workload.environment.{name}"
         if not ENVIRONMENT_NAME.fullmatch(name) or name.startswith(OWN_ENVIRONMENT_PREFIX):
             message = (
-                f"got {name}, expected letters, digits and _, not beginning with a digit or {OWN_ENVIRONMENT_PREFIX}"
+                f"got {shown(name)}, expected letters, digits and _, not beginning with a digit or "
+                f"{OWN_ENVIRONMENT_PREFIX}"
             )
             yield Problem(path=path, message=message)
         if len(value) > ENVIRONMENT_CHARACTERS:
@@ -99,7 +101,7 @@ def _check_channels(workload: Workload) -> Iterator[Problem]:
         yield Problem(path="workload.channels", message=message)
     for name in workload.channels:
         if name in RESERVED_CHANNELS or not CHANNEL_NAME.fullmatch(name):
-            message = f"got {name}, expected letters, digits, . _ - and none of {', '.join(RESERVED_CHANNELS)}"
+            message = f"got {shown(name)}, expected letters, digits, . _ - and none of {', '.join(RESERVED_CHANNELS)}"
             yield Problem(path=f"workload.channels.{name}", message=message)
 
 

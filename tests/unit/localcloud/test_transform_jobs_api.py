@@ -1,0 +1,32 @@
+"""The inputs of transform jobs that the local service refuses."""
+
+from typing import Any
+
+import pytest
+
+from localcloud.sagemaker_service.api.transform_jobs_api import check_input
+from localcloud.sagemaker_service.api_error import ApiError
+
+
+def transform_input(**changes: str) -> dict[str, Any]:
+    source = {"S3DataType": changes.pop("S3DataType", "S3Prefix"), "S3Uri": "s3://lab/requests/"}
+    return {"DataSource": {"S3DataSource": source}, **changes}
+
+
+@pytest.mark.parametrize("changes", [{}, {"CompressionType": "None", "SplitType": "None"}, {"SplitType": "Line"}])
+def test_an_input_of_whole_objects_or_lines_is_accepted(changes: dict[str, str]) -> None:
+    check_input(transform_input(**changes))
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "offered"),
+    [
+        ("S3DataType", "ManifestFile", "S3Prefix"),
+        ("CompressionType", "Gzip", "None"),
+        ("SplitType", "RecordIO", "None and Line"),
+    ],
+)
+def test_a_refused_input_is_named_with_what_is_offered(member: str, value: str, offered: str) -> None:
+    message = f"TransformInput: {member} {value} is not offered; this local service reads {offered}"
+    with pytest.raises(ApiError, match=f"{message}$"):
+        check_input(transform_input(**{member: value}))
