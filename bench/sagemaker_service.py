@@ -32,7 +32,7 @@ def measure(*, is_quick: bool) -> Section:
             Figure(name="CreateTrainingJob", value=spread(created), unit="ms", budget=budget),
             Figure(name="DescribeTrainingJob", value=spread(described), unit="ms", budget=budget),
         ),
-        notes=("One job runs, the others wait for the machine. Of one client, one request after the other.",),
+        notes=("One job runs, the others wait for the machine. One client sends one request after the other.",),
     )
 
 
