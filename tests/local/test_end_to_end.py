@@ -202,7 +202,10 @@ def test_stopping_an_execution_stops_its_jobs_and_their_processes(lab: LocalLab)
     suite = script_suite(source, {"hyperparameters.mode": ["hangs"]}, limits={**LIMITS, "max_job_seconds": 300})
     path = lab.write_suite("endless", suite)
     started = lab.traindyno("run", str(path), "--local", "--name", "endless", "--no-wait")
-    assert "this execution will have no model to deploy: models of task script can't be served" in started.errors
+    assert (
+        "this execution will have no model to deploy: the inference handler can't serve models of task script"
+        in started.errors
+    )
     assert started.status == 0, started.errors
     sagemaker = lab.client("sagemaker")
     deadline = time.monotonic() + 60

@@ -36,7 +36,7 @@ class LanePlan:
     worst_case_usd: Decimal | None
     #: From earlier runs of these cells.
     expected: Expectation = NOTHING_KNOWN
-    #: Size of the lane's packs in instances; None if ``concurrency`` counts runs.
+    #: Size of the lane's waves in instances; None if ``concurrency`` counts runs.
     instances_at_once: int | None = None
     fallback_prices: tuple[Price, ...] = ()
 
