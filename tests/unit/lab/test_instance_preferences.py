@@ -45,12 +45,24 @@ def with_preferences(**changes: Any) -> Suite:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"purchase": "spot"}, "expected none with purchase spot"),
-        ({"warm_pool_seconds": 60}, "expected none with warm_pool_seconds"),
+        (
+            {"purchase": "spot"},
+            "instance_preferences: SageMaker takes no preferences for spot instances, expected none with purchase spot",
+        ),
+        (
+            {"warm_pool_seconds": 60},
+            "instance_preferences: warm pools hold instances of one type, expected none with warm_pool_seconds",
+        ),
         ({"instance_preferences": {OWN: []}}, f"instance_preferences.{OWN}: got 0 further types, expected 1 to 4"),
         ({"instance_preferences": {OWN: [OTHER, OWN]}}, "ml.g5.xlarge, expected each type once"),
-        ({"instance_preferences": {OWN: ["ml.g5.13xlarge"]}}, f"instance_preferences.{OWN}[0]: got"),
-        ({"instance_preferences": {OWN: ["local.cpu"]}}, "applies to SageMaker types only"),
+        (
+            {"instance_preferences": {OWN: ["ml.g5.13xlarge"]}},
+            f'instance_preferences.{OWN}[0]: got "ml.g5.13xlarge": did you mean "ml.g5.16xlarge"',
+        ),
+        (
+            {"instance_preferences": {OWN: ["local.cpu"]}},
+            f"instance_preferences.{OWN}[0]: got local.cpu for {OWN}: instance_preferences applies to SageMaker types",
+        ),
         (
             {"instance_preferences": {OWN: ["ml.g5.12xlarge"]}},
             f"instance_preferences.{OWN}[0]: ml.g5.12xlarge has 4 devices",

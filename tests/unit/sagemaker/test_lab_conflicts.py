@@ -15,6 +15,7 @@ from traindyno.sagemaker.lab_conflicts import find_conflicts
 
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 IN_S3 = {"model": "s3://bucket/model/", "dataset": {"path": "s3://bucket/data/"}}
+NO_NETWORK = "this lab's containers have no network. Expected"
 
 
 def conflicts(suite: Suite, settings: JobSettings = SETTINGS, **jobs: Any) -> list[str]:
@@ -44,14 +45,17 @@ def test_a_secret_must_be_one_that_the_labs_jobs_may_read() -> None:
 @pytest.mark.parametrize(
     ("workload", "expected"),
     [
-        ({"model": "gpt2"}, "workload.model.path: got gpt2"),
-        ({"dataset": {"path": "nyu-mll/glue"}}, "workload.dataset.path: got nyu-mll/glue"),
-        ({"dataset": {"path": "s3://b/d/", "input_mode": "stream"}}, "workload.dataset.input_mode: got stream"),
+        ({"model": "gpt2"}, "workload.model.path: got gpt2: {} an S3 prefix"),
+        ({"dataset": {"path": "nyu-mll/glue"}}, "workload.dataset.path: got nyu-mll/glue: {} an S3 prefix"),
+        (
+            {"dataset": {"path": "s3://b/d/", "input_mode": "stream"}},
+            "workload.dataset.input_mode: got stream: {} File or FastFile",
+        ),
     ],
 )
 def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[str, Any], expected: str) -> None:
     (found,) = conflicts(suite_with(**{**IN_S3, **workload}), isolates_network=True)
-    assert found.startswith(expected)
+    assert found == expected.format(NO_NETWORK)
     assert conflicts(suite_with(**IN_S3), isolates_network=True) == []
 
 
@@ -59,7 +63,7 @@ def test_nobody_opens_a_shell_in_an_isolated_container() -> None:
     document = {**small_document(), "job": {"remote_debug": True}}
     document["workload"] = {**document["workload"], **IN_S3}
     (found,) = conflicts(parse_suite(document), isolates_network=True, allows_remote_debug=True)
-    assert found.startswith("job.remote_debug: got true")
+    assert found == f"job.remote_debug: got true: {NO_NETWORK} false"
 
 
 def test_a_shell_needs_a_lab_that_allows_it() -> None:

@@ -174,6 +174,14 @@ def test_a_type_without_a_container_is_refused(instance_type: str) -> None:
         check_instance_type(instance_type)
 
 
+@pytest.mark.parametrize(
+    ("instance_type", "kind"), [("ml.g5.xlarge", "gpu"), ("ml.g99.xlarge", "gpu"), ("ml.m5d.large", "cpu")]
+)
+def test_type_outside_the_table_gets_the_container_of_its_letter(instance_type: str, kind: str) -> None:
+    request = build_model_request(replace(DEPLOYMENT, instance_type=instance_type), SETTINGS)
+    assert f"-{kind}-" in request["PrimaryContainer"]["Image"]
+
+
 def test_names_leave_room_for_the_check_within_sagemakers_63_characters() -> None:
     name = deployment_name(
         lab="a-lab-of-18-letter", suite_name="a-very-long-name-of-a-suite", cell_id="c" * 30, unique="abc123"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from traindyno.core.instances.instance_types import has_gpu, has_instance_storage
+from traindyno.core.instances.instance_types import find_instance_type, has_gpu, has_instance_storage
 from traindyno.core.s3_keys import check_requests_key, s3_uri, served_model_key, transform_output_prefix
 from traindyno.core.serving.deployment import Hosting, ModelDeployment, ModelNotServable, check_job_name
 from traindyno.core.serving.samples import CONTENT_TYPE, LINES_CONTENT_TYPE
@@ -193,7 +193,9 @@ def _container_kind(instance_type: str | None) -> str:
     check_instance_type(instance_type)
     if instance_type.startswith("ml.inf2."):
         return "neuron"
-    return "gpu" if has_gpu(instance_type) else "none"
+    # The table lacks types that are newer than it. A container for CPUs would leave the GPU of such a type unused.
+    is_newer_gpu = find_instance_type(instance_type) is None and instance_type.startswith(("ml.g", "ml.p"))
+    return "gpu" if has_gpu(instance_type) or is_newer_gpu else "none"
 
 
 def _tags(deployment: ModelDeployment, settings: ServingSettings) -> list[dict[str, str]]:
