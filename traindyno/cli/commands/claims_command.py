@@ -7,12 +7,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from traindyno.cli.inputs.suite_loading import CLAIMS_SHAPE
 from traindyno.cli.inputs.suite_text import read_input_file
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, styled
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
@@ -61,7 +60,7 @@ def claims(
     else:
         STANDARD_OUTPUT.print(_table(found, judgements))
         for line in summary_lines(judgements, len(found.statements)):
-            STANDARD_OUTPUT.print(line, markup=False)
+            STANDARD_OUTPUT.print(line)
 
 
 def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudgement, ...]:
@@ -74,14 +73,14 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
     for heading in ("claim", "published", "arithmetic", "measured", "finding", "why"):
         table.add_column(heading, justify="right" if heading in {"published", "measured"} else "left", overflow="fold")
     for each in judgements:
-        finding = Text(each.finding.value.replace("_", " "), style=STYLES.get(each.finding, ""))
+        finding = styled(each.finding.value.replace("_", " "), STYLES.get(each.finding, ""))
         table.add_row(
-            Text(each.claim.text),
+            each.claim.text,
             number_text(each.claim.published, digits=4),
             CONSISTENCY[each.is_consistent],
             _measured(each),
             finding,
-            Text(each.reason),
+            each.reason,
         )
     return table
 
