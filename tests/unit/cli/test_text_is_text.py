@@ -215,6 +215,10 @@ def refuse_an_option(_: Path) -> None:
     assert call("list", "--format", sayable(HOSTILE)) == 2
 
 
+def refuse_an_argument(_: Path) -> None:
+    assert call("list", sayable(HOSTILE)) == 2
+
+
 def refuse_a_lab(_: Path) -> None:
     assert call("logs", "delete", sayable(HOSTILE), "--region", "us-east-1") == 2
 
@@ -272,7 +276,7 @@ SHOWING: dict[str, Callable[[Path], None]] = {
     for each in (
         *(show_verdict, show_failure, show_start, watch_a_log, watch_on_a_terminal, show_receipt, compare),
         *(show_other_prices, show_endpoint, check_machine, plan, refuse_a_suite, miss_a_file, refuse_an_option),
-        *(refuse_a_lab, refuse_a_command, check_claims, list_executions, list_endpoints),
+        *(refuse_an_argument, refuse_a_lab, refuse_a_command, check_claims, list_executions, list_endpoints),
     )
 }
 
@@ -299,7 +303,11 @@ def test_names_of_log_streams_are_shown_as_they_are(account: Account) -> None:  
 
 def texts(count: int) -> Iterator[str]:
     dice = random.Random(8)
-    words = ["[/INST]", "[bold]", "[/", "]", "\\", "[link=x]", ":smile:", "[@click=x]", *LETTERS]
+    words = (
+        ["[/INST]", "[bold]", "[/", "]", "\\", "[link=x]", ":smile:", "[@click=x]"] * 20
+        + ["\x1b", "\x7f", "\u202e"] * 20
+        + LETTERS
+    )
     for _ in range(count):
         yield "".join(dice.choices(words, k=dice.randrange(1, 12)))
 
