@@ -34,7 +34,7 @@ FAILED, REFUSED = 1, 2
 class _Commands(TyperGroup):
     """Typer prints the message of a refused argument itself, with the argument in it."""
 
-    def make_context(self, *arguments: Any, **extra: Any) -> typer.Context:
+    def make_context(self, *arguments: Any, **extra: Any) -> Any:
         with _visible_refusal():
             return super().make_context(*arguments, **extra)
 
