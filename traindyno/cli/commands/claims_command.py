@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -51,21 +51,16 @@ def claims(
         judgements = judge_claims(found, (), ())
     else:
         target = choice.find_target()
-        document = target.results.find_json(report_data_key(execution))
-        if document is None:
+        report = target.results.find_as(report_data_key(execution), parse_report)
+        if report is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
-        judgements = _judge_measured(found, document)
+        judgements = judge_claims(found, report.cells, report.results)
     if output is OutputFormat.JSON:
         print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
     else:
         STANDARD_OUTPUT.print(_table(found, judgements))
         for line in summary_lines(judgements, len(found.statements)):
             STANDARD_OUTPUT.print(line)
-
-
-def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudgement, ...]:
-    report = parse_report(document)
-    return judge_claims(found, report.cells, report.results)
 
 
 def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
