@@ -12,13 +12,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from localcloud.home import REPO_ROOT
 from traindyno.cli.display.progress import observe
 from traindyno.cli.display.progress_text import ended_line, render_state
 from traindyno.cli.inputs.execution_state import State, read_state
 from traindyno.cli.lab_choice import LabChoice, LabTarget
+from traindyno.cli.output import Terminal
 
 PICTURE = REPO_ROOT / "docs" / "live-display.svg"
 SUITE = Path("suites") / "quickstart.yaml"
@@ -58,12 +57,12 @@ def states_of(target: LabTarget, execution_id: str) -> Iterator[State]:
 def draw(command: str, states: Sequence[State]) -> str:
     """An SVG of the terminal at the moment to show. Raises ValueError if no job was seen at a step."""
     shown = moment_to_show(states)
-    console = Console(
+    console = Terminal(
         file=io.StringIO(), record=True, width=WIDTH_CHARACTERS, force_terminal=True, color_system="truecolor"
     )
-    console.print(command, markup=False, highlight=False)
+    console.print(command)
     for line in ended_lines(states[: shown + 1]):
-        console.print(line, markup=False)
+        console.print(line)
     console.print(render_state(states[shown]))
     return LOADED_OR_COMMENT.sub("", console.export_svg(title="traindyno run"))
 

@@ -321,7 +321,7 @@ def test_table_keys_and_conditions_appear_in_the_store_only() -> None:
 
 
 # The items themselves, the keys of a row, and documents, which each reader parses.
-GIVES_MAPPINGS = ("to_item", "execution_key", "attributes_of", "attribute", "read_json", "read_fixed_json", "find_json")
+GIVES_MAPPINGS = ("to_item", "execution_key", "attributes_of", "attribute", "read_json", "find_json")
 
 
 def test_rows_leave_the_store_as_dataclasses_only() -> None:

@@ -1,11 +1,14 @@
 """The command line: its commands, and the mapping of errors to messages and exit statuses."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
+from typer.core import TyperGroup
 
 from traindyno import __version__
 from traindyno.cli.checkout import has_local_cloud, require_checkout
@@ -19,14 +22,38 @@ from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
 from traindyno.cli.inputs.suite_loading import SuiteFileInvalid
 from traindyno.cli.inputs.suite_text import InputFileInvalid, SuiteUnreadable
-from traindyno.cli.output import STANDARD_ERROR, print_json
+from traindyno.cli.output import STANDARD_OUTPUT, print_json, tell
+from traindyno.core.documents.visible_text import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.verdict.comparison import NotComparable
 
 FAILED, REFUSED = 1, 2
 
+
+class _Commands(TyperGroup):
+    """Typer prints the message of a refused argument itself, with the argument in it."""
+
+    def make_context(self, *arguments: Any, **extra: Any) -> Any:
+        with _visible_refusal():
+            return super().make_context(*arguments, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_refusal():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_refusal() -> Iterator[None]:
+    try:
+        yield
+    except typer.TyperException as error:
+        error.message = visible(error.message)
+        raise
+
+
 commands = typer.Typer(
+    cls=_Commands,
     help="The price-performance lab for model training: run a suite of measured training jobs, get a verdict.",
     no_args_is_help=True,
     add_completion=False,
@@ -78,7 +105,7 @@ def schema(
 
 def _print_version(is_wanted: bool) -> None:
     if is_wanted:
-        sys.stdout.write(f"traindyno {__version__}\n")
+        STANDARD_OUTPUT.print(f"traindyno {__version__}")
         raise typer.Exit
 
 
@@ -106,5 +133,5 @@ def app() -> None:
 
 
 def _leave(message: str, status: int) -> None:
-    STANDARD_ERROR.print(message, markup=False)
+    tell(message)
     sys.exit(status)

@@ -1,4 +1,8 @@
-"""Output: tables or one JSON document on standard output, messages on standard error."""
+"""Output: tables or one JSON document on standard output, messages on standard error.
+
+Only this module writes to the terminal. Text is shown as it is: none of it is markup, and what a terminal would obey is
+shown as an escape.
+"""
 
 import json
 import sys
@@ -9,23 +13,41 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from traindyno.core.documents.visible_text import visible
+
 
 class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
 
 
+class Terminal(Console):
+    """A rich console that shows ``[bold]``, ``:smile:`` and control characters as text, in tables and titles too."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **settings)
+
+    def render_str(self, text: str, *, style: Any = "", justify: Any = None, overflow: Any = None, **_: Any) -> Text:
+        """Rich makes a Text of every string here, before it measures and wraps it."""
+        return Text(visible(text), style=style, justify=justify, overflow=overflow)
+
+
+def styled(text: str, style: str) -> Text:
+    return Text(visible(text), style=style)
+
+
 WIDTH_WITHOUT_TERMINAL = 160
-STANDARD_OUTPUT = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
-SIMULATED = Text("SIMULATED: no training job ran; these figures come from a trace", style="bold red")
-STANDARD_ERROR = Console(stderr=True, highlight=False, soft_wrap=True)
+STANDARD_OUTPUT = Terminal(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+SIMULATED = styled("SIMULATED: no training job ran; these figures come from a trace", "bold red")
+STANDARD_ERROR = Terminal(stderr=True, soft_wrap=True)
 
 
 def tell(message: str) -> None:
-    STANDARD_ERROR.print(message, markup=False)
+    STANDARD_ERROR.print(message)
 
 
 def print_json(document: Any) -> None:
+    """All of it in printable ASCII, by the escapes of JSON."""
     sys.stdout.write(json.dumps(document, indent=2, default=_json_value) + "\n")
 
 

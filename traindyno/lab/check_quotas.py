@@ -18,8 +18,8 @@ from traindyno.store.results_bucket import ResultsBucket
 
 def check_quotas(execution_id: str, *, quotas: Quotas, bucket: ResultsBucket, now: float) -> dict[str, Any]:
     """The preparations that the state machine runs before the first round, if any. Raises SuiteRefused."""
-    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
-    priced = read_stored_plan(bucket.read_json(plan_key(execution_id)))
+    suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
+    priced = bucket.read_as(plan_key(execution_id), read_stored_plan)
     readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
     plan = plan_again(suite, priced, readings)
     if plan.refusals:

@@ -39,8 +39,8 @@ def judge_suite(
     pools: Sequence[WarmPool] = (),
 ) -> Verdict:
     """``pools``: the released warm pools of the execution's jobs."""
-    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
-    plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
+    suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
+    plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     results = with_warm_pools(load_results(bucket, execution_id), pools)
     cells = with_cells_of(plan.cells, (result.run for result in results))
     verdict = judge(suite, cells, results, loss_spread=plan.loss_spread, host_prior=plan.host_prior)

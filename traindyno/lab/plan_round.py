@@ -27,8 +27,8 @@ class TokensMissing(TraindynoError):
 
 def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsBucket) -> dict[str, Any]:
     """The state machine's next input; without lanes, the search has ended."""
-    suite = read_stored_suite(bucket.read_json(suite_key(execution_id)))
-    plan = read_stored_plan(bucket.read_json(plan_key(execution_id)))
+    suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
+    plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     number = finished_rounds + 1
     needs_results = suite.search is not Search.GRID or suite.limits.max_contended_repeats
     results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()

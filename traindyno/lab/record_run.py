@@ -73,7 +73,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     attempts = ended_attempts(row, services)
     step_log, log_problem = read_run_log(run.execution_id, run.run_id, services)
     decided = _decide(attempts, final, step_log, log_problem)
-    suite = read_stored_suite(services.bucket.read_fixed_json(suite_key(run.execution_id)))
+    suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
     placed_on = instance_type_of(attempts)
     run = run_on(suite, run, placed_on) if placed_on else run
     execution = services.executions.find(run.execution_id)

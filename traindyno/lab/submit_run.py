@@ -97,7 +97,7 @@ class _Submission(AttemptStart):
         return Submitted(answered=type(error).__name__)
 
     def submit(self) -> str:
-        suite = read_stored_suite(self.services.bucket.read_fixed_json(suite_key(self.owner.execution_id)))
+        suite = self.services.bucket.read_fixed(suite_key(self.owner.execution_id), read_stored_suite)
         execution = self._execution()
         known = row_of(self.owner, self.services)
         attempts = attempts_of(known, self.services.attempts)

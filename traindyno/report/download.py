@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from traindyno.core.documents.visible_text import visible
 from traindyno.report.markup import Markup, element
 
 
@@ -40,4 +41,7 @@ def _cell(value: object) -> object:
     """A spreadsheet treats text with one of these first characters as a formula; six digits are enough for a plot."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -1,6 +1,11 @@
-"""HTML and SVG elements whose text is escaped unless it is markup already: log lines can hold anything."""
+"""HTML and SVG elements whose text is escaped unless it is markup already: log lines can hold anything.
+
+Characters that a browser obeys, such as those that reverse the text after them, become visible escapes.
+"""
 
 from html import escape
+
+from traindyno.core.documents.visible_text import visible
 
 
 class Markup(str):
@@ -15,7 +20,7 @@ EMPTY_ELEMENTS = frozenset({"meta", "br", "col", "rect", "line", "path", "circle
 def element(name: str, /, *children: str | int | None, **attributes: str | float | None) -> Markup:
     """``class_`` and ``for_`` lose their underscore, others inside a name become hyphens; None is left out."""
     opening = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{escape(visible(str(value)))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -29,4 +34,4 @@ def join(*children: str | int | None) -> Markup:
 
 
 def _text(child: str | int) -> str:
-    return child if isinstance(child, Markup) else escape(str(child), quote=False)
+    return child if isinstance(child, Markup) else escape(visible(str(child)), quote=False)

@@ -14,7 +14,7 @@ LARGEST_PLAIN_BYTES = 2**18
 
 
 def draw_raw_data(report: Report) -> Markup:
-    document = json.dumps(report_document(report), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    document = json.dumps(report_document(report), separators=(",", ":"), allow_nan=False)
     name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in report.execution_id)
     return element(
         "section",

@@ -1,5 +1,6 @@
 """The results of an execution's runs and of its preparations, read from S3."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,7 +17,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.suite.tokens_manifest import MEMORY_FILE
 from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.search_path import Round
-from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.results_bucket import Document, ResultsBucket
 from traindyno.store.token_cache import TokenCache
 
 READS_AT_ONCE = 10  # botocore keeps as many connections
@@ -28,14 +29,14 @@ class NothingRecorded(TraindynoError):
 
 def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
     """Suite, cells and results of an execution."""
-    suite, plan = bucket.find_json(suite_key(execution_id)), bucket.find_json(plan_key(execution_id))
-    results = load_results(bucket, execution_id) if suite and plan else []
-    if suite is None or plan is None or not results:
+    suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
+    planned = bucket.find_as(plan_key(execution_id), read_stored_plan)
+    results = load_results(bucket, execution_id) if suite and planned else []
+    if suite is None or planned is None or not results:
         raise NothingRecorded(f"{execution_id} has no results of runs in s3://{bucket.name}; see: traindyno list")
-    planned = read_stored_plan(plan)
     return ExecutionRecord(
         execution_id=execution_id,
-        suite=read_stored_suite(suite),
+        suite=suite,
         cells=with_cells_of(planned.cells, (result.run for result in results)),
         results=tuple(results),
         loss_spread=planned.loss_spread,
@@ -44,12 +45,12 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
 
 
 def load_results(bucket: ResultsBucket, execution_id: str) -> list[RunResult]:
-    return [parse_run_result(document) for document in _load(bucket, results_prefix(execution_id))]
+    return _load(bucket, results_prefix(execution_id), parse_run_result)
 
 
 def load_preparations(bucket: ResultsBucket, execution_id: str) -> list[PreparationResult]:
     """The results of the jobs that prepared the data; they count only for their cost."""
-    return [parse_preparation_result(document) for document in _load(bucket, preparations_prefix(execution_id))]
+    return _load(bucket, preparations_prefix(execution_id), parse_preparation_result)
 
 
 def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
@@ -58,7 +59,7 @@ def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
     run_ids: dict[int, list[str]] = {}
     for key in bucket.list_keys(prefix):
         number = int(key.removeprefix(prefix).partition("/")[0])
-        run_ids.setdefault(number, []).extend(run_ids_of(bucket.read_json(key)))
+        run_ids.setdefault(number, []).extend(bucket.read_as(key, run_ids_of))
     return tuple(Round(number=number, run_ids=tuple(found)) for number, found in sorted(run_ids.items()))
 
 
@@ -69,12 +70,11 @@ def load_memory(bucket: ResultsBucket, plan: Plan) -> tuple[CellMemory, ...]:
         tokens = TokenCache(bucket).find(token_set.key, oldest=0.0) if token_set.memory_digest else None
         if tokens is not None and tokens.s3_uri is not None:
             folder = tokens.s3_uri.removeprefix(s3_uri(bucket.name, ""))
-            document = bucket.find_json(f"{folder}{MEMORY_FILE}")
-            findings |= parse_findings(document) if document is not None else {}
+            findings |= bucket.find_as(f"{folder}{MEMORY_FILE}", parse_findings) or {}
     return plan.memory or memory_of_cells(plan.cells, findings)
 
 
-def _load(bucket: ResultsBucket, prefix: str) -> list[dict[str, Any]]:
+def _load(bucket: ResultsBucket, prefix: str, parse: Callable[[Any], Document]) -> list[Document]:
     keys = list(bucket.list_keys(prefix))
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        return list(pool.map(bucket.read_json, keys))
+        return list(pool.map(lambda key: bucket.read_as(key, parse), keys))

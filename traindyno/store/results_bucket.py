@@ -1,18 +1,32 @@
 """The documents of the results bucket, and the files of a run's step logs."""
 
 import json
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
+
+from cattrs.errors import BaseValidationError
 
 from traindyno.aws.objects import Objects
+from traindyno.core.documents.problems import problems_of
+from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import checkpoints_prefix
 
 FIXED_DOCUMENTS = 8
+MOST_PROBLEMS = 3
+# What readers of documents raise if one is not as it was written.
+DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, BaseValidationError)
+Document = TypeVar("Document")
 
 
 class ObjectMissing(TraindynoError):
     """An object that the lab wrote is no longer in its bucket."""
+
+
+class DocumentDamaged(TraindynoError):
+    """An object of the bucket is not the document that the lab wrote."""
 
 
 class ResultsBucket(Objects):
@@ -21,19 +35,27 @@ class ResultsBucket(Objects):
         return {}
 
     def read_json(self, key: str) -> Any:
-        return json.loads(self.read(key))
+        return self.read_as(key, lambda document: document)
 
-    def read_fixed_json(self, key: str) -> Any:
+    def read_as(self, key: str, parse: Callable[[Any], Document]) -> Document:
+        """The document as ``parse`` reads it. Raises DocumentDamaged, or VersionUnknown."""
+        return self._parsed(key, self.read(key), parse)
+
+    def find_as(self, key: str, parse: Callable[[Any], Document]) -> Document | None:
+        content = self.find(key)
+        return None if content is None else self._parsed(key, content, parse)
+
+    def read_fixed(self, key: str, parse: Callable[[Any], Document]) -> Document:
         """Read a document that is written once: a warm function reads it once and keeps a few such documents."""
         if key not in self._fixed:
             if len(self._fixed) >= FIXED_DOCUMENTS:
                 self._fixed.clear()
-            self._fixed[key] = self.read_json(key)
-        return self._fixed[key]
+            self._fixed[key] = self.read_as(key, parse)
+        kept: Document = self._fixed[key]
+        return kept
 
     def find_json(self, key: str) -> Any | None:
-        content = self.find(key)
-        return None if content is None else json.loads(content)
+        return self.find_as(key, lambda document: document)
 
     def write_json(self, key: str, document: Any) -> None:
         self.write(key, json.dumps(document, allow_nan=False).encode(), "application/json")
@@ -48,6 +70,17 @@ class ResultsBucket(Objects):
         """The end of an object, empty if there is none; its first line may be truncated."""
         return (self.find(key, last_bytes=byte_count) or b"").decode(errors="replace")
 
+    def _parsed(self, key: str, content: bytes, parse: Callable[[Any], Document]) -> Document:
+        uri = f"s3://{self.name}/{key}"
+        try:
+            return parse(json.loads(content))
+        except VersionUnknown as error:
+            raise VersionUnknown(f"{uri}: {error}") from error
+        except DAMAGE as error:
+            raise DocumentDamaged(
+                f"{uri} is damaged: {_problem(error)}; expected the document that the lab wrote"
+            ) from error
+
     def step_log_files(self, execution_id: str, run_id: str) -> dict[str, list[str]]:
         """File name → lines, of every process of every attempt of the run."""
         prefix = f"{checkpoints_prefix(execution_id, run_id)}step_log/"
@@ -55,3 +88,9 @@ class ResultsBucket(Objects):
         return {
             key.removeprefix(prefix): self.read(key).decode(errors="replace").splitlines(keepends=True) for key in keys
         }
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, BaseValidationError):
+        return "; ".join(str(each) for each in islice(problems_of(error, ""), MOST_PROBLEMS))
+    return f"{type(error).__name__}: {error}"

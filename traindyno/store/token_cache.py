@@ -21,11 +21,8 @@ class TokenCache:
 
     def find(self, key: str, *, oldest: float) -> Tokens | None:
         """None also if they were made before ``oldest``, an epoch time. Raises VersionUnknown."""
-        document = self._bucket.find_json(ready_tokens_key(key))
-        if document is None:
-            return None
-        marker = parse_tokens_marker(document)
-        return Tokens(key=key, s3_uri=marker.s3_uri) if marker.made_at >= oldest else None
+        marker = self._bucket.find_as(ready_tokens_key(key), parse_tokens_marker)
+        return Tokens(key=key, s3_uri=marker.s3_uri) if marker and marker.made_at >= oldest else None
 
     def keep(self, key: str, job_name: str, *, made_at: float) -> str | None:
         """Mark the job's output as ready; returns the reason if it can't be used. Safe to repeat."""

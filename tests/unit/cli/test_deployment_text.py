@@ -2,12 +2,12 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from rich.console import Console
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME
 from traindyno.cli.display.deployment_text import cost_line, deployments_table, lines_after, lines_before, row_document
 from traindyno.cli.inputs.deployment_cost import costs_of
+from traindyno.cli.output import Terminal
 from traindyno.core.serving.deployment import Hosting
 from traindyno.core.serving.latency import measure_latency
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
@@ -63,7 +63,7 @@ def test_the_check_the_latency_and_the_costs_are_said_after() -> None:
 
 
 def test_the_list_and_its_document_show_costs_and_no_token() -> None:
-    console = Console(record=True, width=200)
+    console = Terminal(record=True, width=200)
     console.print(deployments_table([ROW], NOW + 1800))
     shown = console.export_text()
     assert NAME in shown

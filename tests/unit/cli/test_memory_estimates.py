@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from tests.unit.suites import unprepared_document, unprepared_suite
 from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.inputs import memory_estimates, training_code
 from traindyno.cli.inputs.memory_estimates import EstimatesUnavailable, estimate_cells
+from traindyno.cli.output import Terminal
 from traindyno.core.documents.versions import Format
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.suite.checks.accepted_suite import parse_suite
@@ -99,7 +99,7 @@ def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Pat
     suite = unprepared_suite()
     memory = estimate_cells(suite, beside=tmp_path, say=silent)
     plan = plan_suite(suite, execution_id="e", prices={}, quotas={}, histories={}, memory=memory)
-    console = Console(width=200, record=True, file=io.StringIO())
+    console = Terminal(width=200, record=True, file=io.StringIO())
     print_memory(console, plan)
     text = console.export_text()
     assert "27.9 GiB" in text

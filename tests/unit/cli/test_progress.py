@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
-from rich.console import Console
 
 from traindyno.aws.executions import Execution
 from traindyno.cli.display import progress
 from traindyno.cli.display.progress import CloudUnreachable, NoProgress, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, latest_position
+from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
@@ -111,7 +111,7 @@ def test_a_script_that_takes_more_steps_than_the_suite_names_has_no_bound() -> N
 
 
 def test_the_live_display_shows_runs_lanes_the_job_time_cost_and_the_leader() -> None:
-    console = Console(file=io.StringIO(), width=120, force_terminal=False)
+    console = Terminal(file=io.StringIO(), width=120, force_terminal=False)
     console.print(render_state(state(ended=2)))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     for part in (
@@ -162,7 +162,7 @@ def shown(
 
     monkeypatch.setattr(progress, "observe", observations)
     sink = io.StringIO()
-    console = Console(file=sink, width=160, force_terminal=is_terminal, soft_wrap=True)
+    console = Terminal(file=sink, width=160, force_terminal=is_terminal, soft_wrap=True)
     progress.follow(Target(), "demo", console)  # type: ignore[arg-type]
     return sink.getvalue()
 

@@ -4,11 +4,11 @@ import io
 from decimal import Decimal
 
 import pytest
-from rich.console import Console
 
 from tests.unit.run_samples import PRICE, completed_result, make_cell
 from traindyno.cli.commands.receipt_command import print_receipt
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
+from traindyno.cli.output import Terminal
 from traindyno.core.costs.receipt import exact_phase_usd, write_receipt
 from traindyno.core.measurement.run_result import PaidPrice
 
@@ -27,7 +27,7 @@ def printed(price: PaidPrice) -> tuple[str, ExecutionReceipt]:
         warm_jobs=(),
     )
     sink = io.StringIO()
-    print_receipt(Console(file=sink, width=160), found)
+    print_receipt(Terminal(file=sink, width=160), found)
     return sink.getvalue(), found
 
 

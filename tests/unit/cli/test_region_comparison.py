@@ -9,7 +9,6 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from tests.unit.aws.test_prices_and_quotas import product
 from tests.unit.lab_in_memory import no_sleep
@@ -19,7 +18,7 @@ from tests.unit.suites import small_suite
 from traindyno.aws.quotas import Quotas
 from traindyno.cli.display.region_table import print_regions, region_problems, regions_table
 from traindyno.cli.inputs.region_comparison import RegionClients, compare_regions, split_regions
-from traindyno.cli.output import OutputFormat
+from traindyno.cli.output import OutputFormat, Terminal
 from traindyno.core.planning.regions import RegionalType, plan_hours, plan_size
 from traindyno.core.suite.cells import expand_cells
 
@@ -101,7 +100,7 @@ def test_regions_stand_side_by_side_with_prices_quotas_and_the_earliest_plan() -
     assert (found["sa-east-1"].price, found["sa-east-1"].plan.reason) == (None, "not offered here")
     closed = found["eu-north-1"]
     assert (closed.fits, closed.plan.reason) == (None, "AccessDeniedException: no")
-    console = Console(file=StringIO(), width=200)
+    console = Terminal(file=StringIO(), width=200)
     console.print(regions_table(list(found.values())))
     assert isinstance(console.file, StringIO)
     text = console.file.getvalue()

@@ -2,12 +2,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from io import StringIO
 
-from rich.console import Console
-
 from tests.unit.report.test_report import cells_section, headings_of, report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from tests.unit.step_log_samples import START
 from traindyno.cli.display.verdict_table import interval_bars, print_verdict
+from traindyno.cli.output import Terminal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.statistics import Estimate, Interval
@@ -19,7 +18,7 @@ from traindyno.core.verdict.cell_figures import CELL_FIGURES, InTerminal
 
 
 def printed(results: list[RunResult]) -> str:
-    console = Console(file=StringIO(), width=200)
+    console = Terminal(file=StringIO(), width=200)
     print_verdict(console, report_of(results))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
@@ -50,7 +49,7 @@ def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() 
 def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> None:
     first, second, _ = expand_cells(sample_suite())
     report = report_of([*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)])
-    console = Console(file=StringIO(), width=400)
+    console = Terminal(file=StringIO(), width=400)
     print_verdict(console, report)
     assert isinstance(console.file, StringIO)
     terminal, section = console.file.getvalue(), cells_section(report)
@@ -80,7 +79,7 @@ def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> 
         for cell in expand_cells(suite)
         for trial in (1, 2, 3)
     ]
-    console = Console(file=StringIO(), width=220)
+    console = Terminal(file=StringIO(), width=220)
     print_verdict(console, report_of(results, suite))
     assert isinstance(console.file, StringIO)
     lines = console.file.getvalue().splitlines()
@@ -107,7 +106,7 @@ def test_an_accuracy_has_its_interval_and_a_target_its_columns() -> None:
         for cell in expand_cells(suite)
         for trial in (1, 2)
     ]
-    console = Console(file=StringIO(), width=260)
+    console = Terminal(file=StringIO(), width=260)
     print_verdict(console, report_of(results, suite))
     assert isinstance(console.file, StringIO)
     text = console.file.getvalue()

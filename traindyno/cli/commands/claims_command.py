@@ -3,16 +3,15 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from traindyno.cli.inputs.suite_loading import CLAIMS_SHAPE
 from traindyno.cli.inputs.suite_text import read_input_file
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, styled
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
@@ -52,21 +51,16 @@ def claims(
         judgements = judge_claims(found, (), ())
     else:
         target = choice.find_target()
-        document = target.results.find_json(report_data_key(execution))
-        if document is None:
+        report = target.results.find_as(report_data_key(execution), parse_report)
+        if report is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
-        judgements = _judge_measured(found, document)
+        judgements = judge_claims(found, report.cells, report.results)
     if output is OutputFormat.JSON:
         print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
     else:
         STANDARD_OUTPUT.print(_table(found, judgements))
         for line in summary_lines(judgements, len(found.statements)):
-            STANDARD_OUTPUT.print(line, markup=False)
-
-
-def _judge_measured(found: Claims, document: dict[str, Any]) -> tuple[ClaimJudgement, ...]:
-    report = parse_report(document)
-    return judge_claims(found, report.cells, report.results)
+            STANDARD_OUTPUT.print(line)
 
 
 def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
@@ -74,14 +68,14 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
     for heading in ("claim", "published", "arithmetic", "measured", "finding", "why"):
         table.add_column(heading, justify="right" if heading in {"published", "measured"} else "left", overflow="fold")
     for each in judgements:
-        finding = Text(each.finding.value.replace("_", " "), style=STYLES.get(each.finding, ""))
+        finding = styled(each.finding.value.replace("_", " "), STYLES.get(each.finding, ""))
         table.add_row(
-            Text(each.claim.text),
+            each.claim.text,
             number_text(each.claim.published, digits=4),
             CONSISTENCY[each.is_consistent],
             _measured(each),
             finding,
-            Text(each.reason),
+            each.reason,
         )
     return table
 

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
 from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.loss_parity import ParityFinding
@@ -34,7 +33,7 @@ def compare(
         print_comparison(STANDARD_OUTPUT, compared)
 
 
-def print_comparison(console: Console, compared: ExecutionComparison) -> None:
+def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
     if compared.is_simulated:
         console.print(SIMULATED)
     console.print(_cells(compared))
@@ -47,7 +46,7 @@ def print_comparison(console: Console, compared: ExecutionComparison) -> None:
             console.print(_differences(title, differences, compared))
     console.print()
     for line in _remarks(compared):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def _cells(compared: ExecutionComparison) -> Table:

@@ -35,7 +35,7 @@ def doctor(
             qualifier=bootstrap_qualifier(Path.cwd()),
         )
     for check in checks:
-        STANDARD_OUTPUT.print(line_of(check), markup=False, highlight=False, soft_wrap=True)
+        STANDARD_OUTPUT.print(line_of(check), soft_wrap=True)
     if any(check.advice for check in checks):
         raise typer.Exit(1)
 

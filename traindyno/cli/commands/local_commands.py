@@ -81,7 +81,7 @@ def status(output: FormatOption = OutputFormat.TABLE) -> None:
             STANDARD_OUTPUT.print(f"{name:18} {'running' if is_running else 'not running'}")
         STANDARD_OUTPUT.print(f"{'state':18} {found.home}", soft_wrap=True)
         if found.problem:
-            STANDARD_OUTPUT.print(f"{'problem':18} {found.problem}", markup=False, soft_wrap=True)
+            STANDARD_OUTPUT.print(f"{'problem':18} {found.problem}", soft_wrap=True)
     raise typer.Exit(0 if found.ports else 3)
 
 
@@ -105,6 +105,6 @@ def env(output: FormatOption = OutputFormat.TABLE) -> None:
     if output is OutputFormat.JSON:
         print_json(variables)
         return
-    STANDARD_OUTPUT.print(f"unset {' '.join(FOREIGN)}", markup=False)
+    STANDARD_OUTPUT.print(f"unset {' '.join(FOREIGN)}")
     for name, value in variables.items():
-        STANDARD_OUTPUT.print(f"export {name}={shlex.quote(value)}", markup=False)
+        STANDARD_OUTPUT.print(f"export {name}={shlex.quote(value)}")

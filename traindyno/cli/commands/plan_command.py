@@ -97,7 +97,7 @@ def plan(
     else:
         print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
         for line in data_lines(loaded.suite, beside=suite.parent):
-            STANDARD_OUTPUT.print(line, markup=False)
+            STANDARD_OUTPUT.print(line)
     if planned.refusals:
         local = " --local" if choice.local else ""
         raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{local}"))

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.display.deployment_text import cost_line
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, read_receipt
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
 from traindyno.core.costs.money import exact_usd_text, to_cents
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
@@ -32,12 +31,12 @@ def receipt(
         return
     print_receipt(STANDARD_OUTPUT, found)
     for deployment in found.deployments:
-        STANDARD_OUTPUT.print(cost_line(deployment), markup=False)
+        STANDARD_OUTPUT.print(cost_line(deployment))
 
 
-def print_receipt(console: Console, found: ExecutionReceipt) -> None:
+def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
     if not found.receipt.lines:
-        console.print(f"{found.execution_id}: no cost, because no training job was started", markup=False)
+        console.print(f"{found.execution_id}: no cost, because no training job was started")
         return
     if found.is_simulated:
         console.print(SIMULATED)
@@ -47,7 +46,7 @@ def print_receipt(console: Console, found: ExecutionReceipt) -> None:
         console.print(_phases(found))
     console.print()
     for line in summary(found):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def summary(found: ExecutionReceipt) -> Iterator[str]:

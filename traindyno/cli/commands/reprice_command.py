@@ -7,14 +7,13 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.cli.inputs.plan_inputs import PricesOption, read_price_file
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, print_json
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
@@ -102,13 +101,15 @@ def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices:
     }
 
 
-def print_repriced(console: Console, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList) -> None:
+def print_repriced(
+    console: Terminal, execution_id: str, *, before: Verdict, after: Repriced, prices: PriceList
+) -> None:
     if after.verdict.is_simulated:
         console.print(SIMULATED)
     console.print(_table(execution_id, before, after.verdict))
     console.print()
     for line in (*_sources(after, prices), *_answers(before, after), *_changes(after)):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:

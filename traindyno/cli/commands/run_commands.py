@@ -141,10 +141,10 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
         if ended.cause:
             tell(ended.cause)
         raise typer.Exit(REFUSED if ended.error in REFUSALS else FAILED)
-    document = target.results.find_json(report_data_key(ended.execution_id))
-    if document is None:
+    found = target.results.find_as(report_data_key(ended.execution_id), lambda stored: (stored, parse_report(stored)))
+    if found is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
-    report = parse_report(document)
+    document, report = found
     if output is OutputFormat.JSON:
         print_json(document)
     else:

@@ -1,10 +1,10 @@
 """The tables of a plan in a terminal: cells, lanes, quotas, memory, totals."""
 
-from rich.console import Console
 from rich.table import Table
 
 from traindyno.cli.display.plan_totals import totals_table
 from traindyno.cli.inputs.plan_inputs import PlanInputs
+from traindyno.cli.output import Terminal
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, count_text, seconds_text, share_text, usd_text
@@ -44,7 +44,7 @@ BATCH_NOTE = "batch: a batch per device that fits by the cell's estimate; a larg
 
 
 def print_plan(
-    console: Console,
+    console: Terminal,
     suite: Suite,
     planned: Plan,
     inputs: PlanInputs,
@@ -55,7 +55,7 @@ def print_plan(
     if len(planned.cells) <= MOST_CELLS:
         console.print(_cells(suite, planned))
     else:
-        console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json", markup=False)
+        console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json")
     console.print()
     console.print(_lanes(planned))
     if inputs.quotas:
@@ -67,7 +67,7 @@ def print_plan(
     console.print()
     console.print(totals_table(suite, planned, why_no_history, spot))
     for note in planned.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}")
 
 
 def _cells(suite: Suite, planned: Plan) -> Table:
@@ -142,7 +142,7 @@ def _known_from(reading: QuotaReading, read_at: float) -> str:
     return f"{SOURCES[reading.in_use_source]}, {age}"
 
 
-def print_memory(console: Console, planned: Plan) -> None:
+def print_memory(console: Terminal, planned: Plan) -> None:
     table = Table(title="memory of one device, estimated", title_justify="left", pad_edge=False)
     table.add_column("cell")
     table.add_column("what varies", overflow="fold")
@@ -156,9 +156,9 @@ def print_memory(console: Console, planned: Plan) -> None:
         table.add_row(cell.cell_id, cell.label, *_memory_cells(each), _fits(each, cell), _batch(each, cell))
     console.print(table)
     for note in (OUTSIDE_NOTE, BATCH_NOTE):
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}")
     for line in _memory_lines(planned):
-        console.print(line, markup=False)
+        console.print(line)
 
 
 def _memory_cells(memory: CellMemory) -> tuple[str, ...]:

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from botocore.exceptions import BotoCoreError
-from rich.console import Console
 from rich.live import Live
 
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.cli.inputs.execution_state import State, read_state
 from traindyno.cli.lab_choice import LabTarget
+from traindyno.cli.output import Terminal
 from traindyno.core.errors import TraindynoError
 
 LOCAL_POLL_SECONDS = 1.0
@@ -37,7 +37,7 @@ class NoProgress:
     reason: str
 
 
-def follow(target: LabTarget, execution_id: str, console: Console) -> Execution:
+def follow(target: LabTarget, execution_id: str, console: Terminal) -> Execution:
     """Returns when the execution has ended. Interrupting it leaves the execution running."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
     observations = observe(lambda: read_state(target, execution_id), target.find_stall, seconds)
@@ -100,7 +100,7 @@ class _Reading:
 class _Display(AbstractContextManager["_Display", None]):
     """Prints each ended run and preparation once; ``printed`` holds the ids of those already printed."""
 
-    console: Console
+    console: Terminal
     printed: set[str] = field(default_factory=set)
 
     def update(self, seen: State | NoProgress) -> None:
@@ -116,7 +116,7 @@ class _Display(AbstractContextManager["_Display", None]):
         self.show(seen)
 
     def print(self, line: str) -> None:
-        self.console.print(line, markup=False)
+        self.console.print(line)
 
     @abstractmethod
     def show(self, state: State) -> None:
@@ -126,7 +126,7 @@ class _Display(AbstractContextManager["_Display", None]):
 class _PlainDisplay(_Display):
     """Prints a line at least every 30 s."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Terminal) -> None:
         super().__init__(console)
         self._printed_at = float("-inf")
         self._has_printed_preparing = False
@@ -149,7 +149,7 @@ class _PlainDisplay(_Display):
 class _LiveDisplay(_Display):
     """Finished runs above, the current state below. The console redraws the state after each line."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Terminal) -> None:
         super().__init__(console)
         self._live = Live(console=console, refresh_per_second=4, transient=True)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
 from traindyno.cli.inputs.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
@@ -52,22 +51,22 @@ def render_state(state: State) -> RenderableType:
     table.add_column()
     for name, content in _rows(state):
         table.add_row(name, content)
-    return Group(Text(""), table)
+    return Group("", table)
 
 
 def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
     yield "runs", _bar(state)
     for lane in state.lanes:
-        yield "lane", Text(f"{lane.instance}: {lane.running} running, {lane.ended} ended")
+        yield "lane", f"{lane.instance}: {lane.running} running, {lane.ended} ended"
     for job in described_jobs(state):
-        yield "running", Text(_job(job, state.max_steps))
+        yield "running", _job(job, state.max_steps)
     if not state.jobs:
-        yield "doing", Text(_doing(state))
+        yield "doing", _doing(state)
     left = "" if state.left_seconds is None else f", about {seconds_text(state.left_seconds)} left"
-    yield "time", Text(f"{seconds_text(state.elapsed_seconds)}{left}")
-    yield "cost", Text(_spent(state))
+    yield "time", f"{seconds_text(state.elapsed_seconds)}{left}"
+    yield "cost", _spent(state)
     if state.leader:
-        yield "leader", Text(_leader(state.leader))
+        yield "leader", _leader(state.leader)
 
 
 def _bar(state: State) -> RenderableType:

@@ -21,7 +21,7 @@ def print_regions(suite_name: str, found: Sequence[RegionalType], output: Output
         return
     STANDARD_OUTPUT.print(regions_table(found))
     for line in region_problems(found):
-        STANDARD_OUTPUT.print(line, markup=False)
+        STANDARD_OUTPUT.print(line)
 
 
 def regions_table(found: Sequence[RegionalType]) -> Table:

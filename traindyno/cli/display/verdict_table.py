@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
-from traindyno.cli.output import SIMULATED
+from traindyno.cli.output import SIMULATED, Terminal, styled
 from traindyno.core.costs.quantity_text import seconds_text, share_text, usd_text
 from traindyno.core.measurement.selection import Relation
 from traindyno.core.measurement.statistics import Estimate
@@ -26,16 +25,16 @@ BAR_WIDTH = 24
 WIDEST_MEANS = 2.5
 
 
-def print_verdict(console: Console, report: Report) -> None:
+def print_verdict(console: Terminal, report: Report) -> None:
     console.print(_render(report))
 
 
 def _render(report: Report) -> RenderableType:
     """Three sentences, the table, and the lines that a decision needs; the report has everything."""
     headline, *sentences = recommendation_sentences(report.verdict)
-    parts: list[RenderableType] = [Text(headline, style="bold"), *map(Text, sentences), Text()]
-    parts += [_table(report.verdict), Text()]
-    parts += [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in _lines(report)]
+    parts: list[RenderableType] = [styled(headline, "bold"), *sentences, ""]
+    parts += [_table(report.verdict), ""]
+    parts += [Padding(f"· {line}", (0, 0, 0, 2)) for line in _lines(report)]
     if report.is_simulated:
         parts.insert(0, SIMULATED)
     return Group(*parts)

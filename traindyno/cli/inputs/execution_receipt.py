@@ -83,7 +83,7 @@ def _load_results(execution_id: str, services: LabServices) -> tuple[list[Prepar
     ]
     unrecorded = [each for each in attempts if each and owner_id(each[0].owner) not in recorded]
     if unrecorded:
-        suite = read_stored_suite(services.bucket.read_json(suite_key(execution_id)))
+        suite = services.bucket.read_as(suite_key(execution_id), read_stored_suite)
         for each in unrecorded:
             match _unrecorded(each, suite):
                 case RunResult() as run:

@@ -1,9 +1,10 @@
-"""Limits of every document: its depth, its size, and numbers that JSON and 64 bits can hold."""
+"""Limits of every document: its depth, its size, numbers that JSON and 64 bits can hold, and text that UTF-8 can."""
 
 import math
 from collections.abc import Iterator, Mapping
 
 from traindyno.core.documents.problems import join_path, shown
+from traindyno.core.documents.visible_text import visible
 from traindyno.core.errors import Problem
 
 MOST_DEPTH = 100
@@ -23,6 +24,9 @@ def excess_of(document: object) -> Problem | None:
             return Problem(path="", message=f"too many values, expected at most {MOST_VALUES}")
         if depth > MOST_DEPTH:
             return Problem(path="", message=f"too many levels, expected at most {MOST_DEPTH}")
+        names = [str(name) for name in value] if isinstance(value, Mapping) else []
+        for text in (each for each in (value, *names) if isinstance(each, str) and not _is_encodable(each)):
+            return Problem(path=path, message=f"got {visible(shown(text))}, expected text that UTF-8 can encode")
         if not _is_storable(value):
             return Problem(path=path, message=f"got {shown(value)}, expected a finite number within 64 bits")
         waiting += [(inner, join_path(path, part), depth + 1) for part, inner in _parts(value)]
@@ -34,6 +38,11 @@ def _parts(value: object) -> Iterator[tuple[str | int, object]]:
         yield from ((str(name), inner) for name, inner in value.items())
     elif isinstance(value, list | tuple):
         yield from enumerate(value)
+
+
+def _is_encodable(text: str) -> bool:
+    """False for a lone surrogate, which JSON can spell, and which is no character."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _is_storable(value: object) -> bool:

@@ -45,7 +45,7 @@ def check_endpoint(
 ) -> DeploymentRow | None:
     """Raises AnswersDiffer, or InvocationFailed if a request is not answered. ``clock``: monotonic seconds."""
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
-    samples = parse_samples(services.bucket.read_json(key)).samples
+    samples = services.bucket.read_as(key, parse_samples).samples
     if deployment.is_endpoint:
         answers = [_ask_with_retries(deployment.name, sample, services, sleep) for sample in samples]
     else:

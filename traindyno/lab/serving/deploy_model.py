@@ -88,7 +88,7 @@ def _create_model(deployment: ModelDeployment, services: DeployModelServices, se
 
 def _write_samples(deployment: ModelDeployment, services: DeployModelServices) -> None:
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
-    samples = parse_samples(services.bucket.read_json(key)).samples
+    samples = services.bucket.read_as(key, parse_samples).samples
     lines = "".join(f"{request_of(sample)}\n" for sample in samples)
     services.bucket.write(check_requests_key(deployment.name), lines.encode(), LINES_CONTENT_TYPE)
 

@@ -26,13 +26,12 @@ class DeployableModel:
 
 def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBucket) -> DeployableModel:
     """``cell``: its id or its label. Raises ModelNotServable with what to do, before anything is started."""
-    document = bucket.find_json(suite_key(execution_id))
-    if document is None:
+    suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
+    if suite is None:
         raise ModelNotServable(
             f"the lab has no suite of execution {execution_id}: expected an execution that passed its planning, as"
             " `traindyno list` shows it"
         )
-    suite = read_stored_suite(document)
     _check_suite(suite, execution_id)
     results = load_results(bucket, execution_id)
     wanted = cell or _recommended(execution_id, bucket, results)
@@ -59,8 +58,8 @@ def _check_suite(suite: Suite, execution_id: str) -> None:
 
 def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
     key = samples_key(found.run.execution_id, found.run.run_id, found.job_name)
-    document = bucket.find_json(key)
-    if document is None or not parse_samples(document).samples:
+    found_samples = bucket.find_as(key, parse_samples)
+    if found_samples is None or not found_samples.samples:
         raise ModelNotServable(
             f"run {found.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data was"
             " streamed without an evaluation_split, holds no text, or an older version trained it; run the suite again"
@@ -68,15 +67,14 @@ def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
 
 
 def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:
-    document = bucket.find_json(verdict_key(execution_id))
-    if document is None:
+    verdict = bucket.find_as(verdict_key(execution_id), parse_verdict)
+    if verdict is None:
         raise ModelNotServable(
             f"execution {execution_id} has no verdict: it is still running, or it failed; {_choices(results)}"
         )
-    recommended = parse_verdict(document).recommended
-    if recommended is None:
+    if verdict.recommended is None:
         raise ModelNotServable(f"execution {execution_id} recommends no cell; {_choices(results)}")
-    return recommended
+    return verdict.recommended
 
 
 def _choices(results: list[RunResult]) -> str:

@@ -49,6 +49,16 @@ def test_numbers_that_64_bits_cannot_hold_are_named_with_their_place(value: floa
     assert problem.message.endswith(", expected a finite number within 64 bits")
 
 
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc00\ud800"])
+def test_text_that_utf_8_cannot_encode_is_named_with_its_place(text: str) -> None:
+    assert excess_of({"a": ["😀 é \u202e", {"é": 1}]}) is None
+    for document in ({"a": ["x", text]}, {"a": ["x", {text: 1}]}):
+        problem = excess_of(document)
+        assert problem is not None
+        assert problem.path == "a[1]"
+        assert problem.message == f'got "{ascii(text)[1:-1]}", expected text that UTF-8 can encode'
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

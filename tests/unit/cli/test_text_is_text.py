@@ -1,0 +1,385 @@
+"""Text of suites, logs and services is shown as it is by every command: no markup, nothing that a terminal obeys."""
+
+import ast
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from rich.table import Table
+from typer.testing import CliRunner
+
+from tests.unit.cli.test_finish import OneObject
+from tests.unit.cli.test_logs_commands import Account, account  # noqa: F401  (a fixture)
+from tests.unit.cli.test_progress import JOB, SUMMARY, state
+from tests.unit.core.documents.test_visible_text import LETTERS, OBEYED
+from tests.unit.lab_in_memory import NOW
+from tests.unit.report.test_report import report_of
+from tests.unit.run_samples import completed_result, failed_result, make_suite
+from tests.unit.serving_in_memory import DEPLOYMENT
+from tests.unit.suites import script_document
+from traindyno.aws.executions import Execution
+from traindyno.cli.commands.compare_command import print_comparison
+from traindyno.cli.commands.doctor_command import line_of
+from traindyno.cli.commands.receipt_command import print_receipt
+from traindyno.cli.commands.reprice_command import print_repriced
+from traindyno.cli.commands.run_commands import finish, start_lines
+from traindyno.cli.display import progress
+from traindyno.cli.display.deployment_text import lines_before
+from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
+from traindyno.cli.inputs.machine_checks import Check
+from traindyno.cli.lab_choice import LabChoice, LabTarget
+from traindyno.cli.main import app, commands
+from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell
+from traindyno.core.costs.prices import Price
+from traindyno.core.costs.receipt import write_receipt
+from traindyno.core.documents.visible_text import visible
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Suite
+from traindyno.core.verdict.comparison import compare_executions
+from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.report_data import report_document
+from traindyno.core.verdict.reprice import reprice
+from traindyno.report.html import render
+from traindyno.store.executions import Judgement
+from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+from traindyno.store.results_bucket import ResultsBucket
+
+LITERALS = ("[/INST]", "[bold]x[/bold]", ":smile:")
+HOSTILE = f"{' '.join(LITERALS)} \x1b]0;t\x07\x9b31m\x7f\u202e\u2066\u200f\ud800\r"
+CLI = Path(progress.__file__).parents[1]
+WIDE = 4_000
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text is folded; Typer reads the variable."""
+    monkeypatch.setattr(STANDARD_OUTPUT, "width", WIDE)
+    monkeypatch.setenv("COLUMNS", str(WIDE))
+
+
+def is_literal(text: str) -> bool:
+    return all(literal in text for literal in LITERALS) and OBEYED.search(text) is None
+
+
+def hostile_suite() -> Suite:
+    return make_suite(
+        name=HOSTILE,
+        matrix={"hyperparameters.prompt": (HOSTILE, f"2{HOSTILE}")},
+        training={"instance": "ml.p4d.24xlarge"},
+    )
+
+
+def hostile_results() -> list[RunResult]:
+    suite = hostile_suite()
+    first, second = expand_cells(suite)
+    assert HOSTILE in first.label
+    failed = failed_result(second, 1, Outcome.USER_CODE_ERROR, HOSTILE)
+    measured = [completed_result(first, trial, suite=suite) for trial in (1, 2)]
+    return [*measured, replace(failed, log_tail=(HOSTILE,))]
+
+
+def ended(**changes: Any) -> Execution:
+    found = Execution(execution_id=HOSTILE, status="SUCCEEDED", started_at=0.0, ended_at=9.0, error=None, cause=None)
+    return replace(found, **changes)
+
+
+def record(name: str) -> ExecutionRecord:
+    suite = hostile_suite()
+    return ExecutionRecord(execution_id=name, suite=suite, cells=expand_cells(suite), results=tuple(hostile_results()))
+
+
+def show_verdict(folder: Path) -> None:
+    document = report_document(report_of(hostile_results(), hostile_suite()))
+    services: Any = SimpleNamespace(bucket=ResultsBucket(OneObject(document), "results"))  # type: ignore[arg-type]
+    nothing: Any = None
+    target = LabTarget(is_local=True, deployment=nothing, executions=nothing, services=services)
+    finish(target, ended(execution_id="[/INST] [bold]x[/bold] :smile: \x1b\u202e"), OutputFormat.TABLE, folder)
+
+
+def show_failure(folder: Path) -> None:
+    nothing: Any = None
+    with pytest.raises(BaseException, match="1"):
+        finish(nothing, ended(status="FAILED", error="States.TaskFailed", cause=HOSTILE), OutputFormat.TABLE, folder)
+
+
+def show_start(_: Path) -> None:
+    for line in start_lines(hostile_suite(), HOSTILE, " --local", isolated_lab=HOSTILE):
+        tell(line)
+
+
+def show_progress(display: Callable[[Terminal], Any], console: Terminal) -> None:
+    summary = replace(SUMMARY, outcome=Outcome.USER_CODE_ERROR, message=HOSTILE, cell_label=HOSTILE)
+    job = replace(JOB, label=HOSTILE, phase=HOSTILE, step=None)
+    seen = replace(state(ended=2), ended={"r1": summary}, jobs=(job,))
+    with display(console) as shown:
+        shown.update(seen)
+        shown.update(progress.NoProgress(HOSTILE))
+
+
+def watch_a_log(_: Path) -> None:
+    show_progress(progress._PlainDisplay, STANDARD_ERROR)
+
+
+def watch_on_a_terminal(_: Path) -> None:
+    """Rich's own sequences move the cursor, so what it draws between them is looked at."""
+    console = Terminal(file=StringIO(), width=WIDE)
+    show_progress(progress._LiveDisplay, console)
+    sys.stdout.write(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def show_receipt(_: Path) -> None:
+    found = ExecutionReceipt(
+        execution_id=HOSTILE,
+        status="SUCCEEDED",
+        receipt=write_receipt(hostile_results()),
+        is_final=False,
+        is_simulated=True,
+        running_jobs=(HOSTILE,),
+        warm_jobs=(),
+    )
+    print_receipt(STANDARD_OUTPUT, found)
+
+
+def compare(_: Path) -> None:
+    print_comparison(STANDARD_OUTPUT, compare_executions(record(HOSTILE), record(f"2{HOSTILE}")))
+
+
+def show_other_prices(_: Path) -> None:
+    found = record(HOSTILE)
+    price = Price(
+        instance_type="ml.p4d.24xlarge", region=HOSTILE, usd_per_hour=Decimal(30), as_of=HOSTILE, source=HOSTILE
+    )
+    after = reprice(found.suite, found.cells, found.results, {price.instance_type: price})
+    before = reprice(found.suite, found.cells, found.results, {})
+    print_repriced(STANDARD_OUTPUT, HOSTILE, before=before.verdict, after=after, prices={price.instance_type: price})
+
+
+def show_endpoint(_: Path) -> None:
+    for line in lines_before(replace(DEPLOYMENT, price_source=HOSTILE, name=HOSTILE), None, NOW):
+        tell(line)
+
+
+def check_machine(_: Path) -> None:
+    STANDARD_OUTPUT.print(line_of(Check(subject=HOSTILE, found=HOSTILE, advice=HOSTILE)))
+
+
+def call(*words: str) -> int:
+    """The command as a shell starts it."""
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit) as left:
+        patched.setattr("sys.argv", ["traindyno", *words])
+        app()
+    return int(str(left.value.code))
+
+
+def plan(folder: Path) -> None:
+    quotas = {"ml.g5.xlarge for training job usage": 4, "Number of instances across all training jobs": 8}
+    files = {
+        "suite.yaml": script_document(matrix={"hyperparameters.prompt": [sayable(HOSTILE), "plain"]}),
+        "prices.yaml": {"region": "us-east-1", "as_of": "2026-11-21", "prices": {"local.cpu": 1, "ml.g5.xlarge": 1.4}},
+        "quotas.yaml": {"region": "us-east-1", "quotas": quotas},
+    }
+    files["suite.yaml"]["training"] = {"instance": "ml.g5.xlarge"}
+    for name, document in files.items():
+        (folder / name).write_text(yaml.safe_dump(document), encoding="utf-8")
+    paths = {name: str(folder / name) for name in files}
+    assert call("plan", paths["suite.yaml"], "--prices", paths["prices.yaml"], "--quotas", paths["quotas.yaml"]) == 0
+
+
+def sayable(text: str) -> str:
+    """A suite file can hold no lone surrogate."""
+    return text.replace("\ud800", "")
+
+
+def refuse_a_suite(folder: Path) -> None:
+    path = folder / "suite.yaml"
+    path.write_text(yaml.safe_dump({sayable(HOSTILE): sayable(HOSTILE)}), encoding="utf-8")
+    assert call("plan", str(path)) == 2
+
+
+def miss_a_file(folder: Path) -> None:
+    assert call("plan", str(folder / sayable(HOSTILE))) == 2
+
+
+def refuse_an_option(_: Path) -> None:
+    assert call("list", "--format", sayable(HOSTILE)) == 2
+
+
+def refuse_an_argument(_: Path) -> None:
+    assert call("list", sayable(HOSTILE)) == 2
+
+
+def refuse_a_lab(_: Path) -> None:
+    assert call("logs", "delete", sayable(HOSTILE), "--region", "us-east-1") == 2
+
+
+def refuse_a_command(_: Path) -> None:
+    assert call(sayable(HOSTILE)) == 2
+
+
+def check_claims(folder: Path) -> None:
+    text = sayable(HOSTILE)
+    claim = {
+        "claim_id": text,
+        "text": text,
+        "published": 1.0,
+        "quantity": "usd",
+        "source": "s",
+        "form": "value",
+        "tolerance": 0.1,
+    }
+    (folder / "claims.yaml").write_text(yaml.safe_dump({"title": text, "source": text, "claims": [claim]}))
+    assert call("claims", str(folder / "claims.yaml")) == 0
+
+
+def in_lab(monkeypatch: pytest.MonkeyPatch, target: Any) -> None:
+    monkeypatch.setattr(LabChoice, "find_target", lambda _: target)
+
+
+def list_executions(_: Path) -> None:
+    judgement = Judgement(judged_at=NOW, finding="found", headline=HOSTILE, recommended=None, is_simulated=False)
+    row = SimpleNamespace(run_count=2, judgement=judgement)
+    target = SimpleNamespace(
+        executions=SimpleNamespace(list_latest=lambda _: [ended(), ended(status="FAILED", error=HOSTILE)]),
+        services=SimpleNamespace(executions=SimpleNamespace(find=lambda _: row)),
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        in_lab(patched, target)
+        assert call("list") == 0
+
+
+def list_endpoints(_: Path) -> None:
+    row = DeploymentRow(
+        deployment=replace(DEPLOYMENT, name=HOSTILE, owner=HOSTILE),
+        status=DeploymentStatus.READY,
+        created_at=NOW,
+        token="token",
+    )
+    deployments = SimpleNamespace(list_all=lambda: [row])
+    with pytest.MonkeyPatch.context() as patched:
+        in_lab(patched, SimpleNamespace(services=SimpleNamespace(deployments=deployments)))
+        assert call("endpoints") == 0
+
+
+SHOWING: dict[str, Callable[[Path], None]] = {
+    each.__name__: each
+    for each in (
+        *(show_verdict, show_failure, show_start, watch_a_log, watch_on_a_terminal, show_receipt, compare),
+        *(show_other_prices, show_endpoint, check_machine, plan, refuse_a_suite, miss_a_file, refuse_an_option),
+        *(refuse_an_argument, refuse_a_lab, refuse_a_command, check_claims, list_executions, list_endpoints),
+    )
+}
+
+
+@pytest.mark.parametrize("name", SHOWING)
+def test_hostile_text_is_shown_as_it_is(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    SHOWING[name](tmp_path)
+    shown = capsys.readouterr()
+    text = shown.out + shown.err
+    assert OBEYED.search(text) is None, repr(text)
+    for literal in LITERALS:
+        assert literal in " ".join(text.split()), text
+
+
+def test_names_of_log_streams_are_shown_as_they_are(account: Account) -> None:  # noqa: F811
+    account.cloudformation.add_client_error("describe_stacks", "ValidationError")
+    rows = [{"logStreamName": f"mine--{HOSTILE}"}]
+    account.logs.add_response("describe_log_streams", {"logStreams": rows})
+    account.logs.add_client_error("describe_log_streams", "ResourceNotFoundException")
+    account.logs.add_response("describe_log_groups", {"logGroups": []})
+    done = CliRunner().invoke(commands, ["logs", "delete", "mine"], input="n\n")
+    assert is_literal(done.output), done.output
+
+
+def texts(count: int) -> Iterator[str]:
+    dice = random.Random(8)
+    words = (
+        ["[/INST]", "[bold]", "[/", "]", "\\", "[link=x]", ":smile:", "[@click=x]"] * 20
+        + ["\x1b", "\x7f", "\u202e"] * 20
+        + LETTERS
+    )
+    for _ in range(count):
+        yield "".join(dice.choices(words, k=dice.randrange(1, 12)))
+
+
+def drawn(text: str, *, is_terminal: bool) -> str:
+    """The text in each of the seven places that rich makes a Text of."""
+    console = Terminal(file=StringIO(), width=WIDE, force_terminal=is_terminal, color_system=None)
+    table = Table(text, title=text, caption=text, title_justify="left")
+    table.add_column(text)
+    table.add_row(text, text)
+    console.print(text)
+    console.print(table)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_no_text_reaches_a_terminal_as_markup_or_control(is_terminal: bool) -> None:
+    for text in texts(300):
+        shown = drawn(text, is_terminal=is_terminal)
+        assert OBEYED.search(shown) is None, repr(text)
+        if not {"\n", "\t"} & set(text):
+            assert shown.count(visible(text).strip()) >= 7, repr(text)
+
+
+def test_json_is_exact_and_printable() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "stdout", sink := StringIO())
+        for text in texts(300):
+            sink.seek(sink.truncate(0))
+            print_json({text: text})
+            # JSON reads two halves of a surrogate pair as the character.
+            joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            assert json.loads(sink.getvalue()) == {joined: joined}
+            assert sink.getvalue().replace("\n", "").isprintable()
+
+
+def test_a_report_of_hostile_text_can_be_written_and_holds_nothing_that_a_browser_obeys() -> None:
+    page = render(report_of(hostile_results(), hostile_suite()))
+    page.encode("utf-8")
+    assert is_literal(page)
+
+
+# What display and commands build of: the rest of rich, such as Text.from_markup, would pass text around the terminal.
+PARTS_OF_RICH = {
+    "rich.console.Group",
+    "rich.console.RenderableType",
+    "rich.live.Live",
+    "rich.padding.Padding",
+    "rich.progress_bar.ProgressBar",
+    "rich.table.Table",
+}
+WRITERS = {"sys.stdout", "sys.stderr", "typer.echo", "typer.secho", "typer.style", "typer.prompt", "typer.confirm"}
+MODULES = sorted(path for path in CLI.rglob("*.py") if path.name != "output.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CLI)))
+def test_only_one_module_writes_to_the_terminal(path: Path) -> None:
+    found = set(ways_around(ast.parse(path.read_text(encoding="utf-8"))))
+    assert not found, f"{path.name}: got {found}, expected output.py's tell, print_json, styled or a Terminal"
+
+
+def ways_around(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name for each in names if each.name.split(".")[0] in {"rich", "click"})
+            case ast.ImportFrom(module=str(module), names=names):
+                if module.split(".")[0] in {"rich", "click"} or module in {"sys", "typer._click"}:
+                    yield from ({f"{module}.{each.name}" for each in names} - PARTS_OF_RICH - {"sys.exit"})
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if f"{owner}.{name}" in WRITERS:
+                yield f"{owner}.{name}"
+            case ast.Call(func=ast.Name(id="print")):
+                yield "print"
+            case ast.keyword(arg="markup" | "highlight" | "emoji" as name):
+                yield f"{name}="

@@ -1,0 +1,121 @@
+"""A stored document that was damaged is refused with its key, whatever the damage, or read."""
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryLab
+from tests.unit.planned_lab import measure, planned
+from tests.unit.serving_in_memory import SAMPLES
+from traindyno.core.documents.versions import VersionUnknown
+from traindyno.core.measurement.run_result import parse_run_result
+from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.planning.wave_items import run_ids_of
+from traindyno.core.s3_keys import plan_key, report_data_key, results_prefix, suite_key, verdict_key
+from traindyno.core.serving.samples import parse_samples, samples_document
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.report_data import parse_report
+from traindyno.core.verdict.verdict import parse_verdict
+from traindyno.lab.judge_suite import judge_suite
+from traindyno.lab.plan_round import plan_next_round
+from traindyno.store.results import load_results
+from traindyno.store.results_bucket import DocumentDamaged
+
+INSTEAD: tuple[Any, ...] = (None, True, -1, 0.5, "", "\ud800", "x" * 99, [], [[]], {}, {"a": {}}, 10**400)
+KINDS: dict[str, Callable[[Any], object]] = {
+    "suite": read_stored_suite,
+    "plan": read_stored_plan,
+    "wave": run_ids_of,
+    "result": parse_run_result,
+    "verdict": parse_verdict,
+    "report": parse_report,
+    "samples": parse_samples,
+}
+
+
+@cache
+def judged() -> tuple[MemoryLab, dict[str, str]]:
+    """A lab with a judged execution, and the key of a document of each kind."""
+    lab = planned(4)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    wave = lane["packs"][0]["items_key"]
+    for item in lab.bucket.read_json(wave):
+        measure(lab, item)
+    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    lab.bucket.write_json("samples.json", samples_document(SAMPLES))
+    result, *_ = lab.bucket.list_keys(results_prefix(EXECUTION))
+    keys = (suite_key(EXECUTION), plan_key(EXECUTION), wave, result, verdict_key(EXECUTION), report_data_key(EXECUTION))
+    return lab, dict(zip(KINDS, (*keys, "samples.json"), strict=True))
+
+
+def damaged(content: bytes, dice: random.Random, count: int) -> Iterator[bytes]:
+    """Bits that flipped, ends that are missing, and values of another type or none in one place."""
+    for _ in range(count):
+        flipped = bytearray(content)
+        flipped[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+        yield bytes(flipped)
+        yield content[: dice.randrange(len(content))]
+        document = json.loads(content)
+        places = list(containers(document))
+        holder, name = dice.choice(places)
+        if dice.random() < 0.5:
+            del holder[name]
+        else:
+            holder[name] = copy.deepcopy(dice.choice(INSTEAD))
+        yield json.dumps(document).encode()
+    yield from (json.dumps(each).encode() for each in INSTEAD)
+    yield b"[" * 100_000
+
+
+def containers(value: Any) -> Iterator[tuple[Any, Any]]:
+    names = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for name in names:
+        yield value, name
+        yield from containers(value[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_is_told_with_the_key_or_does_no_harm(kind: str) -> None:
+    lab, keys = judged()
+    key, dice = keys[kind], random.Random(17)
+    content = lab.objects.contents[key]
+    assert lab.bucket.read_as(key, KINDS[kind])
+    refused = 0
+    try:
+        for each in damaged(content, dice, 60):
+            lab.objects.contents[key] = each
+            try:
+                lab.bucket.read_as(key, KINDS[kind])
+            except DocumentDamaged as error:
+                refused += 1
+                assert str(error).startswith(f"s3://results/{key} is damaged: "), error
+            except VersionUnknown as error:
+                refused += 1
+                assert str(error).startswith(f"s3://results/{key}: "), error
+    finally:
+        lab.objects.contents[key] = content
+    assert refused > 60
+
+
+def test_a_damaged_value_is_named_with_its_place() -> None:
+    lab = planned(4)
+    document = lab.bucket.read_json(suite_key(EXECUTION))
+    lab.bucket.write_json(suite_key(EXECUTION), {**document, "limits": {**document["limits"], "max_usd": []}})
+    with pytest.raises(DocumentDamaged, match=r"suite\.json is damaged: limits\.max_usd: got a list"):
+        plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
+
+
+def test_a_damaged_result_does_not_pass_as_none() -> None:
+    lab, keys = judged()
+    content = lab.objects.contents[keys["result"]]
+    lab.objects.contents[keys["result"]] = content[:-1]
+    try:
+        with pytest.raises(DocumentDamaged, match=keys["result"]):
+            load_results(lab.bucket, EXECUTION)
+    finally:
+        lab.objects.contents[keys["result"]] = content
