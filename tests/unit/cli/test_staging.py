@@ -7,7 +7,8 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from traindyno.cli.inputs.staging import StagingArea, StagingRefused
+from traindyno.cli.inputs.local_paths import StagingRefused
+from traindyno.cli.inputs.staging import StagingArea
 
 
 @pytest.fixture
