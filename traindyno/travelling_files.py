@@ -105,12 +105,12 @@ class _Walk:
         ignored = (*above, *_ignored_in(folder))
         for path in children:
             is_folder = path.is_dir() and not path.is_symlink()
-            is_allowed = path in self.allowed
-            reason = None if is_allowed else inherited or self._reason(path, ignored, is_folder=is_folder)
+            reason = inherited or self._reason(path, ignored, is_folder=is_folder)
+            reason = None if path in self.allowed else reason
             if not is_folder:
                 yield self._name(path), path, reason
             elif reason is None or any(path in other.parents for other in self.allowed):
-                yield from self.entries(path, () if is_allowed else ignored, reason)
+                yield from self.entries(path, ignored, reason)
             else:
                 yield f"{self._name(path)}/", path, reason
 

@@ -137,14 +137,23 @@ def test_a_source_obeys_its_repository_and_data_do_not(tmp_path: Path) -> None:
     [
         (".env.example", {".env.example"}),
         (".aws/config", {".aws/config"}),
-        (".aws", {".aws/config"}),  # its credentials are not named
+        (".aws", {".aws/config", ".aws/notes.txt"}),  # its credentials are not named
         ("build", {"build/a.txt"}),
         ("link", {"link"}),
     ],
 )
 def test_only_what_is_allowed_travels_beside_the_rest(tmp_path: Path, wanted: str, expected: set[str]) -> None:
     folder = tmp_path / "folder"
-    for name in (".env", ".env.example", ".aws/config", ".aws/credentials", ".aws/.env", "build/a.txt", "train.py"):
+    for name in (
+        ".env",
+        ".env.example",
+        ".aws/config",
+        ".aws/notes.txt",
+        ".aws/credentials",
+        ".aws/.env",
+        "build/a.txt",
+        "train.py",
+    ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("")
     (tmp_path / "outside").write_text("")
@@ -152,6 +161,13 @@ def test_only_what_is_allowed_travels_beside_the_rest(tmp_path: Path, wanted: st
     (folder / ".gitignore").write_text("build/\n")
     allowed = {allowed_path(folder / wanted)}
     assert set(find_travelling(folder, allowed=allowed, is_source=False).files) == {"train.py", *expected}
+
+
+def test_a_link_to_a_folder_stays_although_it_is_allowed_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/link").symlink_to(tmp_path)
+    found = find_travelling(tmp_path / "folder", allowed={allowed_path(tmp_path / "folder/link")}, is_source=False)
+    assert found.sentence() == "0 files (0.0 KiB) travel; left out: 1 not followed as links (link)"
 
 
 def test_a_folder_without_such_files_keeps_its_order_so_that_its_digest_stays(tmp_path: Path) -> None:
