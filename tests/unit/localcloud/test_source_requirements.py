@@ -68,7 +68,11 @@ def test_pip_gets_its_own_settings_and_what_the_job_inherits_and_no_secret(code:
     (wheels / WHEEL).write_bytes(tiny_wheel(3))
     job = new_job(
         job_request("job", Environment={"WANTED": "tinywheel"}),
-        **{"arn": "arn", "engine": Engine.PROCESS, "tags": {}, "now_ms": 0, "message": ""},
+        arn="arn",
+        engine=Engine.PROCESS,
+        tags={},
+        now_ms=0,
+        message="",
     )
     shell = {**os.environ, "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1", "PRIVATE_TOKEN": "wallet"}
     environment = pip_environment(job, shell)
