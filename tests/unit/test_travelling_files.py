@@ -170,7 +170,7 @@ def test_a_link_to_a_folder_stays_although_it_is_allowed_and_is_named(tmp_path: 
     assert found.sentence() == "0 files (0.0 KiB) travel; left out: 1 not followed as links (link)"
 
 
-def test_a_folder_without_such_files_keeps_its_order_so_that_its_digest_stays(tmp_path: Path) -> None:
+def test_a_folder_without_such_files_keeps_its_order_and_thereby_its_digest(tmp_path: Path) -> None:
     for name in ("a/b.csv", "a.csv", "a-b/c.csv", "B.csv", "a/B/x", "node_modules/x.js", "__pycache__/x.pyc"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)

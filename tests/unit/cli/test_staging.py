@@ -100,7 +100,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path, s3: tuple[Any, Stubber]) -> 
         stage(s3[0], tmp_path).stage_suite(suite_with(dataset={"path": "empty"}))
 
 
-def test_an_entry_point_or_all_data_that_would_stay_here_are_refused_with_the_remedy(
+def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(
     tmp_path: Path, s3: tuple[Any, Stubber]
 ) -> None:
     for name in ("own/train.py", "own/other.py", "data/a.csv", "data/b.csv"):

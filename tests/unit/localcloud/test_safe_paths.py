@@ -64,7 +64,7 @@ def zeros(folder: Path, size: int, files: int = 1) -> Path:
     return path
 
 
-def test_a_small_archive_that_becomes_very_large_is_refused_with_both_sizes_and_the_limit(tmp_path: Path) -> None:
+def test_a_small_archive_that_becomes_very_large_is_refused_with_sizes_and_limit(tmp_path: Path) -> None:
     folder = tmp_path / "code"
     folder.mkdir()
     archive = zeros(tmp_path, 400 * 2**20, files=2)
@@ -75,7 +75,7 @@ def test_a_small_archive_that_becomes_very_large_is_refused_with_both_sizes_and_
     assert list(folder.iterdir()) == []
 
 
-def test_an_archive_below_the_limit_is_unpacked_however_well_it_was_packed(tmp_path: Path) -> None:
+def test_an_archive_below_the_limit_is_unpacked_however_well_it_is_packed(tmp_path: Path) -> None:
     folder = tmp_path / "code"
     folder.mkdir()
     unpack_data(zeros(tmp_path, 40 * 2**20), folder)

@@ -62,7 +62,7 @@ def test_package_that_pip_cannot_find_is_an_error_with_pips_message_and_a_remedy
     assert [path for path in (tmp_path / "cache").iterdir() if path.suffix != ".unfinished"] == []
 
 
-def test_pip_gets_its_own_settings_and_what_the_job_inherits_and_no_secret(code: Path, tmp_path: Path) -> None:
+def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(code: Path, tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     (wheels / WHEEL).write_bytes(tiny_wheel(3))
