@@ -3,15 +3,15 @@
 import gzip
 import io
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from traindyno.core.errors import TraindynoError
 from traindyno.import_closure import imported_files
+from traindyno.travelling_files import find_travelling
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
 SIZE_LIMIT_BYTES = 256 * 2**20
-LEFT_OUT_FOLDERS = {"__pycache__", ".git", ".venv", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 ENTRY_FOLDER = "training/entry/"
 # The job starts the first one; the images' health check starts the other.
 CONTAINER_PROGRAMS = ("training.entry.traindyno_train", "training.doctor.__main__")
@@ -36,9 +36,9 @@ def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
     return {name.removeprefix(ENTRY_FOLDER): path for name, path in files.items()}
 
 
-def script_files(folder: Path, root: Path = REPO_ROOT) -> dict[str, Path]:
-    """Archive name → file of a user's folder, with the step log's callbacks beside it."""
-    files = dict(_files_in(folder))
+def script_files(folder: Path, root: Path = REPO_ROOT, *, allowed: Collection[Path] = ()) -> dict[str, Path]:
+    """Archive name → file of a user's folder that travels, with the step log's callbacks beside it."""
+    files = dict(find_travelling(folder, allowed=allowed, is_source=True).files)
     callbacks = sorted((root / "traindyno/callbacks").glob("*.py"))
     ours = imported_files((f"traindyno.callbacks.{path.stem}" for path in callbacks), root)
     clash = sorted(name for name in files if name.split("/")[0] in {"traindyno", "traindyno.py"})
@@ -67,10 +67,3 @@ def pack(files: Mapping[str, Path]) -> bytes:
             archive.addfile(member, io.BytesIO(content))
     # Level 9, the default, takes twice the time for 1 % less.
     return gzip.compress(raw.getvalue(), compresslevel=6, mtime=0)
-
-
-def _files_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in sorted(folder.rglob("*")):
-        inner = path.relative_to(folder)
-        if path.is_file() and not LEFT_OUT_FOLDERS & set(inner.parts) and path.suffix != ".pyc":
-            yield inner.as_posix(), path

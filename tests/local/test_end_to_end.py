@@ -63,6 +63,7 @@ def script_suite(source: str, matrix: dict[str, Any], **more: Any) -> dict[str, 
 def two_speeds(lab: LocalLab) -> dict[str, Any]:
     """The report of a suite whose slower cell sleeps four times as long in each step."""
     source = lab.write_script("speeds", WORKING_SCRIPT)
+    (lab.folder / source / ".env").write_text("KEY=private")
     matrix = {"hyperparameters.delay_milliseconds": [5, 20]}
     suite = script_suite(source, matrix, baseline={"hyperparameters.delay_milliseconds": 20})
     suite["workload"]["examples"] = 1_000_000  # with so much work the start of a job doesn't matter
@@ -70,6 +71,7 @@ def two_speeds(lab: LocalLab) -> dict[str, Any]:
         "run", str(lab.write_suite("speeds", suite)), "--local", "--name", "speeds", "--format", "json"
     )
     assert answer.status == 0, answer.errors
+    assert "travels; left out: 1 named like a credential (.env)" in answer.errors
     report: dict[str, Any] = answer.json()
     return report
 

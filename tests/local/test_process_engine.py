@@ -115,9 +115,16 @@ assert os.path.samefile("/opt/ml/model", os.environ["SM_MODEL_DIR"])
     assert aws.objects[f"{BUCKET}/checkpoints/own-view/name.txt"] in {b"algo-1", b"algo-2"}
 
 
-def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(aws: AwsDouble, sagemaker: Any) -> None:
+def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(
+    aws: AwsDouble, sagemaker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     endings = {}
-    for name, wanted in (("installed", f"./{WHEEL}"), ("missing", "--no-index\nno-such-package-of-anybody")):
+    monkeypatch.setenv("PRIVATE_TOKEN", "wallet")
+    for name, wanted in (
+        ("installed", f"./{WHEEL}"),
+        ("missing", "--no-index\nno-such-package-of-anybody"),
+        ("curious", "--no-index\nno-such-package-of-${PRIVATE_TOKEN}"),  # pip replaces it by what it sees
+    ):
         script = "import tinywheel; assert tinywheel.VALUE == 7"
         files: dict[str, str | bytes] = {"train.py": script, WHEEL: tiny_wheel(7), "requirements.txt": f"{wanted}\n"}
         aws.objects[f"{BUCKET}/code/sourcedir.tar.gz"] = tar_gz(files)
@@ -127,6 +134,7 @@ def test_a_sources_requirements_are_installed_or_end_the_job_with_the_reason(aws
     reason = endings["missing"]["FailureReason"]
     assert reason.startswith("AlgorithmError: InstallRequirementsError: pip could not install"), reason
     assert "no-such-package-of-anybody" in reason
+    assert "wallet" not in endings["curious"]["FailureReason"]
 
 
 def test_an_uncompressed_model_is_uploaded_file_by_file(aws: AwsDouble, sagemaker: Any) -> None:

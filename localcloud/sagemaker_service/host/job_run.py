@@ -1,6 +1,7 @@
 """Runs one job on this machine, from its first download to its last upload."""
 
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from localcloud.sagemaker_service.host.host_training import TrainingEnd, train
 from localcloud.sagemaker_service.host.job_failure import training_failure
 from localcloud.sagemaker_service.host.job_inputs import download_channels, download_source, remove_inputs
 from localcloud.sagemaker_service.host.local_images import LocalImage, find_local_image
+from localcloud.sagemaker_service.host.process_environment import pip_environment
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
 from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, SpotInterruption
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
@@ -134,6 +136,7 @@ class JobRun:
                 python=image.python,
                 cache=settings.state_folder / "requirements",
                 log=next(iter(self._logs.values())),
+                environment=pip_environment(self._job, os.environ),
                 should_stop=self._must_stop,
             )
             return train(

@@ -37,6 +37,8 @@ INHERITED = frozenset(
         "CUDA_VISIBLE_DEVICES",
     }
 )
+# pip's own settings, such as PIP_FIND_LINKS and PIP_INDEX_URL: only pip gets them.
+PIP_PREFIX = "PIP_"
 # With these variables a process uses the local AWS services and can't read real credentials.
 LOCAL_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -83,3 +85,9 @@ def process_environment(
     environment |= image.variables
     environment |= toolkit_environment(job, program, tree, resources)
     return environment | {name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()}
+
+
+def pip_environment(job: TrainingJob, shell: Mapping[str, str]) -> dict[str, str]:
+    """What pip gets when it installs the source's requirements: what the job inherits, and pip's own settings."""
+    own = {name: value for name, value in shell.items() if name in INHERITED or name.startswith(PIP_PREFIX)}
+    return {**own, **LOCAL_CREDENTIALS, **job.request.get("Environment", {})}

@@ -6,10 +6,9 @@ the environment is unchanged.
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 FILE_NAME = "requirements.txt"
@@ -24,9 +23,18 @@ class RequirementsNotInstalled(Exception):
 
 
 def install_requirements(
-    code: Path, *, python: str, cache: Path, log: Path, should_stop: Callable[[], bool]
+    code: Path,
+    *,
+    python: str,
+    cache: Path,
+    log: Path,
+    environment: Mapping[str, str],
+    should_stop: Callable[[], bool],
 ) -> Path | None:
-    """The folder with the installed packages; None if the source has no requirements.txt or the job is to stop."""
+    """The folder with the installed packages; None if the source has no requirements.txt or the job is to stop.
+
+    pip, and the code of packages that pip builds, get ``environment`` and no other variable.
+    """
     if not (code / FILE_NAME).is_file():
         return None
     folder = cache / _content_key(code, python)
@@ -37,13 +45,13 @@ def install_requirements(
     unfinished.mkdir(parents=True)
     report = unfinished / "report.json"
     resolve = [*_pip(python), "--dry-run", "--report", str(report), "-r", FILE_NAME]
-    if not _ran(resolve, code, log, should_stop):
+    if not _ran(resolve, code, log, environment, should_stop):
         return None
     found = json.loads(report.read_text(encoding="utf-8"))["install"]
     report.unlink()
     missing = [package["download_info"]["url"] for package in found]
     install = [*_pip(python), "--no-deps", "--target", str(unfinished), *missing]
-    if missing and not _ran(install, code, log, should_stop):
+    if missing and not _ran(install, code, log, environment, should_stop):
         return None
     return unfinished.rename(folder)
 
@@ -52,12 +60,14 @@ def _pip(python: str) -> list[str]:
     return [python, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
 
 
-def _ran(command: Sequence[str], code: Path, log: Path, should_stop: Callable[[], bool]) -> bool:
+def _ran(
+    command: Sequence[str], code: Path, log: Path, environment: Mapping[str, str], should_stop: Callable[[], bool]
+) -> bool:
     """Runs pip with its output in the job's log. False if the job was stopped before pip ended."""
     begin = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, cwd=code, env=os.environ, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            command, cwd=code, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
         while process.poll() is None:
             if should_stop():

@@ -7,9 +7,13 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+# A source has at most 256 MiB, and weights hardly get smaller when they are packed.
+ALWAYS_UNPACKED_BYTES = 512 * 2**20
+UNPACKED_PER_PACKED = 100
+
 
 class UnsafePath(Exception):
-    """A name leads out of its folder, or names a kind of file that is not allowed there."""
+    """A name leads out of its folder, names a kind of file that is not allowed there, or the whole is too large."""
 
 
 def stays_inside(name: str) -> bool:
@@ -18,22 +22,27 @@ def stays_inside(name: str) -> bool:
 
 
 def unpack_archive(archive: Path, folder: Path) -> None:
-    """Unpacks a tar archive without trusting it.
+    """Unpacks a tar archive without trusting it; one that would become too large is refused before anything is written.
 
     Python has a filter for this since 3.11.4 only, so the rules are applied here on every version. Names and links stay
     within ``folder``, no member is written through a link, and no devices are made. The files belong to this user, and
     only this user may write them.
     """
     with tarfile.open(archive) as tar:
-        members = list(_checked(tar))
+        members = list(_checked(tar, archive.stat().st_size))
         if hasattr(tarfile, "fully_trusted_filter"):
             tar.extraction_filter = tarfile.fully_trusted_filter
         tar.extractall(folder, members)
 
 
-def _checked(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+def _checked(tar: tarfile.TarFile, packed_bytes: int) -> Iterator[tarfile.TarInfo]:
     links: set[str] = set()
+    limit_bytes = max(ALWAYS_UNPACKED_BYTES, UNPACKED_PER_PACKED * packed_bytes)
+    unpacked_bytes = 0
     for member in tar:
+        unpacked_bytes += tarfile.BLOCKSIZE + member.size  # a name takes room too
+        if unpacked_bytes > limit_bytes:
+            raise UnsafePath(_too_large(packed_bytes, unpacked_bytes, limit_bytes))
         name = posixpath.normpath(member.name)
         if not stays_inside(member.name):
             raise UnsafePath(f"member {member.name!r} is outside of the archive's own folder")
@@ -45,6 +54,14 @@ def _checked(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             _check_link(member, name)
             links.add(name)
         yield _of_this_user(member)
+
+
+def _too_large(packed_bytes: int, unpacked_bytes: int, limit_bytes: int) -> str:
+    packed, unpacked, limit = (f"{size / 2**20:.1f} MiB" for size in (packed_bytes, unpacked_bytes, limit_bytes))
+    return (
+        f"{packed} become {unpacked} or more; accepted: at most {limit} "
+        f"({ALWAYS_UNPACKED_BYTES // 2**20} MiB, or {UNPACKED_PER_PACKED} times the archive's size if that is more)"
+    )
 
 
 def _check_link(member: tarfile.TarInfo, name: str) -> None:

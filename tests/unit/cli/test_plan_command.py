@@ -60,6 +60,25 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
         assert words in answer.output
 
 
+def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None:
+    for name in ("own/train.py", "own/.env", "own/.env.example", "images/a.png", "images/.git/config"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x" * 1024)
+    workload = {**script_document()["workload"], "source": "own", "channels": {"images": "images"}}
+    changes = {name: script_document()[name] for name in ("training", "baseline", "matrix")}
+    told = plan(tmp_path, *FILES, workload=workload, **changes).output.splitlines()
+    left_out = "2 named like a credential (.env, .env.example)"
+    assert f"source own: 1 file (1.0 KiB) travels; left out: {left_out}" in told
+    assert "channels.images images: 1 file (1.0 KiB) travels; left out: 1 hidden (.git/)" in told
+    allowed = ("--also-send", "own/.env.example")
+    answer = plan(tmp_path, *FILES, *allowed, "--format", "json", workload=workload, **changes)
+    assert "source own: 2 files (2.0 KiB) travel; left out: 1 named like a credential (.env)" in answer.errors
+    assert answer.json()["suite"] == "quick-look"
+    answer = plan(tmp_path, *FILES, "--also-send", "own/nothing", workload=workload, **changes)
+    assert answer.status == 2
+    assert "own/nothing does not exist" in answer.errors
+
+
 def test_a_file_of_quotas_is_shown_as_far_as_the_suite_needs_it(tmp_path: Path) -> None:
     quotas = f"{ENOUGH}  ml.p5.48xlarge for training job usage: 2\n  ml.g6e.xlarge for training job usage: 3\n"
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=quotas)

@@ -1,3 +1,5 @@
+import io
+import tarfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,7 +9,9 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
-from traindyno.cli.inputs.staging import StagingArea, StagingRefused
+from traindyno.cli.inputs.also_send import read_also_send
+from traindyno.cli.inputs.local_paths import StagingRefused
+from traindyno.cli.inputs.staging import StagingArea
 
 
 @pytest.fixture
@@ -94,6 +98,42 @@ def test_an_empty_folder_is_refused(tmp_path: Path, s3: tuple[Any, Stubber]) -> 
     (tmp_path / "empty").mkdir()
     with pytest.raises(StagingRefused, match="contains no files"):
         stage(s3[0], tmp_path).stage_suite(suite_with(dataset={"path": "empty"}))
+
+
+def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(
+    tmp_path: Path, s3: tuple[Any, Stubber]
+) -> None:
+    for name in ("own/train.py", "own/other.py", "data/a.csv", "data/b.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "own/.gitignore").write_text("train.py")
+    (tmp_path / "data/.gitignore").write_text("*")
+    area = stage(s3[0], tmp_path)
+    words = r"'train\.py' would not travel\..* 1 named by \.gitignore \(train\.py\).*add --also-send .*own/train\.py"
+    with pytest.raises(StagingRefused, match=words):
+        area.stage_suite(suite_with(task="script", source="own", entry_point="train.py"))
+    words = r"0 files \(0\.0 KiB\) travel; left out: .*2 named by \.gitignore \(a\.csv, b\.csv\).*--also-send PATH"
+    with pytest.raises(StagingRefused, match=words):
+        area.stage_suite(suite_with(dataset={"path": "data"}))
+
+
+def test_what_is_allowed_is_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+    client, stubber = s3
+    for name in ("train.py", ".env", ".env.example"):
+        (tmp_path / name).write_text("x")
+    sent = {}
+    for allowed in ([], [tmp_path / ".env.example"]):
+        stubber.add_response("list_objects_v2", {})
+        stubber.add_response("put_object", {})
+        bodies: list[bytes] = []
+        client.meta.events.register_first(
+            "provide-client-params.s3.PutObject", lambda params, kept=bodies, **_: kept.append(params["Body"])
+        )
+        area = StagingArea(beside=tmp_path, s3=client, bucket="results", tell=print, allowed=read_also_send(allowed))
+        area.stage_suite(suite_with(task="script", source=".", entry_point="train.py"))
+        with tarfile.open(fileobj=io.BytesIO(bodies[0])) as archive:
+            sent[len(allowed)] = {name for name in archive.getnames() if not name.startswith("traindyno/")}
+    assert sent == {0: {"train.py"}, 1: {"train.py", ".env.example"}}
 
 
 def test_names_alone_are_those_of_what_would_be_sent(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:

@@ -1,5 +1,6 @@
 """Nothing that a job names may be written or read outside of the job's own folder, on any version of Python."""
 
+import gzip
 import io
 import tarfile
 from pathlib import Path
@@ -49,6 +50,36 @@ def test_an_archive_that_leaves_its_folder_is_refused_whole(tmp_path: Path, memb
         unpack_data(packed(tmp_path, member("train.py"), *members), folder)
     assert list(folder.iterdir()) == []
     assert {path.name for path in tmp_path.rglob("*")} == {"a", "code", "sourcedir.tar.gz"}
+
+
+def zeros(folder: Path, size: int, files: int = 1) -> Path:
+    """Parts of a gzip file may be compressed apart, so one compressed MiB serves for all."""
+    path, packed_mib = folder / "sourcedir.tar.gz", gzip.compress(bytes(2**20))
+    with path.open("wb") as packed:
+        for number in range(files):
+            entry = member(f"zeros-{number}")
+            entry.size = size
+            packed.write(gzip.compress(entry.tobuf()) + packed_mib * (size // 2**20))
+        packed.write(gzip.compress(bytes(1024)))
+    return path
+
+
+def test_a_small_archive_that_becomes_very_large_is_refused_with_sizes_and_limit(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    archive = zeros(tmp_path, 400 * 2**20, files=2)
+    assert archive.stat().st_size < 2**20
+    words = r"0\.8 MiB become 800\.0 MiB or more; accepted: at most 512\.0 MiB \(512 MiB, or 100 times"
+    with pytest.raises(DataUnavailable, match=words):
+        unpack_data(archive, folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_an_archive_below_the_limit_is_unpacked_however_well_it_is_packed(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    unpack_data(zeros(tmp_path, 40 * 2**20), folder)
+    assert (folder / "zeros-0").stat().st_size == 40 * 2**20
 
 
 def test_files_folders_and_links_within_the_archive_are_unpacked(tmp_path: Path) -> None:

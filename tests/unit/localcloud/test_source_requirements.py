@@ -1,15 +1,20 @@
 """A source's requirements.txt is installed with the real pip, without a network: the packages are in the source."""
 
+import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from localcloud.sagemaker_service.host.process_environment import pip_environment
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
+from localcloud.sagemaker_service.jobs.job import Engine, new_job
+from tests.local.jobs import job_request
 from tests.unit.localcloud.tiny_wheel import WHEEL, tiny_wheel
 
 
-def install(tmp_path: Path, *, may_install: bool = True) -> Path | None:
+def install(tmp_path: Path, *, may_install: bool = True, environment: Mapping[str, str] | None = None) -> Path | None:
     def should_stop() -> bool:
         assert may_install, "pip was started although the packages are there"
         return False
@@ -19,6 +24,7 @@ def install(tmp_path: Path, *, may_install: bool = True) -> Path | None:
         python=sys.executable,
         cache=tmp_path / "cache",
         log=tmp_path / "log.txt",
+        environment=os.environ if environment is None else environment,
         should_stop=should_stop,
     )
 
@@ -56,9 +62,41 @@ def test_package_that_pip_cannot_find_is_an_error_with_pips_message_and_a_remedy
     assert [path for path in (tmp_path / "cache").iterdir() if path.suffix != ".unfinished"] == []
 
 
+def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(code: Path, tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    (wheels / WHEEL).write_bytes(tiny_wheel(3))
+    job = new_job(
+        job_request("job", Environment={"WANTED": "tinywheel"}),
+        arn="arn",
+        engine=Engine.PROCESS,
+        tags={},
+        now_ms=0,
+        message="",
+    )
+    shell = {**os.environ, "PIP_FIND_LINKS": str(wheels), "PIP_NO_INDEX": "1", "PRIVATE_TOKEN": "wallet"}
+    environment = pip_environment(job, shell)
+    assert "PRIVATE_TOKEN" not in environment
+    assert environment["AWS_SECRET_ACCESS_KEY"] == "test"
+    # pip replaces ${NAME} by the variable that it sees
+    (code / "requirements.txt").write_text("${WANTED}\n")
+    installed = install(tmp_path, environment=environment)
+    assert installed is not None
+    assert (installed / "tinywheel.py").is_file()
+    (code / "requirements.txt").write_text("no-package-of-${PRIVATE_TOKEN}\n")
+    with pytest.raises(RequirementsNotInstalled) as caught:
+        install(tmp_path, environment=environment)
+    assert "wallet" not in str(caught.value)
+
+
 def test_pip_ends_when_the_job_is_to_stop(code: Path, tmp_path: Path) -> None:
     (code / "requirements.txt").write_text("--no-index\nno-such-package-of-anybody\n")
     found = install_requirements(
-        code, python=sys.executable, cache=tmp_path, log=tmp_path / "log.txt", should_stop=lambda: True
+        code,
+        python=sys.executable,
+        cache=tmp_path,
+        log=tmp_path / "log.txt",
+        environment=os.environ,
+        should_stop=lambda: True,
     )
     assert found is None

@@ -1,6 +1,7 @@
 """`traindyno plan`: a suite's cells, quotas, cost, time and reasons to refuse it, before anything is created."""
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.region_table import print_regions
-from traindyno.cli.inputs.local_paths import data_lines
+from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
+from traindyno.cli.inputs.local_paths import StagingRefused, data_lines, travel_lines
 from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
 from traindyno.cli.inputs.plan_inputs import (
     PlanInputs,
@@ -26,7 +28,7 @@ from traindyno.cli.inputs.plan_inputs import (
 )
 from traindyno.cli.inputs.region_comparison import RegionsOption, compare_regions, split_regions
 from traindyno.cli.inputs.sample_data import SampleUnknown
-from traindyno.cli.inputs.staging import StagingArea, StagingRefused
+from traindyno.cli.inputs.staging import StagingArea
 from traindyno.cli.inputs.suite_loading import LoadedSuite, load_startable_suite
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
@@ -63,10 +65,12 @@ def plan(
     regions: RegionsOption = None,
     spot_discount: SpotDiscountOption = None,
     spot_interruptions: SpotInterruptionsOption = None,
+    also_send: AlsoSendOption = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
     loaded = load_startable_suite(suite)
+    allowed = read_also_send(also_send)
     cells = expand_cells(loaded.suite)
     if regions is not None:
         if prices is not None or quotas is not None:
@@ -81,7 +85,7 @@ def plan(
         choice.choose()
     inputs = read_plan_inputs(loaded.staged, cells, price_path=prices, quota_path=quotas, now=time.time())
     if prices is None or quotas is None:
-        histories = _find_histories(loaded, beside=suite.parent, lab=choice.deployed_name)
+        histories = _find_histories(loaded, beside=suite.parent, lab=choice.deployed_name, allowed=allowed)
     planned = plan_suite(
         loaded.staged,
         execution_id=loaded.suite.name,
@@ -92,22 +96,27 @@ def plan(
     )
     unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
     planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
+    travels = list(travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed))
     if output is OutputFormat.JSON:
+        for line in travels:
+            tell(line)
         print_json(plan_document(loaded.suite, planned, inputs, histories, spot))
     else:
         print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
-        for line in data_lines(loaded.suite, beside=suite.parent):
+        for line in (*travels, *data_lines(loaded.suite, beside=suite.parent, allowed=allowed)):
             STANDARD_OUTPUT.print(line)
     if planned.refusals:
         local = " --local" if choice.local else ""
         raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{local}"))
 
 
-def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str) -> FoundHistories:
+def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str, allowed: Collection[Path] = ()) -> FoundHistories:
     """Reads the lab's table; writes nothing."""
     try:
         deployment = find_deployment(clients.cloudformation(), lab)
-        stage = StagingArea(beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False)
+        stage = StagingArea(
+            beside=beside, s3=clients.s3(), bucket=deployment.bucket, tell=tell, sends=False, allowed=allowed
+        )
         suite = parse_suite(stage.stage_suite(loaded.document))
         services = open_services(
             BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)

@@ -14,6 +14,8 @@ from traindyno.aws import clients
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.verdict_table import print_verdict
+from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
+from traindyno.cli.inputs.local_paths import travel_lines
 from traindyno.cli.inputs.staging import StagingArea
 from traindyno.cli.inputs.suite_loading import load_startable_suite
 from traindyno.cli.lab_choice import (
@@ -57,13 +59,19 @@ def run(
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Follow the execution to its end, or only start it.")
     ] = True,
+    also_send: AlsoSendOption = None,
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
     """Run a suite and print its verdict."""
     loaded = load_startable_suite(suite)
     target = choice.find_target()
-    stage = StagingArea(beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell)
+    allowed = read_also_send(also_send)
+    for line in travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed):
+        tell(line)
+    stage = StagingArea(
+        beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell, allowed=allowed
+    )
     document = stage.stage_suite(loaded.document)
     execution_id = name or _execution_id(loaded.suite.name)
     target.executions.start(execution_id, document)

@@ -1,20 +1,26 @@
 """The paths of a suite that name something on this machine: what is wrong with them, and which files are read."""
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from traindyno.cli.inputs import sample_data
-from traindyno.core.errors import Problem
+from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.dataset_files import COMPRESSIONS, FORMATS, split_files
 from traindyno.core.suite.file_systems import parse_file_system
 from traindyno.core.suite.suite import Suite
+from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 SECTIONS = ("dataset", "tokenizer", "model")
 SHOWN_FILES = 6
+
+
+class StagingRefused(TraindynoError):
+    """A local file that the suite names is missing or can't be uploaded."""
 
 
 def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -85,7 +91,43 @@ def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Pr
             yield Problem(path=f"workload.{found[0]}", message=found[1])
 
 
-def data_lines(suite: Suite, *, beside: Path) -> Iterator[str]:
+def find_source(folder: Path, entry_point: object, allowed: Collection[Path] = ()) -> Travelling:
+    """The files of a script's folder that travel. Raises StagingRefused if the entry point does not."""
+    found = find_travelling(folder, allowed=allowed, is_source=True)
+    if isinstance(entry_point, str) and os.path.normpath(entry_point) not in found.files:
+        raise StagingRefused(
+            f"workload.entry_point: {entry_point!r} would not travel. {folder}: {found.sentence()}. "
+            f"Rename it, or add --also-send {folder / entry_point}"
+        )
+    return found
+
+
+def find_data(local: Path, allowed: Collection[Path] = ()) -> Travelling:
+    """The files of a dataset, model, tokenizer or channel that travel. Raises StagingRefused for none."""
+    found = travelling_data(local, allowed=allowed)
+    if found.files:
+        return found
+    if not found.left_out:
+        raise StagingRefused(f"{local} contains no files; give a file or a folder with data")
+    raise StagingRefused(
+        f"{local}: {found.sentence()}. Rename or copy the files that you need, or add --also-send PATH for each"
+    )
+
+
+def travel_lines(workload: Mapping[str, Any], *, beside: Path, allowed: Collection[Path] = ()) -> Iterator[str]:
+    """For each path of this machine: how many files of what size `run` sends, and what it leaves out."""
+    source = workload.get("source")
+    if isinstance(source, str) and not is_s3_uri(source):
+        found = find_source(expanded(source, beside), workload.get("entry_point"), allowed)
+        yield f"source {source}: {found.sentence()}"
+    for place, path in workload_paths(workload):
+        local = find_local(path, beside)
+        if local is not None:
+            name = place.removeprefix("workload.").removesuffix(".path")
+            yield f"{name} {path}: {find_data(local, allowed).sentence()}"
+
+
+def data_lines(suite: Suite, *, beside: Path, allowed: Collection[Path] = ()) -> Iterator[str]:
     """Lines of a plan: which of a local dataset's files each split reads.
 
     There are none for a dataset that is not on this machine, and for a script's, which reads its files itself. Raises
@@ -97,7 +139,7 @@ def data_lines(suite: Suite, *, beside: Path) -> Iterator[str]:
     local = find_local(dataset.path, beside)
     if local is None:
         return
-    names = [local.name] if local.is_file() else _file_names(local)
+    names = list(travelling_data(local, allowed=allowed).files)
     splits = {dataset.split: None, dataset.evaluation_split: None}
     used: set[str] = set()
     for split in filter(None, splits):
@@ -116,10 +158,6 @@ def _looks_local(path: str) -> bool:
 
 def _is_remote(path: str) -> bool:
     return is_s3_uri(path) or parse_file_system(path) is not None
-
-
-def _file_names(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def _listed(names: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from traindyno import bundle
 from traindyno.cli.inputs import sample_data
-from traindyno.cli.inputs.local_paths import expanded, find_local, path_problem, source_problem
-from traindyno.core.errors import TraindynoError
+from traindyno.cli.inputs.local_paths import (
+    StagingRefused,
+    expanded,
+    find_data,
+    find_local,
+    find_source,
+    path_problem,
+    source_problem,
+)
 from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
 
 if TYPE_CHECKING:
@@ -22,15 +29,12 @@ if TYPE_CHECKING:
 RENEWED_AFTER = timedelta(days=30)
 
 
-class StagingRefused(TraindynoError):
-    """A local file that the suite names is missing or can't be uploaded."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingArea:
     """The upload's destination; relative paths start at ``beside``, the suite file's folder.
 
-    Without ``sends`` it only computes the names, by which a plan finds earlier runs of the same work.
+    ``allowed`` travels although the rule of travelling_files.py leaves it out. Without ``sends`` it only computes the
+    names, by which a plan finds earlier runs of the same work.
     """
 
     beside: Path
@@ -38,6 +42,7 @@ class StagingArea:
     bucket: str
     tell: Callable[[str], None]
     sends: bool = True
+    allowed: Collection[Path] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def stage_suite(self, document: dict[str, Any]) -> dict[str, Any]:
@@ -69,6 +74,7 @@ class StagingArea:
             raise StagingRefused(
                 f"--{option} {path} does not exist on this machine; accepted: a file, a folder, or an S3 URI"
             )
+        self.tell(f"--{option} {path}: {find_data(local).sentence()}")
         return self._staged_files(local)
 
     def _staged_path(self, path: str, field: str) -> str:
@@ -82,9 +88,7 @@ class StagingArea:
         return path if local is None else self._staged_files(local)
 
     def _staged_files(self, local: Path) -> str:
-        files = dict(_files(local))
-        if not files:
-            raise StagingRefused(f"{local} contains no files; give a file or a folder with data")
+        files = find_data(local, self.allowed).files
         digest = hashlib.sha256()
         for name, path in files.items():
             digest.update(name.encode() + b"\0" + _sha256(path))
@@ -93,7 +97,7 @@ class StagingArea:
             self._send_files(files, prefix)
         return s3_uri(self.bucket, prefix)
 
-    def _send_files(self, files: dict[str, Path], prefix: str) -> None:
+    def _send_files(self, files: Mapping[str, Path], prefix: str) -> None:
         present = self._keys(prefix)
         missing = {name: path for name, path in files.items() if f"{prefix}{name}" not in present}
         if missing:
@@ -107,7 +111,8 @@ class StagingArea:
         if problem is not None:
             raise StagingRefused(f"workload.{problem[0]}: {problem[1]}")
         folder = expanded(source, self.beside)
-        archive = bundle.pack(bundle.script_files(folder))
+        find_source(folder, entry_point, self.allowed)
+        archive = bundle.pack(bundle.script_files(folder, allowed=self.allowed))
         key = code_key(hashlib.sha256(archive).hexdigest())
         if self.sends and key not in self._keys(key):
             self.tell(f"uploading the source folder {folder} ({len(archive) / 2**10:.0f} KiB)")
@@ -119,15 +124,6 @@ class StagingArea:
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         entries = (entry for page in pages for entry in page.get("Contents", []))
         return {entry["Key"] for entry in entries if entry["LastModified"] > self.now() - RENEWED_AFTER}
-
-
-def _files(local: Path) -> Iterator[tuple[str, Path]]:
-    if local.is_file():
-        yield local.name, local
-        return
-    for path in sorted(local.rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
-            yield path.relative_to(local).as_posix(), path
 
 
 def _sha256(path: Path) -> bytes:

@@ -1,0 +1,197 @@
+"""Which files of a folder leave this machine: one rule for a script's source and for data, a model or a channel."""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import translate
+from pathlib import Path
+
+from pathspec.patterns.gitignore import GitIgnorePatternError
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+IGNORE_FILE = ".gitignore"
+SHOWN_NAMES = 3
+CACHES = {"__pycache__", "node_modules"}
+# Names of files that hold a secret by convention. Tokenizers have files such as tokens.txt, which are none.
+CREDENTIALS = (
+    *(".env*", "*.env", ".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "*htpasswd"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.ppk", "*.p12", "*.pfx", "*.jks"),
+    *("*.keystore", "*.kdbx", "kubeconfig", "credentials", "credentials.*[!y]", "*accesskeys.csv", "rootkey.csv"),
+    *("token", "token.txt", "token.json", "*.token", "*[-_]token", "*[-_]token.txt", "*[-_]token.json"),
+    *(
+        "secret.[!p]*",
+        "secrets.[!p]*",
+        "client_secret*.json",
+        "service[-_]account*.json",
+        "application_default_credentials.json",
+    ),
+)
+IS_CREDENTIAL = re.compile("|".join(map(translate, CREDENTIALS)), re.IGNORECASE)
+
+
+class Reason(StrEnum):
+    """Why a file or folder stays here, in the words of the sentence that counts them."""
+
+    CREDENTIAL = "named like a credential"
+    HIDDEN = "hidden"
+    IGNORED = f"named by {IGNORE_FILE}"
+    CACHE = "of caches"
+    LINK = "not followed as links"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Travelling:
+    """``files``: name in the folder → file. ``left_out``: name → reason; a folder's name ends with a slash."""
+
+    files: Mapping[str, Path]
+    left_out: Mapping[str, Reason] = field(default_factory=dict)
+
+    def sentence(self) -> str:
+        """How many files of what size travel, and how many are left out, with some of their names."""
+        size = sum(path.stat().st_size for path in self.files.values())
+        count = f"{len(self.files)} {'file' if len(self.files) == 1 else 'files'}"
+        return f"{count} ({_size_text(size)}) {'travels' if len(self.files) == 1 else 'travel'}{self._left_out_text()}"
+
+    def _left_out_text(self) -> str:
+        if not self.left_out:
+            return ""
+        by_reason = {reason: [name for name, why in self.left_out.items() if why is reason] for reason in Reason}
+        parts = [f"{len(names)} {reason} ({_listed(names)})" for reason, names in by_reason.items() if names]
+        return f"; left out: {', '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ignored:
+    """The rules of one ignore file, which hold for everything below its folder."""
+
+    folder: Path
+    rules: Sequence[GitIgnoreSpecPattern]
+
+    def names(self, path: Path, *, is_folder: bool) -> bool | None:
+        """Whether the last rule that matches the path leaves it out; None if no rule matches.
+
+        A rule that matches a folder also matches what is below it. The walk has asked about the folder, and as in git a
+        rule of a lower file may have taken it back, so that only matches of the whole path count here.
+        """
+        name = path.relative_to(self.folder).as_posix() + ("/" if is_folder else "")
+        for rule in reversed(self.rules):
+            matches = rule.regex.finditer(name) if rule.regex else ()
+            if any(match.lastindex is None or match.end() == len(name) for match in matches):
+                return rule.include
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """A walk through ``root``. ``allowed`` are paths that travel whatever the rule says of them."""
+
+    root: Path
+    allowed: Collection[Path]
+    is_source: bool
+
+    def entries(
+        self, folder: Path, above: tuple[_Ignored, ...], inherited: Reason | None = None
+    ) -> Iterator[tuple[str, Path, Reason | None]]:
+        """Files, and folders that are left out whole. ``inherited`` is why the folder itself is left out."""
+        try:
+            children = sorted(folder.iterdir())
+        except OSError:
+            yield f"{self._name(folder)}/", folder, Reason.UNREADABLE
+            return
+        ignored = (*above, *_ignored_in(folder))
+        for path in children:
+            is_folder = path.is_dir() and not path.is_symlink()
+            reason = inherited or self._reason(path, ignored, is_folder=is_folder)
+            reason = None if path in self.allowed else reason
+            if not is_folder:
+                yield self._name(path), path, reason
+            elif reason is None or any(path in other.parents for other in self.allowed):
+                yield from self.entries(path, ignored, reason)
+            else:
+                yield f"{self._name(path)}/", path, reason
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+    def _reason(self, path: Path, ignored: tuple[_Ignored, ...], *, is_folder: bool) -> Reason | None:
+        if not is_folder and IS_CREDENTIAL.match(path.name):
+            return Reason.CREDENTIAL
+        if self.is_source and (path.name in CACHES or path.suffix == ".pyc"):
+            return Reason.CACHE
+        if path.name.startswith("."):
+            return Reason.HIDDEN
+        found = (rules.names(path, is_folder=is_folder) for rules in reversed(ignored))
+        return Reason.IGNORED if next((answer for answer in found if answer is not None), False) else None
+
+
+def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: bool) -> Travelling:
+    """The files below ``folder`` that may leave this machine, in the order of their paths.
+
+    For a source also the ignore files of the repository around it count, and caches are left out. Data are often
+    ignored by the repository on purpose, so for them only the ignore files in their own folder count.
+    ``allowed``: paths as ``allowed_path`` returns them.
+    """
+    root = folder.resolve()
+    above = tuple(_ignored_around(root)) if is_source else ()
+    found = list(_Walk(root=root, allowed=allowed, is_source=is_source).entries(root, above))
+    own = {path for _, path, reason in found if reason is None and not path.is_symlink()}
+    left_out = {name: why for name, path, reason in found if (why := reason or _link_reason(path, own, allowed))}
+    files = {name: path for name, path, _ in found if name not in left_out and path.is_file()}
+    return Travelling(files=dict(sorted(files.items(), key=lambda item: item[0].split("/"))), left_out=left_out)
+
+
+def _link_reason(path: Path, own: Collection[Path], allowed: Collection[Path]) -> Reason | None:
+    """Links to folders are not followed. ``own``: the files that travel and are no links."""
+    if not path.is_symlink():
+        return None
+    is_safe = path in allowed or Path(os.path.realpath(path)) in own
+    return None if is_safe and not path.is_dir() else Reason.LINK
+
+
+def travelling_data(local: Path, *, allowed: Collection[Path] = ()) -> Travelling:
+    """The files of a folder of data; a file that is named itself always travels."""
+    if local.is_file():
+        return Travelling(files={local.name: local})
+    return find_travelling(local, allowed=allowed, is_source=False)
+
+
+def allowed_path(path: Path) -> Path:
+    """The path as a walk meets it: absolute, with all links followed but a last one."""
+    return path.parent.resolve() / path.name
+
+
+def _ignored_in(folder: Path) -> Iterator[_Ignored]:
+    path = folder / IGNORE_FILE
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        yield _Ignored(folder=folder, rules=[rule for line in lines for rule in _rules_of(line)])
+
+
+def _rules_of(line: str) -> Iterator[GitIgnoreSpecPattern]:
+    """None of a line that is no pattern: git skips it too."""
+    with suppress(GitIgnorePatternError):
+        yield GitIgnoreSpecPattern(line)
+
+
+def _ignored_around(folder: Path) -> Iterator[_Ignored]:
+    """The rules above ``folder``, up to the top of its repository; none of a repository that ignores the folder."""
+    tops = [parent for parent in folder.parents if (parent / ".git").exists()]
+    if (folder / ".git").exists() or not tops:
+        return
+    for parent in reversed(folder.parents[: folder.parents.index(tops[0]) + 1]):
+        for rules in _ignored_in(parent):
+            if not rules.names(folder, is_folder=True):
+                yield rules
+
+
+def _size_text(size: int) -> str:
+    return f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{size / 2**10:.1f} KiB"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
