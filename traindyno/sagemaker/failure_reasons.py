@@ -38,8 +38,8 @@ def _rule(pattern: str, meaning: Meaning) -> FailureRule:
     return FailureRule(pattern=re.compile(pattern, re.IGNORECASE), meaning=meaning)
 
 
-# The first match counts: SageMaker's own prefixes, then texts in a message of any prefix, then the kind of error. A rule
-# for another attempt needs SageMaker's prefix: another attempt is paid, and a script can write the rest of the text.
+# The first match counts: SageMaker's own prefixes, then texts in a message of any prefix, then the kind of error.
+# A rule for another attempt needs SageMaker's prefix: another attempt is paid, and a script can write the rest.
 FAILURE_RULES = (
     _rule(r"^CapacityError", CapacityUnavailable),
     _rule(r"^InternalServerError", ServiceFault),

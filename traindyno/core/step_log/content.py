@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from traindyno.core.step_log.line import IN_BACKGROUND
 
+MOST_NAMED = 10
+
 
 class LoggedStep(NamedTuple):
     """One optimizer step of one process. A tuple, because a run has tens of thousands of them to parse.
@@ -138,7 +140,7 @@ class Session:
         return tuple(rank for rank in range(self.world_size) if rank not in present)
 
     def describe_missing_ranks(self) -> str:
-        missing = ", ".join(map(str, self.missing_ranks))
+        missing = ", ".join(map(str, self.missing_ranks[:MOST_NAMED])) + ", …" * (len(self.missing_ranks) > MOST_NAMED)
         return (
             f"job {self.job_name}: no log of rank {missing} (world size {self.world_size}); every process must log its "
             "own steps, because the work of all is counted"
