@@ -135,7 +135,7 @@ OF_SERVICES = [(text, meaning) for text, meaning in MESSAGES if not isinstance(m
 
 @pytest.mark.parametrize(("text", "meaning"), OF_SERVICES)
 def test_a_scripts_error_never_leads_to_another_attempt(text: str, meaning: object) -> None:
-    """A script may print any text of a service, such as the answer to a call of its own: that job is not tried again."""
+    """A script may print a service's text, such as the answer to a call of its own: its job is not tried again."""
     assert read_failure_reason(text)[0] is meaning
     for place in (*OWN_PLACES, "AlgorithmError: botocore.exceptions.ClientError: An error occurred ({})"):
         assert read_failure_reason(place.format(text))[0] is Outcome.USER_CODE_ERROR
