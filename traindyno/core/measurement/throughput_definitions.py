@@ -64,7 +64,7 @@ def smp_running_mean(table: StepTable, _warmup_steps: int) -> float | None:
 
 def sky_callback(table: StepTable, _warmup_steps: int) -> float | None:
     """Rank 0's begins only, so the last step's own length never counts; the first step is its warm-up."""
-    begins = [step.begin for step in table.ranks[0].steps][1:]
+    begins = table.ranks[0].steps.begins[1:]
     if len(begins) < 2:
         return None
     return _rate(fmean(table.samples[1:]) * (len(begins) - 1), begins[-1] - begins[0])

@@ -13,8 +13,9 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.versions import Format, VersionUnknown
-from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, LoggedStep, ModelSize, Phase
+from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase
 from traindyno.core.step_log.line import SCHEMA_VERSION
+from traindyno.core.step_log.steps import LoggedStep
 
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 LARGEST = 1e60  # of a larger number, squares and their sums would leave the range of a float
@@ -75,7 +76,6 @@ def step_reader(kind: type[LoggedStep]) -> Callable[[Mapping[str, Any]], LoggedS
 def _check_step(step: LoggedStep) -> None:
     _check_size("step", step.step)
     _check_size("loss", step.loss)
-    _check_size("learning_rate", step.learning_rate)
     counts = (step.samples, step.tokens or 0, step.peak_memory_bytes or 0, step.wait_seconds)
     if not 0 <= step.begin <= step.end <= LARGEST or not 0 <= min(counts) <= max(counts) <= LARGEST:
         raise LineInvalid(

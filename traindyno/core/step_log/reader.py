@@ -14,7 +14,6 @@ from traindyno.core.step_log.content import (
     Evaluation,
     HostLoad,
     LoggedError,
-    LoggedStep,
     ModelSize,
     Phase,
     ProcessLog,
@@ -32,6 +31,7 @@ from traindyno.core.step_log.fields import (
     phase_of,
     step_of,
 )
+from traindyno.core.step_log.steps import Steps
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
@@ -57,7 +57,7 @@ def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
 class _Lines:
     """The lines of one file, by kind, while it is read."""
 
-    steps: list[LoggedStep] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
     environment: Environment | None = None
     phases: list[Phase] = field(default_factory=list)
     model: ModelSize | None = None
@@ -111,7 +111,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         rank=rank,
         start=int(name["start"]) / 1000,
         environment=read.environment,
-        steps=tuple(_ordered_steps(file, read.steps)),
+        steps=_ordered_steps(file, read.steps),
         phases=tuple(read.phases),
         model=read.model,
         evaluations=tuple(read.evaluations),
@@ -165,12 +165,14 @@ def _no_object(file: str, number: int, text: str) -> StepLogInvalid:
     return StepLogInvalid(f"{file}:{number}: got {text[:80]!r}, expected a JSON object with a kind")
 
 
-def _ordered_steps(file: str, steps: list[LoggedStep]) -> list[LoggedStep]:
-    for before, after in pairwise(steps):
-        if after.step <= before.step:
-            raise StepLogInvalid(f"{file}: step {after.step} follows step {before.step}; expected rising numbers")
-        if after.begin < before.begin:
-            raise StepLogInvalid(f"{file}: step {after.step} begins before step {before.step}; the clock went back")
+def _ordered_steps(file: str, steps: Steps) -> Steps:
+    for before, after in pairwise(steps.numbers):
+        if after <= before:
+            raise StepLogInvalid(f"{file}: step {after} follows step {before}; expected rising numbers")
+    for index, (begin, later) in enumerate(pairwise(steps.begins)):
+        if later < begin:
+            before, after = steps.numbers[index], steps.numbers[index + 1]
+            raise StepLogInvalid(f"{file}: step {after} begins before step {before}; the clock went back")
     return steps
 
 
