@@ -1,7 +1,7 @@
 """One line of a step log, already JSON, to its value: no required field is missing, each has its type and is possible.
 
-The fields of a kind of line are those of its class in ``content``, with their types. A field with a default may be
-absent: lines from before it lack it. Fields that the class doesn't have are ignored: a newer writer added them.
+The fields of a kind of line are those of its class in ``content`` or ``steps``, with their types. A field with a
+default may be absent: lines from before it lack it. Fields that the class lacks are ignored: a newer writer added them.
 """
 
 from collections.abc import Callable, Mapping
