@@ -3,12 +3,9 @@
 import json
 import os
 import random
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import botocore.session
@@ -24,6 +21,7 @@ from localcloud.sagemaker_service.jobs.job import Engine
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service import EXTRA_VALUES
+from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_document, damaged_text
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.aws import clients
@@ -52,26 +50,6 @@ ENVIRONMENT = {
     "TRAINING_ROLE_ARN": "arn:aws:iam::111111111111:role/training",
 }
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
-
-
-class TooSlow(BaseException):
-    """It is not an Exception, so that no ``except`` of the code under test takes it for its own."""
-
-
-@contextmanager
-def cpu_limit(seconds: float) -> Iterator[None]:
-    """The limit counts this process's own time: a busy machine doesn't matter."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise TooSlow(f"no answer in {seconds} s of CPU time")
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 class Table:

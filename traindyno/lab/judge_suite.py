@@ -20,7 +20,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.claims import ClaimJudgement, judge_claims
 from traindyno.core.verdict.pricing import price_options
 from traindyno.core.verdict.report_data import build_report, report_document
-from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdict.verdict import Verdict, judge, verdict_document, with_planned
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.lab.warm_pools import with_warm_pools
 from traindyno.report.html import render
@@ -43,7 +43,12 @@ def judge_suite(
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     results = with_warm_pools(load_results(bucket, execution_id), pools)
     cells = with_cells_of(plan.cells, (result.run for result in results))
-    verdict = judge(suite, cells, results, loss_spread=plan.loss_spread, host_prior=plan.host_prior)
+    rounds = load_rounds(bucket, execution_id)
+    verdict = with_planned(
+        judge(suite, cells, results, loss_spread=plan.loss_spread, host_prior=plan.host_prior),
+        [run_id for each in rounds for run_id in each.run_ids],
+        results,
+    )
     report = build_report(
         execution_id=execution_id,
         created_at=now,
@@ -53,7 +58,7 @@ def judge_suite(
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
-        rounds=load_rounds(bucket, execution_id),
+        rounds=rounds,
         pricing=price_options(
             suite,
             cells,

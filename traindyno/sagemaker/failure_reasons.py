@@ -7,7 +7,23 @@ from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import FAILURE_PREFIX
 
-OWN_TEXT = re.compile(rf"{FAILURE_PREFIX}: (?P<outcome>[a-z_]+): (?P<message>.*)", re.DOTALL)
+# Outcomes that only SageMaker's description of the job, or the lab, can know.
+NOT_OF_CONTAINER = frozenset(
+    {
+        Outcome.COMPLETED,
+        Outcome.TIMED_OUT,
+        Outcome.COST_STOPPED,
+        Outcome.CAPACITY_UNAVAILABLE,
+        Outcome.QUOTA_EXCEEDED,
+    }
+)
+# Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which the training toolkit
+# quotes. Elsewhere the text is part of somebody's message.
+OWN_TEXT = re.compile(
+    rf"(?:\A(?:AlgorithmError: )?|^|ErrorMessage \")"
+    rf"{FAILURE_PREFIX}: (?P<outcome>{'|'.join(sorted(set(Outcome) - NOT_OF_CONTAINER))}): (?P<message>.*)",
+    re.DOTALL | re.MULTILINE,
+)
 
 Meaning = Outcome | type[NextAttempt]
 
@@ -23,11 +39,12 @@ def _rule(pattern: str, meaning: Meaning) -> FailureRule:
 
 
 # The first match counts: SageMaker's own prefixes, then texts in a message of any prefix, then the kind of error.
+# A rule for another attempt needs SageMaker's prefix: another attempt is paid, and a script can write the rest.
 FAILURE_RULES = (
     _rule(r"^CapacityError", CapacityUnavailable),
     _rule(r"^InternalServerError", ServiceFault),
     _rule(r"^InternalError", ServiceFault),
-    _rule(r"ResourceLimitExceeded|account-level service limit", SlotUnavailable),
+    _rule(r"^ResourceLimitExceeded", SlotUnavailable),
     _rule(
         r"out of memory|OutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|use an instance type with more memory",
         Outcome.OUT_OF_MEMORY,
@@ -49,11 +66,11 @@ FAILURE_RULES = (
 
 
 def read_failure_reason(text: str) -> tuple[Meaning, str]:
-    """The meaning and the message worth showing. The outcome that a container wrote (``failure_text``) takes precedence
-    over all rules.
+    """The meaning of a failed job and the message worth showing. The outcome that our own code wrote in the container
+    (``failure_text``) takes precedence over all rules; text of the user's script never leads to another attempt.
     """
     own = OWN_TEXT.search(text)
-    if own and own["outcome"] in set(Outcome):
+    if own:
         return Outcome(own["outcome"]), own["message"].strip()
     message = " ".join(text.split())
     for rule in FAILURE_RULES:

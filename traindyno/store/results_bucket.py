@@ -1,8 +1,9 @@
 """The documents of the results bucket, and the files of a run's step logs."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from io import BytesIO
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -81,13 +82,15 @@ class ResultsBucket(Objects):
                 f"{uri} is damaged: {_problem(error)}; expected the document that the lab wrote"
             ) from error
 
-    def step_log_files(self, execution_id: str, run_id: str) -> dict[str, list[str]]:
-        """File name → lines, of every process of every attempt of the run."""
+    def step_log_files(self, execution_id: str, run_id: str) -> dict[str, Iterator[str]]:
+        """File name → lines, of every process of every attempt of the run. A file is read when its lines are."""
         prefix = f"{checkpoints_prefix(execution_id, run_id)}step_log/"
         keys = [key for key in self.list_keys(prefix) if key.endswith(".jsonl")]
-        return {
-            key.removeprefix(prefix): self.read(key).decode(errors="replace").splitlines(keepends=True) for key in keys
-        }
+        return {key.removeprefix(prefix): self._lines(key) for key in keys}
+
+    def _lines(self, key: str) -> Iterator[str]:
+        for line in BytesIO(self.read(key)):
+            yield line.decode(errors="replace")
 
 
 def _problem(error: Exception) -> str:

@@ -35,9 +35,9 @@ def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: 
     exit_code = training_end.exit_codes[failed]
     first_failed_first = sorted(trees, key=lambda tree: tree.host != failed)
     text = _written_failure(first_failed_first) or _user_script_error(exit_code, logs[failed], training_end.command)
-    if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
-        text = f"out of memory: the kernel killed {training_end.oom_kills} processes while the job ran. {text}"
     lead, ending = "AlgorithmError: ", f", exit code: {exit_code}"
+    if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
+        ending = f" out of memory: the kernel killed {training_end.oom_kills} processes while the job ran{ending}"
     return lead + text[: FAILURE_REASON_LIMIT - len(lead) - len(ending)] + ending
 
 

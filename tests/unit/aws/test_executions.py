@@ -169,17 +169,20 @@ def test_a_log_that_can_not_be_read_costs_no_result_and_says_why(code: str) -> N
 
 
 def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> None:
+    """One file is in memory at a time; a line ends at a newline only."""
     prefix = "runs/e/r/checkpoints/step_log/"
     keys = [f"{prefix}job-a1/rank-00000.1.jsonl", f"{prefix}job-a1/notes.txt"]
-    content = b'{"kind": "end"}\n{"kind": "cut off'
+    content = '{"kind": "a\u2028b"}\n{"kind": "cut off'.encode()
     with stubbed("s3") as (client, stubber):
         stubber.add_response(
             "list_objects_v2", {"Contents": [{"Key": key} for key in keys]}, {"Bucket": "results", "Prefix": prefix}
         )
         body = StreamingBody(io.BytesIO(content), len(content))
-        stubber.add_response("get_object", {"Body": body}, {"Bucket": "results", "Key": keys[0]})
         files = ResultsBucket(client, "results").step_log_files("e", "r")
-    assert files == {"job-a1/rank-00000.1.jsonl": ['{"kind": "end"}\n', '{"kind": "cut off']}
+        stubber.assert_no_pending_responses()
+        stubber.add_response("get_object", {"Body": body}, {"Bucket": "results", "Key": keys[0]})
+        lines = {name: list(each) for name, each in files.items()}
+    assert lines == {"job-a1/rank-00000.1.jsonl": ['{"kind": "a\u2028b"}\n', '{"kind": "cut off']}
 
 
 def test_a_document_that_is_not_there_is_none_and_one_with_nan_is_refused() -> None:

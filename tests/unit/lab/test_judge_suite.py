@@ -39,6 +39,27 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     assert lab.money.spent_usd == 4 * Decimal("0.10")
 
 
+def test_a_run_without_a_result_is_named_by_the_verdict_and_its_report() -> None:
+    """RecordRun failed for it: the state machine tolerates that, and goes on to JudgeSuite."""
+    lab = planned(4)
+    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
+    missing, *others = lab.bucket.read_json(lane["packs"][0]["items_key"])
+    for item in others:
+        measure(lab, item)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    run_id, count = missing["run"]["run_id"], f"1 of {len(others) + 1} runs has no result"
+    assert (verdict.planned_runs, verdict.without_result) == (len(others) + 1, (run_id,))
+    row = lab.executions.find(EXECUTION)
+    assert row is not None
+    assert row.judgement is not None
+    assert row.judgement.headline.endswith(f" {count}.")
+    assert f"{count}: {run_id}. The verdict does not count" in lab.bucket.read(report_html_key(EXECUTION)).decode()
+    measure(lab, missing)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    assert verdict.without_result == ()
+    assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()
+
+
 def test_losses_of_earlier_executions_tell_the_spread_where_cells_have_one_trial() -> None:
     """The first execution has three trials of each cell, the second one: alone it could not tell."""
     lab = planned(6, measurement={"trials": 3})

@@ -9,6 +9,7 @@ from localcloud.sagemaker_service.host.host_training import TrainingEnd
 from localcloud.sagemaker_service.host.job_failure import algorithm_error
 from traindyno.callbacks import oom_kills
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import read_failure_reason
 
 
@@ -20,6 +21,10 @@ def test_sigkill_is_out_of_memory_only_where_the_kernel_counted_it(
     reason = algorithm_error([HostTree(host="algo-1", root=tmp_path)], end, {"algo-1": tmp_path / "log"})
     assert reason.endswith(", exit code: 137")
     assert read_failure_reason(reason)[0] is outcome
+    (tmp_path / "output").mkdir()
+    (tmp_path / "output" / "failure").write_text(failure_text(Outcome.LOSS_DIVERGED, "loss is nan"))
+    reason = algorithm_error([HostTree(host="algo-1", root=tmp_path)], end, {"algo-1": tmp_path / "log"})
+    assert read_failure_reason(reason)[0] is Outcome.LOSS_DIVERGED
 
 
 def test_kills_are_counted_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavail
 from traindyno.core.jobs.job_end import JobPhaseName, WarmPool
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
-from traindyno.sagemaker.failure_reasons import read_failure_reason
+from traindyno.sagemaker.failure_reasons import NOT_OF_CONTAINER, read_failure_reason
 from traindyno.sagemaker.job_description import (
     INSTANT_STATUSES,
     PHASE_OF_STATUS,
@@ -99,10 +99,46 @@ def test_a_failure_reason_means_an_outcome_or_the_next_attempt(text: str, meanin
     assert read_failure_reason(text)[0] is meaning
 
 
-@pytest.mark.parametrize("outcome", list(Outcome))
-def test_a_containers_own_word_counts_before_every_rule(outcome: Outcome) -> None:
-    text = f"AlgorithmError: {failure_text(outcome, 'CUDA out of memory at step 3')}, exit code: 1"
+OF_CONTAINERS = sorted(set(Outcome) - NOT_OF_CONTAINER)
+# The failure file, and the end of stderr as the training toolkit quotes it.
+OWN_PLACES = [
+    "AlgorithmError: {}, exit code: 1",
+    'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{}, exit code: 1',
+    'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "Traceback\nKeyError: x\n{}, exit code: 1',
+]
+
+
+@pytest.mark.parametrize("place", OWN_PLACES)
+@pytest.mark.parametrize("outcome", OF_CONTAINERS)
+def test_a_containers_own_word_counts_before_every_rule(outcome: Outcome, place: str) -> None:
+    text = place.format(failure_text(outcome, "CUDA out of memory at step 3"))
     assert read_failure_reason(text) == (outcome, "CUDA out of memory at step 3, exit code: 1")
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_a_word_of_ours_within_a_message_is_text(outcome: Outcome) -> None:
+    quoted = f"AlgorithmError: KeyError: '{failure_text(outcome, 'no')}', exit code: 3"
+    assert read_failure_reason(quoted) == (Outcome.USER_CODE_ERROR, quoted)
+    raised = failure_text("loss_diverged", f"rank 0: KeyError: {failure_text(outcome, 'no')}")
+    assert read_failure_reason(f"AlgorithmError: {raised}")[0] is Outcome.LOSS_DIVERGED
+
+
+@pytest.mark.parametrize("place", OWN_PLACES)
+@pytest.mark.parametrize("outcome", NOT_OF_CONTAINER)
+def test_no_container_of_a_failed_job_can_say_what_only_the_lab_knows(outcome: Outcome, place: str) -> None:
+    """A failed job never completed, whatever its script wrote: its exit code decides."""
+    assert read_failure_reason(place.format(failure_text(outcome, "all fine")))[0] is Outcome.USER_CODE_ERROR
+
+
+OF_SERVICES = [(text, meaning) for text, meaning in MESSAGES if not isinstance(meaning, Outcome)]
+
+
+@pytest.mark.parametrize(("text", "meaning"), OF_SERVICES)
+def test_a_scripts_error_never_leads_to_another_attempt(text: str, meaning: object) -> None:
+    """A script may print a service's text, such as the answer to a call of its own: its job is not tried again."""
+    assert read_failure_reason(text)[0] is meaning
+    for place in (*OWN_PLACES, "AlgorithmError: botocore.exceptions.ClientError: An error occurred ({})"):
+        assert read_failure_reason(place.format(text))[0] is Outcome.USER_CODE_ERROR
 
 
 def test_a_word_that_is_no_outcome_is_read_as_a_message() -> None:

@@ -1,6 +1,6 @@
 """The loss of a run by step, averaged over ranks, with fewer points for long runs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from statistics import fmean
@@ -44,7 +44,7 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
     """The loss curve of a run's steps, each once; a resumed run has them in several tables. ``began_at``: epoch
     seconds.
     """
-    losses = [_mean_loss(table, index) for table in tables for index in range(len(table))]
+    losses = [loss for table in tables for loss in _mean_losses(table)]
     numbers = [number for table in tables for number in table.numbers]
     finite = [loss for loss in losses if loss is not None and isfinite(loss)]
     broken = (index for index, loss in enumerate(losses) if loss is not None and not isfinite(loss))
@@ -57,16 +57,17 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
     )
 
 
-def _mean_loss(table: StepTable, index: int) -> float | None:
-    """The mean over the ranks that logged a loss (of a pipeline, the last stage)."""
-    losses = [loss for rank in table.ranks if (loss := rank.steps[index].loss) is not None]
-    return fmean(losses) if losses else None
+def _mean_losses(table: StepTable) -> Iterator[float | None]:
+    """The mean over the ranks that logged a loss (of a pipeline, the last stage), of each step."""
+    for losses in zip(*(rank.steps.losses for rank in table.ranks), strict=True):
+        known = [loss for loss in losses if loss is not None]
+        yield fmean(known) if known else None
 
 
 def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
     numbers = [number for table in tables for number in table.numbers]
     counts = [count for table in tables for count in table.samples]
-    ends = [max(rank.steps[index].end for rank in table.ranks) for table in tables for index in range(len(table))]
+    ends = [max(each) for table in tables for each in zip(*(rank.steps.ends for rank in table.ranks), strict=True)]
     stride = -(-len(losses) // MOST_POINTS) if losses else 1
     points = []
     samples = 0

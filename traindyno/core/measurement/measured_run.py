@@ -163,8 +163,8 @@ def _throughput(
 
 def _peak_memory_bytes(table: StepTable) -> int | None:
     """Peak memory of the device that used the most; None if no step reports it."""
-    peaks = [step.peak_memory_bytes for rank in table.ranks for step in rank.steps if step.peak_memory_bytes]
-    return max(peaks, default=None)
+    peaks = (rank.steps.peak_memory_bytes for rank in table.ranks)
+    return max((peak for peak in peaks if peak), default=None)
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:

@@ -37,10 +37,15 @@ class DefinedRate:
     samples_per_second: float | None
 
 
-def hf_trainer(table: StepTable, _warmup_steps: int) -> float:
+def _rate(samples: float, seconds: float) -> float | None:
+    """None if no time passed: the steps are shorter than a clock tick."""
+    return samples / seconds if seconds > 0 else None
+
+
+def hf_trainer(table: StepTable, _warmup_steps: int) -> float | None:
     begin = min(rank.steps[0].begin for rank in table.ranks)
     end = max(rank.steps[-1].end for rank in table.ranks)
-    return sum(table.samples) / (end - begin)
+    return _rate(sum(table.samples), end - begin)
 
 
 def step_rates(table: StepTable) -> list[float]:
@@ -59,10 +64,10 @@ def smp_running_mean(table: StepTable, _warmup_steps: int) -> float | None:
 
 def sky_callback(table: StepTable, _warmup_steps: int) -> float | None:
     """Rank 0's begins only, so the last step's own length never counts; the first step is its warm-up."""
-    begins = [step.begin for step in table.ranks[0].steps][1:]
+    begins = table.ranks[0].steps.begins[1:]
     if len(begins) < 2:
         return None
-    return fmean(table.samples[1:]) * (len(begins) - 1) / (begins[-1] - begins[0])
+    return _rate(fmean(table.samples[1:]) * (len(begins) - 1), begins[-1] - begins[0])
 
 
 def optimum_benchmark(table: StepTable, warmup_steps: int) -> float | None:
@@ -86,7 +91,7 @@ def llmb(table: StepTable, _warmup_steps: int) -> float | None:
     first, last = LLMB_FIRST_ITERATION - 1, LLMB_LAST_ITERATION
     if len(table) < last:
         return None
-    return fmean(table.samples[first:last]) / fmean(table.slowest_seconds[first:last])
+    return _rate(fmean(table.samples[first:last]), fmean(table.slowest_seconds[first:last]))
 
 
 def superbench(table: StepTable, warmup_steps: int) -> float | None:
@@ -104,7 +109,7 @@ def _window_rate(table: StepTable, first: int, end: int) -> float | None:
     if len(table) < end or first < 1:
         return None
     steps = table.ranks[0].steps
-    return sum(table.samples[first:end]) / (steps[end - 1].end - steps[first - 1].end)
+    return _rate(sum(table.samples[first:end]), steps[end - 1].end - steps[first - 1].end)
 
 
 DEFINITIONS: Sequence[Definition] = (

@@ -3,26 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from traindyno.core.step_log.line import IN_BACKGROUND
+from traindyno.core.step_log.steps import Steps
 
-
-class LoggedStep(NamedTuple):
-    """One optimizer step of one process. A tuple, because a run has tens of thousands of them to parse.
-
-    The names and types are those of a line (``fields``). A new field needs a default: lines from before it lack it.
-    """
-
-    step: int
-    begin: float
-    end: float
-    wait_seconds: float
-    samples: int
-    tokens: int | None
-    loss: float | None
-    learning_rate: float | None
-    peak_memory_bytes: int | None
+MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +92,7 @@ class ProcessLog:
     rank: int
     start: float
     environment: Environment | None
-    steps: tuple[LoggedStep, ...]
+    steps: Steps
     phases: tuple[Phase, ...]
     model: ModelSize | None
     evaluations: tuple[Evaluation, ...]
@@ -138,7 +124,7 @@ class Session:
         return tuple(rank for rank in range(self.world_size) if rank not in present)
 
     def describe_missing_ranks(self) -> str:
-        missing = ", ".join(map(str, self.missing_ranks))
+        missing = ", ".join(map(str, self.missing_ranks[:MOST_NAMED])) + ", …" * (len(self.missing_ranks) > MOST_NAMED)
         return (
             f"job {self.job_name}: no log of rank {missing} (world size {self.world_size}); every process must log its "
             "own steps, because the work of all is counted"
@@ -173,8 +159,13 @@ class Session:
     @property
     def common_steps(self) -> tuple[int, ...]:
         """Step numbers that every process of the session finished, in order."""
-        numbers = [{step.step for step in process.steps} for process in self.processes]
-        return tuple(sorted(set.intersection(*numbers))) if numbers else ()
+        numbers = [process.steps.numbers for process in self.processes]
+        if not numbers or all(each == numbers[0] for each in numbers):
+            return tuple(numbers[0]) if numbers else ()
+        common = set(numbers[0])
+        for each in numbers[1:]:
+            common.intersection_update(each)
+        return tuple(sorted(common))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,22 +1,27 @@
 """One line of a step log, already JSON, to its value: no required field is missing, each has its type and is possible.
 
-The fields of a kind of line are those of its class in ``content``, with their types. A field with a default may be
-absent: lines from before it lack it. Fields that the class doesn't have are ignored: a newer writer added them.
+The fields of a kind of line are those of its class in ``content`` or ``steps``, with their types. A field with a
+default may be absent: lines from before it lack it. Fields that the class lacks are ignored: a newer writer added them.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
-from math import inf, nan
+from math import inf, isfinite, nan
 from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.versions import Format, VersionUnknown
-from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, LoggedStep, ModelSize, Phase
+from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase
 from traindyno.core.step_log.line import SCHEMA_VERSION
+from traindyno.core.step_log.steps import LoggedStep
 
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
+LARGEST = 1e60  # of a larger number, squares and their sums would leave the range of a float
+MOST_PROCESSES = 100_000
+LONGEST_HOST_NAME, LONGEST_TEXT = 255, 10_000
+MOST_LEVELS = 20
 NAMES = {int: "an integer", float: "a number", str: "text", NoneType: "null", dict: "an object"}
 
 
@@ -62,14 +67,28 @@ def step_reader(kind: type[LoggedStep]) -> Callable[[Mapping[str, Any]], LoggedS
         if isinstance(loss, str) and loss in NOT_FINITE:
             step = step._replace(loss=NOT_FINITE[loss])
         check_types(tuple(map(type, step)))
-        if not 0 <= step.begin <= step.end < inf or step.samples < 0 or not 0 <= step.wait_seconds < inf:
-            raise LineInvalid(
-                f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
-                f"wait_seconds {step.wait_seconds}; expected begin <= end and nothing negative"
-            )
+        _check_step(step)
         return step
 
     return read_step
+
+
+def _check_step(step: LoggedStep) -> None:
+    _check_size("step", step.step)
+    _check_size("loss", step.loss)
+    counts = (step.samples, step.tokens or 0, step.peak_memory_bytes or 0, step.wait_seconds)
+    if not 0 <= step.begin <= step.end <= LARGEST or not 0 <= min(counts) <= max(counts) <= LARGEST:
+        raise LineInvalid(
+            f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
+            f"tokens {step.tokens}, wait_seconds {step.wait_seconds}, peak_memory_bytes {step.peak_memory_bytes}; "
+            f"expected begin <= end and nothing negative or above {LARGEST:g}"
+        )
+
+
+def _check_size(name: str, value: float | None) -> None:
+    """The loss of a model may also be not finite."""
+    if value is not None and LARGEST < abs(value) < inf:
+        raise LineInvalid(f"{name}: got a number beyond {LARGEST:g}, expected {-LARGEST:g} to {LARGEST:g}")
 
 
 step_of = step_reader(LoggedStep)
@@ -87,6 +106,11 @@ def environment_of(line: Mapping[str, Any]) -> Environment:
     environment = Environment(**read_fields(Environment, line))
     if not 0 <= environment.rank < environment.world_size:
         raise LineInvalid(f"rank {environment.rank} is not within a world of {environment.world_size}")
+    if environment.world_size > MOST_PROCESSES:
+        raise LineInvalid(f"world_size: got {environment.world_size}, expected {MOST_PROCESSES} at most")
+    for name in ("host", "host_id"):
+        if len(getattr(environment, name) or "") > LONGEST_HOST_NAME:
+            raise LineInvalid(f"{name}: got a longer text than {LONGEST_HOST_NAME} characters")
     return environment
 
 
@@ -111,15 +135,17 @@ def _metric(metrics: Mapping[str, Any], name: str) -> float:
     value = metrics[name]
     if isinstance(value, str) and value in NOT_FINITE:
         return NOT_FINITE[value]
-    number: float = _take(metrics, name, (int, float))
-    return number
+    _check_type(name, (int, float), type(value))
+    _check_size(name, value)
+    return float(value)
 
 
 def host_load_of(line: Mapping[str, Any]) -> HostLoad:
     load = HostLoad(**read_fields(HostLoad, line))
     if not 0 <= load.begin < load.end < inf or load.host_cpu_count < 1:
         raise LineInvalid(
-            f"host_load has begin {load.begin}, end {load.end}, host_cpu_count {load.host_cpu_count}; "
+            f"host_load has begin {load.begin}, end {load.end}, "
+            f"host_cpu_count {load.host_cpu_count}; "
             "expected begin < end and at least one CPU"
         )
     return load
@@ -151,7 +177,27 @@ def _take(line: Mapping[str, Any], name: str, allowed: tuple[type, ...]) -> Any:
         raise LineInvalid(f"field {name!r} is missing")
     value = line[name]
     _check_type(name, allowed, type(value))
+    if isinstance(value, float) and not isfinite(value):
+        raise LineInvalid(f"{name}: got {value}, expected a finite number")
+    _check_extent(name, value, levels=MOST_LEVELS)
     return value
+
+
+def _check_extent(name: str, value: Any, *, levels: int) -> None:
+    """Every text and number within ``value`` can be stored and computed with, and it is not nested too deeply."""
+    match value:
+        case bool() | None:
+            return
+        case int() | float():
+            _check_size(name, value)
+        case str():
+            if len(value) > LONGEST_TEXT:
+                raise LineInvalid(f"{name}: got a text of {len(value)} characters, expected {LONGEST_TEXT} at most")
+        case _ if levels == 0:
+            raise LineInvalid(f"{name}: got more than {MOST_LEVELS} levels of lists and objects within each other")
+        case _:
+            for inner in (*value, *value.values()) if isinstance(value, dict) else value:
+                _check_extent(name, inner, levels=levels - 1)
 
 
 def _check_type(name: str, allowed: tuple[type, ...], found: type) -> None:

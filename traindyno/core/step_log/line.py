@@ -5,8 +5,8 @@ the process's start in epoch milliseconds (a spot interruption gives a rank a se
 and ``time``. All times are epoch seconds of one monotonic clock per process: the wall clock is read once, at its start.
 A number that is not finite is written as text: ``"nan"``, ``"inf"`` or ``"-inf"``, because JSON has no such numbers.
 
-A new field needs a default in ``content``; the reader then reads lines without it. ``SCHEMA_VERSION`` rises if a field
-changes its meaning, or with a new kind of line, which earlier readers refuse.
+A new field needs a default in ``content`` (of a step: in ``steps``); the reader then reads lines without it.
+``SCHEMA_VERSION`` rises if a field changes its meaning, or with a new kind of line, which earlier readers refuse.
 """
 
 import math

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from traindyno.core.documents.problems import SHOWN_CHARACTERS, shown
 from traindyno.core.errors import TraindynoError
 from traindyno.core.step_log.content import (
     Environment,
     Evaluation,
     HostLoad,
     LoggedError,
-    LoggedStep,
     ModelSize,
     Phase,
     ProcessLog,
@@ -31,12 +31,14 @@ from traindyno.core.step_log.fields import (
     phase_of,
     step_of,
 )
+from traindyno.core.step_log.steps import Steps
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
 LAUNCH_SECONDS = 10.0  # the processes of one launch start within this time
 KINDS = "environment, phase, step, model, evaluation, host_load, error, end"
-_FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d+)\.(?P<start>\d+)\.jsonl$")
+LONGEST_LINE = 1_000_000
+_FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d{1,5})\.(?P<start>\d{1,16})\.jsonl$")
 
 
 class StepLogInvalid(TraindynoError):
@@ -55,7 +57,7 @@ def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
 class _Lines:
     """The lines of one file, by kind, while it is read."""
 
-    steps: list[LoggedStep] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
     environment: Environment | None = None
     phases: list[Phase] = field(default_factory=list)
     model: ModelSize | None = None
@@ -84,7 +86,8 @@ class _Lines:
             case "end":
                 self.is_ended, self.end_reason = True, end_reason_of(line)
             case other:
-                raise LineInvalid(f"kind {other!r} is unknown; known: {KINDS}")
+                found = repr(other[:SHOWN_CHARACTERS]) if isinstance(other, str) else shown(other)
+                raise LineInvalid(f"kind {found} is unknown; known: {KINDS}")
 
 
 def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
@@ -108,7 +111,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         rank=rank,
         start=int(name["start"]) / 1000,
         environment=read.environment,
-        steps=tuple(_ordered_steps(file, read.steps)),
+        steps=_ordered_steps(file, read.steps),
         phases=tuple(read.phases),
         model=read.model,
         evaluations=tuple(read.evaluations),
@@ -127,11 +130,20 @@ def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Itera
             continue
         if broken is not None:
             raise _no_object(file, *broken)
+        if len(text) > LONGEST_LINE:
+            raise StepLogInvalid(
+                f"{file}:{number}: got a line of {len(text)} characters, expected {LONGEST_LINE} at most"
+            )
         try:
-            line = json.loads(text)
+            line = _parsed(text)
         except json.JSONDecodeError:
             broken = (number, text)
             continue
+        except (ValueError, RecursionError) as error:
+            raise StepLogInvalid(
+                f"{file}:{number}: got {text[:80]!r}, with an integer of thousands of digits or thousands of levels of"
+                " lists and objects within each other; expected values that a program can store"
+            ) from error
         if not isinstance(line, dict) or "kind" not in line:
             raise _no_object(file, number, text)
         yield number, line
@@ -141,16 +153,26 @@ def _parsed_lines(file: str, lines: Iterable[str], problems: list[str]) -> Itera
         problems.append(f"{file}:{broken[0]}: the last line is truncated after {len(broken[1])} characters; left out")
 
 
+def _parsed(text: str) -> Any:
+    """Half of a surrogate pair, which is no character and can't be stored, becomes a question mark."""
+    value = json.loads(text)
+    if "\\ud" in text.lower():
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    return value
+
+
 def _no_object(file: str, number: int, text: str) -> StepLogInvalid:
     return StepLogInvalid(f"{file}:{number}: got {text[:80]!r}, expected a JSON object with a kind")
 
 
-def _ordered_steps(file: str, steps: list[LoggedStep]) -> list[LoggedStep]:
-    for before, after in pairwise(steps):
-        if after.step <= before.step:
-            raise StepLogInvalid(f"{file}: step {after.step} follows step {before.step}; expected rising numbers")
-        if after.begin < before.begin:
-            raise StepLogInvalid(f"{file}: step {after.step} begins before step {before.step}; the clock went back")
+def _ordered_steps(file: str, steps: Steps) -> Steps:
+    for before, after in pairwise(steps.numbers):
+        if after <= before:
+            raise StepLogInvalid(f"{file}: step {after} follows step {before}; expected rising numbers")
+    for index, (begin, later) in enumerate(pairwise(steps.begins)):
+        if later < begin:
+            before, after = steps.numbers[index], steps.numbers[index + 1]
+            raise StepLogInvalid(f"{file}: step {after} begins before step {before}; the clock went back")
     return steps
 
 

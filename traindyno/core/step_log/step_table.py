@@ -1,12 +1,15 @@
 """The steps that all ranks of a session finished, as columns over all ranks."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
+from operator import sub
 
-from traindyno.core.step_log.content import LoggedStep, Phase, Session
+from traindyno.core.step_log.content import Phase, Session
 from traindyno.core.step_log.nested_phases import phases_apart
+from traindyno.core.step_log.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,20 +21,23 @@ class RankSteps:
     """
 
     rank: int
-    steps: Sequence[LoggedStep]
+    steps: Steps
     phases: Sequence[Phase]
 
     def interval_begin(self, index: int) -> float:
         """Epoch seconds."""
-        return self.steps[index - 1].end if index else self.steps[0].begin
+        return self.steps.ends[index - 1] if index else self.steps.begins[0]
+
+    def interval_begins(self) -> Iterator[float]:
+        return chain(self.steps.begins[:1], self.steps.ends[:-1])
 
     def wall_seconds(self, first: int, last: int) -> float:
         """The intervals of the steps ``first`` to ``last`` together."""
-        return self.steps[last].end - self.interval_begin(first)
+        return self.steps.ends[last] - self.interval_begin(first)
 
     def phases_by_interval(self) -> Mapping[int, Mapping[str, float]]:
         """Seconds of each phase within each interval that has any, by index and name."""
-        ends = [step.end for step in self.steps]
+        ends = self.steps.ends
         found: dict[int, dict[str, float]] = {}
         for phase in self.phases:
             for index in range(bisect_right(ends, phase.begin), len(ends)):
@@ -47,15 +53,14 @@ class RankSteps:
     def wait_seconds(self, first: int, last: int) -> float:
         """Time spent waiting for data in these steps. Phases that were logged within a wait do not count as waiting."""
         steps = self.steps[first : last + 1]
-        waited = sum(step.wait_seconds for step in steps)
-        begins = [step.begin for step in steps]
+        begins, waits = steps.begins, steps.waits
+        waited: float = sum(waits)
         for phase in self.phases if waited else ():
             position = max(0, bisect_right(begins, phase.begin) - 1)
-            for step in steps[position:]:
-                if step.begin >= phase.end:
+            for begin, wait in zip(begins[position:], waits[position:], strict=True):
+                if begin >= phase.end:
                     break
-                wait_end = step.begin + step.wait_seconds
-                waited -= max(0.0, min(wait_end, phase.end) - max(step.begin, phase.begin))
+                waited -= max(0.0, min(begin + wait, phase.end) - max(begin, phase.begin))
         return max(0.0, waited)
 
 
@@ -70,13 +75,13 @@ class StepTable:
     @cached_property
     def slowest_seconds(self) -> list[float]:
         """The longest begin-to-end time of any rank for each step, with the wait for data."""
-        columns = ([step.end - step.begin for step in rank.steps] for rank in self.ranks)
+        columns = (map(sub, rank.steps.ends, rank.steps.begins) for rank in self.ranks)
         return [max(seconds) for seconds in zip(*columns, strict=True)]
 
     @cached_property
     def interval_seconds(self) -> list[float]:
         """The longest interval of any rank for each step, with logged phases."""
-        columns = ([rank.wall_seconds(index, index) for index in range(len(self))] for rank in self.ranks)
+        columns = (map(sub, rank.steps.ends, rank.interval_begins()) for rank in self.ranks)
         return [max(seconds) for seconds in zip(*columns, strict=True)]
 
     @cached_property
@@ -103,7 +108,7 @@ class StepTable:
     @cached_property
     def samples(self) -> list[int]:
         """The samples of each step, over all ranks."""
-        columns = ([step.samples for step in rank.steps] for rank in self.ranks)
+        columns = (rank.steps.samples for rank in self.ranks)
         return [sum(samples) for samples in zip(*columns, strict=True)]
 
     @cached_property
@@ -111,10 +116,10 @@ class StepTable:
         """The tokens of each step, over all ranks; None if any step of any rank didn't count them."""
         total = [0] * len(self)
         for rank in self.ranks:
-            for index, step in enumerate(rank.steps):
-                if step.tokens is None:
+            for index, tokens in enumerate(rank.steps.tokens):
+                if tokens is None:
                     return None
-                total[index] += step.tokens
+                total[index] += tokens
         return total
 
     def wall_seconds(self, first: int, last: int) -> float:
@@ -139,11 +144,10 @@ def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
     ``among``: only steps of these numbers.
     """
     numbers = [number for number in session.common_steps if among is None or number in among]
-    wanted = set(numbers)
     ranks = [
         RankSteps(
             rank=process.rank,
-            steps=[step for step in process.steps if step.step in wanted],
+            steps=process.steps.numbered(numbers),
             phases=phases_apart(process.phases),
         )
         for process in session.processes

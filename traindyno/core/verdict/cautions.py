@@ -12,12 +12,15 @@ from traindyno.core.verdict.verdict import Finding, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
 NOISY_VARIATION = 0.1
+MOST_MISSING = 5
 COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
     if verdict.is_simulated:
         yield "Some of these results are simulated: they come from a replayed or modelled trace, not from hardware."
+    if verdict.without_result:
+        yield describe_missing(verdict)
     if verdict.metric is Metric.INSTANCE_HOURS:
         yield "No price is known. All cells use one instance type, so they are compared by instance hours."
     if verdict.recommended and may_break_limit(verdict.row(verdict.recommended), verdict.goal):
@@ -35,6 +38,20 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     for cell_id, reason in verdict.refused.items():
         yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
     yield from _noise(verdict)
+
+
+def describe_missing(verdict: Verdict) -> str:
+    missing = verdict.without_result
+    named = ", ".join(missing[:MOST_MISSING]) + (", …" if len(missing) > MOST_MISSING else "")
+    return (
+        f"{count_missing(verdict)}: {named}. The verdict does not count them, but the receipt has the costs of their"
+        " jobs. The log of the function RecordRun says why."
+    )
+
+
+def count_missing(verdict: Verdict) -> str:
+    missing = len(verdict.without_result)
+    return f"{missing} of {verdict.planned_runs} runs {'has' if missing == 1 else 'have'} no result"
 
 
 def _failures(verdict: Verdict) -> Iterator[str]:

@@ -102,6 +102,10 @@ class Verdict:
     scaling: tuple[ScalingFit, ...] = ()
     #: Cells that a model-based search did not compare, the nearest to the recommended cell first.
     dropped: tuple[DroppedCell, ...] = ()
+    #: Number of runs in the rounds of the execution; None in verdicts without rounds and of earlier versions.
+    planned_runs: int | None = None
+    #: The ids of those that have no result: nothing else of the verdict counts them.
+    without_result: tuple[str, ...] = ()
 
     @property
     def runner_up(self) -> Rival | None:
@@ -149,6 +153,14 @@ def judge(
     """
     evidence = gather_evidence(suite, cells, results, host_prior=host_prior, loss_spread=loss_spread)
     return judge_evidence(suite, evidence)
+
+
+def with_planned(verdict: Verdict, planned: Sequence[str], results: Sequence[RunResult]) -> Verdict:
+    """``planned``: the ids of the runs of all rounds. A later round may repeat a run that has no result."""
+    recorded = {result.run.run_id for result in results}
+    run_ids = tuple(dict.fromkeys(planned))
+    missing = tuple(run_id for run_id in run_ids if run_id not in recorded)
+    return replace(verdict, planned_runs=len(run_ids), without_result=missing)
 
 
 def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:

@@ -9,7 +9,7 @@ from traindyno.core.measurement.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.measurement.statistics import Estimate, Interval
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
-from traindyno.core.verdict.cautions import describe_cautions
+from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation import Rival
@@ -32,7 +32,7 @@ class VerdictText:
 
 def describe_verdict(verdict: Verdict) -> VerdictText:
     return VerdictText(
-        headline=_headline(verdict),
+        headline=_headline(verdict) + (f" {count_missing(verdict)}." if verdict.without_result else ""),
         support=tuple(_support(verdict)),
         changes=tuple(_changes(verdict))[:MOST_CHANGES],
         cautions=tuple(describe_cautions(verdict)),

@@ -4,6 +4,7 @@ import pytest
 
 from traindyno.core.measurement.contention import LARGEST_FOREIGN_SHARE, Contention, measure_contention
 from traindyno.core.step_log.content import Environment, HostLoad, ProcessLog, Session
+from traindyno.core.step_log.steps import Steps
 
 QUIET = HostLoad(
     begin=0.0,
@@ -33,7 +34,7 @@ def session_of(*loads: HostLoad, host_ids: tuple[str | None, ...] = ()) -> Sessi
                 facts={},
                 host_id=host_ids[rank] if host_ids else None,
             ),
-            steps=(),
+            steps=Steps(),
             phases=(),
             model=None,
             evaluations=(),

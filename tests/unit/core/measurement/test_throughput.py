@@ -186,3 +186,9 @@ def test_milabench_drops_the_least_and_the_greatest_rate() -> None:
     table = table_of(log_lines(step_seconds=[8.0, 2.0, 4.0, 1.0], samples=8))
     # rates 1, 4, 2, 8: without 1 and 8, (4 + 2) / 2
     assert rate_by("milabench", table) == pytest.approx(3.0)
+
+
+def test_steps_within_one_tick_of_the_clock_have_no_rate() -> None:
+    table = table_of(log_lines(step_seconds=[0.0] * 95))
+    keys = ("hf_trainer", "sky_callback", "llm_foundry", "torchtitan", "llmb")
+    assert {rate_by(key, table) for key in keys} == {None}

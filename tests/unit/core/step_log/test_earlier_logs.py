@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast, get_type_hints
 
 import pytest
 
-from traindyno.core.step_log import content, fields, line
+from traindyno.core.step_log import content, fields, line, steps
 from traindyno.core.step_log.reader import read_step_log
 
 LOGS = Path(__file__).parents[3] / "data" / "step_logs"
@@ -55,17 +55,16 @@ class LaterStep(NamedTuple):
     samples: int
     tokens: int | None
     loss: float | None
-    learning_rate: float | None
     peak_memory_bytes: int | None
     gradient_norm: float | None = None
 
 
 def later_step_of(line_of_today: dict[str, Any]) -> Any:
-    return fields.step_reader(cast("type[content.LoggedStep]", LaterStep))(line_of_today)
+    return fields.step_reader(cast("type[steps.LoggedStep]", LaterStep))(line_of_today)
 
 
 def test_a_new_field_of_a_step_leaves_older_lines_valid() -> None:
-    assert LaterStep._fields[:-1] == content.LoggedStep._fields
+    assert LaterStep._fields[:-1] == steps.LoggedStep._fields
     older = later_step_of(STEP)
     assert older[:-1] == fields.step_of(STEP)
     assert older.gradient_norm is None
@@ -79,7 +78,7 @@ def test_a_new_field_of_a_step_leaves_older_lines_valid() -> None:
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
 LOAD = {each.name: 1 for each in dataclasses.fields(content.HostLoad)}
 READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
-    content.LoggedStep: (fields.step_of, STEP),
+    steps.LoggedStep: (fields.step_of, STEP),
     content.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
     content.Phase: (fields.phase_of, line.phase_line("load", 1.0, 2.0)),
     content.ModelSize: (fields.model_of, line.model_line(1.0, 1000, None, None)),

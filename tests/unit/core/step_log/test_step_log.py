@@ -287,7 +287,7 @@ def test_phases_and_host_loads_at_the_ends_of_what_they_may_say(
         (process,) = read_step_log({file_name(): lines}).sessions[0].processes
         assert len(process.phases if kind == "phase" else process.host_loads) == 1
     else:
-        with pytest.raises(StepLogInvalid, match=f"{kind} has begin"):
+        with pytest.raises(StepLogInvalid, match=f"{kind} has begin|end: got inf, expected a finite number"):
             read_step_log({file_name(): lines})
 
 
@@ -336,3 +336,58 @@ def test_a_process_that_was_cut_off_before_its_environment_counts_by_its_name() 
     }
     (session,) = read_step_log(files).sessions
     assert (session.world_size, session.missing_ranks) == (3, (1,))
+
+
+def step_text(**changes: str) -> str:
+    """A step's line; ``changes`` are values as they are written."""
+    whole = {name: json.dumps(value) for name, value in STEP.items()} | changes
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in whole.items()) + "}"
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (step_text(loss=NINES), "an integer of thousands of digits"),
+        (step_text(extra="[" * 100_000), "thousands of levels"),
+        (step_text(loss="1" + "0" * 400), "loss: got a number beyond 1e"),
+        (step_text(loss="-1e308"), "loss: got a number beyond 1e"),
+        (step_text(step="1" + "0" * 400), "step: got a number beyond 1e"),
+        (step_text(end="1" + "0" * 400), "nothing negative or above 1e"),
+        (step_text(samples="1" + "0" * 400), "nothing negative or above 1e"),
+        (step_text(tokens="-1"), "nothing negative or above 1e"),
+        (step_text(peak_memory_bytes="-1"), "nothing negative or above 1e"),
+        (step_text(kind='"' + "x" * 1_000_000 + '"'), "expected 1000000 at most"),
+        (step_text(kind='"' + "x" * 9000 + '"'), "kind 'x{60}' is unknown"),
+        (json.dumps(HOST_LOAD | {"cpu_seconds": 1e61}), "cpu_seconds: got a number beyond 1e"),
+        (json.dumps(HOST_LOAD | {"cpu_seconds": float("nan")}), "cpu_seconds: got nan, expected a finite number"),
+        (json.dumps(line.phase_line("x" * 10_001, 1.0, 2.0)), "name: got a text of 10001 characters"),
+        (json.dumps(line.phase_line("load", 1.0, 2.0, {"bytes": 10**400})), "facts: got a number beyond 1e"),
+        (json.dumps(line.phase_line("load", 1.0, 2.0, {"a": [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]})), "20 levels"),
+        (json.dumps(line.evaluation_line(1.0, 1, {"loss": 1e61})), "metrics: got a number beyond 1e"),
+        (json.dumps(line.environment_line(1.0, 0, 10**12, "algo-1", {})), "world_size: got 1000000000000, expected"),
+        (json.dumps(line.environment_line(1.0, 0, 1, "a" * 256, {})), "host: got a longer text than 255"),
+    ],
+)
+def test_what_no_program_could_compute_with_is_named_with_its_line(text: str, reason: str) -> None:
+    with pytest.raises(StepLogInvalid, match=reason) as raised:
+        read_step_log({file_name(): [*log_lines(step_seconds=[], is_ended=False), text]})
+    assert str(raised.value).startswith(f"{file_name()}:2: ")
+
+
+@pytest.mark.parametrize("name", ["job-a1/rank-100000.1.jsonl", "job-a1/rank-00000.10000000000000000.jsonl"])
+def test_a_rank_or_a_time_that_no_job_has_is_no_name_of_a_file(name: str) -> None:
+    with pytest.raises(StepLogInvalid, match="expected a name like"):
+        read_step_log({name: log_lines(step_seconds=[1.0])})
+
+
+def test_half_of_a_surrogate_pair_becomes_a_question_mark() -> None:
+    lines = log_lines(step_seconds=[], facts={"a\ud800": "b\udfff", "whole": "\U0001f600"})
+    assert read_step_log({file_name(): lines}).environments[0].facts == {"a?": "b?", "whole": "\U0001f600"}
+
+
+def test_of_many_missing_ranks_the_first_are_named() -> None:
+    log = read_step_log({file_name(): log_lines(world_size=100_000, step_seconds=[1.0])})
+    assert "no log of rank 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, … (world size 100000)" in log.problems[0]

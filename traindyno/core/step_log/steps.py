@@ -1,0 +1,175 @@
+"""The steps of one process as columns: a run has millions of them, and a column takes 8 bytes of each."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from math import nan
+from typing import Generic, NamedTuple, TypeVar, overload
+
+Value = TypeVar("Value")
+
+
+class LoggedStep(NamedTuple):
+    """One optimizer step of one process. A tuple, because a run has millions of them to parse.
+
+    The names and types are those of a line (``fields``). A new field needs a default: lines from before it lack it.
+    """
+
+    step: int
+    begin: float
+    end: float
+    wait_seconds: float
+    samples: int
+    tokens: int | None
+    loss: float | None
+    peak_memory_bytes: int | None
+
+
+class RepeatedValues(Generic[Value]):
+    """A column of values most of which equal the one before, of which only the others are kept."""
+
+    __slots__ = ("_starts", "_values")
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._values: list[Value] = []
+
+    def append(self, index: int, value: Value) -> None:
+        if not self._values or self._values[-1] != value:
+            self._starts.append(index)
+            self._values.append(value)
+
+    def __getitem__(self, index: int) -> Value:
+        return self._values[bisect_right(self._starts, index) - 1]
+
+    def within(self, first: int, end: int) -> Iterator[tuple[int, Value]]:
+        """The values of ``first`` to ``end``, each with the number of steps that have it one after another."""
+        for position in range(bisect_right(self._starts, first) - 1, len(self._starts)):
+            begin = max(first, self._starts[position])
+            if begin >= end:
+                return
+            last = self._starts[position + 1] if position + 1 < len(self._starts) else end
+            yield min(end, last) - begin, self._values[position]
+
+
+class _Columns:
+    __slots__ = ("begins", "ends", "has_loss", "losses", "offsets", "peaks", "samples", "tokens", "waits")
+
+    def __init__(self) -> None:
+        self.offsets = RepeatedValues[int]()  # number of a step - its index: one value if no number is left out
+        self.begins, self.ends, self.waits = array("d"), array("d"), array("d")
+        self.losses, self.has_loss = array("d"), RepeatedValues[bool]()
+        self.samples, self.tokens, self.peaks = (
+            RepeatedValues[int](),
+            RepeatedValues[int | None](),
+            RepeatedValues[int | None](),
+        )
+
+
+class Steps(Sequence[LoggedStep]):
+    """A step is made from the columns when it is asked for. A slice is a view."""
+
+    __slots__ = ("_columns", "_end", "_first")
+
+    def __init__(self, steps: Iterable[LoggedStep] = ()) -> None:
+        self._columns, self._first, self._end = _Columns(), 0, 0
+        for step in steps:
+            self.append(step)
+
+    def append(self, step: LoggedStep) -> None:
+        columns, index = self._columns, self._end
+        columns.offsets.append(index, step.step - index)
+        columns.begins.append(step.begin)
+        columns.ends.append(step.end)
+        columns.waits.append(step.wait_seconds)
+        columns.losses.append(nan if step.loss is None else step.loss)
+        columns.has_loss.append(index, step.loss is not None)
+        columns.samples.append(index, step.samples)
+        columns.tokens.append(index, step.tokens)
+        columns.peaks.append(index, step.peak_memory_bytes)
+        self._end += 1
+
+    def __len__(self) -> int:
+        return self._end - self._first
+
+    @overload
+    def __getitem__(self, index: int) -> LoggedStep: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Steps": ...
+    def __getitem__(self, index: int | slice) -> "LoggedStep | Steps":
+        if isinstance(index, slice):
+            first, end, stride = index.indices(len(self))
+            assert stride == 1, "a view has all steps between its ends"
+            return self._view(first, max(first, end))
+        at = self._first + range(len(self))[index]
+        columns = self._columns
+        return LoggedStep(
+            step=columns.offsets[at] + at,
+            begin=columns.begins[at],
+            end=columns.ends[at],
+            wait_seconds=columns.waits[at],
+            samples=columns.samples[at],
+            tokens=columns.tokens[at],
+            loss=columns.losses[at] if columns.has_loss[at] else None,
+            peak_memory_bytes=columns.peaks[at],
+        )
+
+    def _view(self, first: int, end: int) -> "Steps":
+        view = Steps.__new__(Steps)
+        view._columns, view._first, view._end = self._columns, self._first + first, self._first + end
+        return view
+
+    def numbered(self, numbers: Sequence[int]) -> "Steps":
+        """Those with these numbers, which rise: a view if no step between them is left out."""
+        own = self.numbers
+        if not numbers:
+            return self._view(0, 0)
+        first, end = bisect_right(own, numbers[0]) - 1, bisect_right(own, numbers[-1])
+        if end - first == len(numbers):
+            return self._view(first, end)
+        wanted = set(numbers)
+        return Steps(self[index] for index in range(first, end) if own[index] in wanted)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        runs = list(self._columns.offsets.within(self._first, self._end)) if len(self) else []
+        if len(runs) <= 1:
+            offset = runs[0][1] if runs else 0
+            return range(self._first + offset, self._end + offset)
+        return [self._columns.offsets[index] + index for index in range(self._first, self._end)]
+
+    @property
+    def begins(self) -> memoryview:
+        return memoryview(self._columns.begins)[self._first : self._end]
+
+    @property
+    def ends(self) -> memoryview:
+        return memoryview(self._columns.ends)[self._first : self._end]
+
+    @property
+    def waits(self) -> memoryview:
+        return memoryview(self._columns.waits)[self._first : self._end]
+
+    @property
+    def losses(self) -> Iterator[float | None]:
+        known = _spread(self._columns.has_loss, self._first, self._end)
+        values = memoryview(self._columns.losses)[self._first : self._end]
+        return (loss if is_known else None for loss, is_known in zip(values, known, strict=True))
+
+    @property
+    def samples(self) -> Iterator[int]:
+        return _spread(self._columns.samples, self._first, self._end)
+
+    @property
+    def tokens(self) -> Iterator[int | None]:
+        return _spread(self._columns.tokens, self._first, self._end)
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        """The most of any step; None if no step reports it."""
+        peaks = (peak for _, peak in self._columns.peaks.within(self._first, self._end))
+        return max((peak for peak in peaks if peak), default=None)
+
+
+def _spread(column: RepeatedValues[Value], first: int, end: int) -> Iterator[Value]:
+    return (value for count, value in column.within(first, end) for _ in range(count)) if end > first else iter(())
