@@ -344,7 +344,7 @@ def test_json_is_exact_and_printable() -> None:
             assert sink.getvalue().replace("\n", "").isprintable()
 
 
-def test_a_report_of_hostile_text_can_be_written_and_holds_nothing_that_a_browser_obeys() -> None:
+def test_a_report_of_hostile_text_holds_nothing_that_a_browser_obeys() -> None:
     page = render(report_of(hostile_results(), hostile_suite()))
     page.encode("utf-8")
     assert is_literal(page)

@@ -124,7 +124,7 @@ def test_a_word_of_ours_within_a_message_is_text(outcome: Outcome) -> None:
 
 
 @pytest.mark.parametrize("place", OWN_PLACES)
-@pytest.mark.parametrize("outcome", NOT_OF_CONTAINER)
+@pytest.mark.parametrize("outcome", sorted(NOT_OF_CONTAINER))
 def test_no_container_of_a_failed_job_can_say_what_only_the_lab_knows(outcome: Outcome, place: str) -> None:
     """A failed job never completed, whatever its script wrote: its exit code decides."""
     assert read_failure_reason(place.format(failure_text(outcome, "all fine")))[0] is Outcome.USER_CODE_ERROR
