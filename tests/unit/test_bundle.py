@@ -117,3 +117,17 @@ def folder_of(name: str) -> str:
 def test_without_a_checkout_the_training_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceRefused, match=r"has no folder training.*clone it"):
         training_files(tmp_path)
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in (REPO_ROOT / "experiments").glob("*/train.py")}))
+def test_every_file_of_a_published_experiment_travels(folder: Path) -> None:
+    """What the rule leaves out, such as a link to another experiment's module, would be missing in the container."""
+    names = {path.name for path in folder.iterdir() if path.suffix in {".py", ".txt"}}
+    assert {"train.py", "arguments.py"} <= names
+    assert names <= set(script_files(folder))
+
+
+def test_experiments_that_share_a_module_have_equal_copies() -> None:
+    experiments = REPO_ROOT / "experiments"
+    copies = [experiments / name / "text_blocks.py" for name in ("gpt2_compiler", "gptj_parallel")]
+    assert len({path.read_text() for path in copies}) == 1
