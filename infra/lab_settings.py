@@ -11,7 +11,7 @@ from infra.budget import BudgetScope
 from infra.context import Context
 from infra.images import Image
 from infra.lab_jobs import data_keys, read_lab_jobs, read_switch
-from traindyno.core.lab_names import LAB_NAME
+from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
 from traindyno.sagemaker.job_settings import LabJobs
 
 BOUNDARY_ARN = re.compile(r"arn:aws:iam::([0-9]{12}|aws):policy/\S+")
@@ -61,10 +61,7 @@ def read_lab_settings(app: Node, *, region: str | None = None) -> LabSettings:
     node = Context(app)
     lab = str(node.get_context("lab"))
     if not LAB_NAME.fullmatch(lab):
-        raise ValueError(
-            f"context lab={lab!r}: a lab's name is 1 to 18 lower-case letters, digits and single hyphens,"
-            " beginning with a letter"
-        )
+        raise ValueError(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")
     target = _target(str(node.get_context("target")))
     return LabSettings(
         lab=lab,

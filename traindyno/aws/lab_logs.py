@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 from traindyno.aws.log_tail import JOB_LOG_GROUP
-from traindyno.core.lab_names import LAB_NAME, jobs_prefix
+from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE, jobs_prefix
 from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP
 
 SHARED_GROUPS = (JOB_LOG_GROUP, TRANSFORM_LOG_GROUP)
@@ -42,10 +42,7 @@ class LabLogs:
     def __init__(self, logs: Any, lab: str) -> None:
         """Raises ValueError for a text that is no lab's name: its prefix could be that of other labs' jobs."""
         if not LAB_NAME.fullmatch(lab):
-            raise ValueError(
-                f"{lab!r} is not the name of a lab: expected 1 to 18 lower-case letters, digits and single hyphens,"
-                " beginning with a letter"
-            )
+            raise ValueError(f"{lab!r} is not the name of a lab: expected {LAB_NAME_RULE}")
         self._logs = logs
         self._prefix = jobs_prefix(lab)
 

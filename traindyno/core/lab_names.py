@@ -17,6 +17,7 @@ FAILED_SUITES_METRIC = "FailedSuites"
 LEASE_SECONDS = 240.0
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
+LAB_NAME_RULE = "1 to 18 lower-case letters, digits and single hyphens, beginning with a letter"
 # The output that only the stack of a lab with isolate_network has.
 ISOLATED_OUTPUT = "IsolatesNetwork"
 

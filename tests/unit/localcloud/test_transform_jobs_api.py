@@ -13,9 +13,17 @@ def transform_input(**changes: str) -> dict[str, Any]:
     return {"DataSource": {"S3DataSource": source}, **changes}
 
 
+def refusal_of(request: dict[str, Any]) -> ApiError | None:
+    try:
+        check_input(request)
+    except ApiError as error:
+        return error
+    return None
+
+
 @pytest.mark.parametrize("changes", [{}, {"CompressionType": "None", "SplitType": "None"}, {"SplitType": "Line"}])
 def test_an_input_of_whole_objects_or_lines_is_accepted(changes: dict[str, str]) -> None:
-    check_input(transform_input(**changes))
+    assert refusal_of(transform_input(**changes)) is None
 
 
 @pytest.mark.parametrize(
@@ -28,5 +36,4 @@ def test_an_input_of_whole_objects_or_lines_is_accepted(changes: dict[str, str])
 )
 def test_a_refused_input_is_named_with_what_is_offered(member: str, value: str, offered: str) -> None:
     message = f"TransformInput: {member} {value} is not offered; this local service reads {offered}"
-    with pytest.raises(ApiError, match=f"{message}$"):
-        check_input(transform_input(**{member: value}))
+    assert str(refusal_of(transform_input(**{member: value}))).endswith(message)

@@ -94,8 +94,7 @@ def plan(
         histories=histories.by_cell,
         memory=estimate_cells(loaded.suite, beside=suite.parent, say=tell) if memory else (),
     )
-    unavailable = unavailable_images(planned.cells, loaded.suite.workload, inputs.region) if inputs.region else ()
-    planned = replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
+    planned = _with_unavailable_images(planned, loaded.suite, inputs.region)
     travels = list(travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed))
     if output is OutputFormat.JSON:
         for line in travels:
@@ -108,6 +107,11 @@ def plan(
     if planned.refusals:
         local = " --local" if choice.local else ""
         raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{local}"))
+
+
+def _with_unavailable_images(planned: Plan, suite: Suite, region: str | None) -> Plan:
+    unavailable = unavailable_images(planned.cells, suite.workload, region) if region else ()
+    return replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
 
 
 def _find_histories(loaded: LoadedSuite, *, beside: Path, lab: str, allowed: Collection[Path] = ()) -> FoundHistories:

@@ -14,6 +14,11 @@ JsonScalar = str | int | float | bool
 Value = TypeVar("Value")
 
 
+def is_number(value: Any) -> bool:
+    """True and False, which Python counts as integers, are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def to_document(value: Any) -> Any:
     return _converter().unstructure(value)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from math import log
 from typing import Any
 
+from traindyno.core.documents.stored import is_number
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
 from traindyno.core.suite.suite import Cell
 
@@ -67,18 +68,14 @@ def _key(value: Any) -> tuple[type, Any]:
 def _levels(values: Sequence[Any]) -> list[Any]:
     """Each value once: numbers in ascending order, names in the order of the cells."""
     levels = list({_key(value): value for value in values}.values())
-    return sorted(levels) if all(map(_is_number, levels)) else levels
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return sorted(levels) if all(map(is_number, levels)) else levels
 
 
 def _positions(levels: Sequence[Any]) -> tuple[float, ...] | None:
     """Positions by logarithms, because the effects of batch sizes and instance counts follow their ratios; counts with
     0 also.
     """
-    if not all(map(_is_number, levels)):
+    if not all(map(is_number, levels)):
         return None
     least, most = levels[0], levels[-1]
     if least > 0 and most / least >= LOGARITHMIC_RATIO:

@@ -20,7 +20,7 @@ from traindyno.core.documents.problems import (
     problems_of,
     unknown_field,
 )
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonScalar, is_number
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Quality
@@ -60,7 +60,7 @@ def _with_short_form(structure: Structure, field: str, short: type) -> Structure
     """Accepts also the value of one field alone: ``0.1`` for ``{base: 0.1}``."""
 
     def structure_either(value: Any, kind: Any) -> Any:
-        is_short = _is_number(value) if short is float else isinstance(value, short)
+        is_short = is_number(value) if short is float else isinstance(value, short)
         try:
             return structure({field: value} if is_short else value, kind)
         except Unexpected as error:
@@ -179,7 +179,3 @@ def _limit_text(kind: GoalKind) -> str:
 
 def _mapping_text(value: Any) -> str:
     return f"{{{', '.join(map(str, value))}}}" if isinstance(value, Mapping) else repr(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
