@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from localcloud.home import ENVIRONMENTS
+from traindyno.core.suite.job_time import STOP_SECONDS
 
 
 class RateChoice(StrEnum):
@@ -37,7 +38,7 @@ class ServiceSettings:
     environments_folder: Path = ENVIRONMENTS
     engine: EngineChoice = EngineChoice.BOTH
     checkpoint_sync_seconds: float = 2.0
-    stop_grace_seconds: float = 120.0
+    stop_grace_seconds: float = float(STOP_SECONDS)
     keep_job_folders: bool = False
     local_usd_per_hour: Decimal = Decimal("0.10")
     applied_quotas: Mapping[str, float] = field(default_factory=dict)

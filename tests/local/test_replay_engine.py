@@ -281,18 +281,19 @@ def test_out_of_memory_is_told_in_the_containers_own_words(aws: AwsDouble, tmp_p
     assert read_job_end(job).outcome is Outcome.OUT_OF_MEMORY
 
 
-def test_a_job_that_runs_too_long_is_cut_off_with_what_it_had(aws: AwsDouble, tmp_path: Path) -> None:
-    with replaying(tmp_path, aws) as running:
+def test_a_job_that_runs_too_long_is_stopped_and_uploads_what_it_had(aws: AwsDouble, tmp_path: Path) -> None:
+    with replaying(tmp_path, aws, traces={"plain": {**PLAIN_TRACE, "stop_seconds": 7}}) as running:
         job = run_one(running, simulated_request("cut", StoppingCondition={"MaxRuntimeInSeconds": 18}))
     # 3 s download + 10 s load leave 5 s: two whole steps
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
-    assert job["BillableTimeInSeconds"] == 18
+    assert statuses(job)[-3:] == ["Stopping", "Uploading", "MaxRuntimeExceeded"]
+    assert job["BillableTimeInSeconds"] == 18 + 7 + PLAIN_TRACE["upload_seconds"]
     kinds = [json.loads(line)["kind"] for line in next(iter(logged_files(aws, "cut").values()))]
     assert kinds == ["environment", "phase", "step", "step"]
 
 
 def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(aws: AwsDouble, tmp_path: Path) -> None:
-    long = {**PLAIN_TRACE, "steps": 10_000}
+    long = {**PLAIN_TRACE, "steps": 10_000, "stop_seconds": 8}
     with replaying(
         tmp_path, aws, "--speed-up", "100", "--jump-when-quiet-seconds", "1e9", traces={"long": long}
     ) as running:
@@ -311,7 +312,7 @@ def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(aws: AwsDouble,
     trained = (stopped_at - job["SecondaryStatusTransitions"][2]["StartTime"]).total_seconds()
     kinds = [json.loads(line)["kind"] for line in next(iter(logged_files(aws, "stopped").values()))]
     assert kinds == ["environment", "phase", *["step"] * int((trained - 10 + 0.001) / 2)]
-    assert row["billed_seconds"] == job["BillableTimeInSeconds"] == pytest.approx(3 + trained + 10, abs=1)
+    assert row["billed_seconds"] == job["BillableTimeInSeconds"] == pytest.approx(3 + trained + 8 + 2, abs=1)
 
 
 def test_a_restart_in_the_middle_loses_and_repeats_nothing(aws: AwsDouble, tmp_path: Path) -> None:

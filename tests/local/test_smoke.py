@@ -17,7 +17,7 @@ from traindyno.core.s3_keys import plan_key
 pytestmark = pytest.mark.local
 
 SMOKE = REPO_ROOT / "suites/smoke_aws.yaml"
-EXECUTION, INSTANCE, CAP_USD = "smoke-1", "ml.m5.large", Decimal("0.25")
+EXECUTION, INSTANCE, CAP_USD = "smoke-1", "ml.m5.large", Decimal("0.30")
 # The sweep, which finds the ends whose events were lost, runs once a minute.
 SWEEP_SECONDS = 60
 

@@ -56,6 +56,19 @@ def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: BudgetServices)
     return services.spending.reserve_more(row, needed_usd, cap_usd=execution.max_usd) is not Reservation.NO_ROOM
 
 
+def hold_all(row: AttemptRow, billed_usd: Decimal, *, services: BudgetServices) -> None:
+    """Reserve all that is left under the cap for a job that nothing can end, and its cost so far if that is more.
+
+    An attempt that has ended or changed since it was read is left to the next sweep.
+    """
+    execution = services.executions.find(row.owner.execution_id)
+    exposed_usd = services.spending.read(row.owner.execution_id).exposed_usd
+    left_usd = max(Decimal(0), execution.max_usd - exposed_usd) if execution else Decimal(0)
+    needed_usd = max(billed_usd, row.reserved_usd + left_usd)
+    if needed_usd > row.reserved_usd:
+        services.spending.reserve_more(row, needed_usd, cap_usd=None)
+
+
 def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> AttemptRow | None:
     """The attempt as it has ended, its cost settled; None if its end is known already.
 

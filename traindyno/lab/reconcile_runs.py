@@ -10,10 +10,11 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
-from traindyno.lab.budget import BudgetServices, hold_more
+from traindyno.core.suite.job_time import MARGIN_SECONDS
+from traindyno.lab.budget import BudgetServices, hold_all, hold_more, time_usd
 from traindyno.lab.finish_run import FinishRunServices, finish_run
 from traindyno.lab.stop_runs import Pace, StopRunsServices, stop_job, stop_jobs, stop_runs
-from traindyno.sagemaker.job_description import running_seconds
+from traindyno.sagemaker.job_description import is_ending, running_seconds
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
 
@@ -118,31 +119,52 @@ def stop_overruns(
             continue
         if not pace.may_go_on():
             break
-        billed_seconds = _billed_seconds(row, services, now)
+        job = services.jobs.describe(row.job_name)
         pace.sleep(SECONDS_BETWEEN_LOOKS)
-        needed_usd = None if billed_seconds is None else _needed_usd(row, billed_seconds)
-        if needed_usd is not None and not hold_more(row, needed_usd, services=services):
+        # None while nothing is billed yet, and for a job that has ended: FinishRun reads its cost.
+        billed_seconds = None if job is None else running_seconds(job, now=now)
+        if job is None or billed_seconds is None:
+            continue
+        if row.stopped_for is not None or is_ending(job):
+            _hold_for_upload(row, billed_seconds, services)
+        elif not _holds_overrun(row, billed_seconds, services):
             stopped += stop_job(row.job_name, Outcome.COST_STOPPED, services=services, pace=pace)
     return stopped
 
 
 def _may_overrun(row: AttemptRow, age_seconds: float) -> bool:
-    """Whether the job could exceed its reservation, if it was billed from its creation on."""
-    return row.end is None and row.stopped_for is None and _needed_usd(row, age_seconds) > row.reserved_usd
-
-
-def _needed_usd(row: AttemptRow, billed_seconds: float) -> Decimal:
-    """The cost until the next sweep, or until the job's time limit, at which SageMaker stops it."""
-    left_seconds = row.max_job_seconds - billed_seconds
-    return needed_reservation_usd(
-        billed_seconds=billed_seconds + row.keep_warm_seconds,
-        next_look_seconds=left_seconds if 0 < left_seconds < NEXT_LOOK_SECONDS else NEXT_LOOK_SECONDS,
-        instance_count=row.instance_count,
-        usd_per_hour=row.usd_per_hour,
+    """Whether the job could exceed its limit or its reservation, if it was billed from its creation on."""
+    return row.end is None and (
+        _is_over_limit(row, age_seconds) or _usd_at_next_look(row, age_seconds) > row.reserved_usd
     )
 
 
-def _billed_seconds(row: AttemptRow, services: ReconcileRunsServices, now: float) -> float | None:
-    """None while nothing is billed yet, and for a job that has ended: FinishRun reads its cost."""
-    job = services.jobs.describe(row.job_name)
-    return None if job is None else running_seconds(job, now=now)
+def _is_over_limit(row: AttemptRow, billed_seconds: float) -> bool:
+    """SageMaker stops a job at its limit; until then, the reservation is enough."""
+    return billed_seconds > row.max_job_seconds + MARGIN_SECONDS
+
+
+def _holds_overrun(row: AttemptRow, billed_seconds: float, services: ReconcileRunsServices) -> bool:
+    """False if the cap has no room for the job until the next sweep can stop it."""
+    if not _is_over_limit(row, billed_seconds):
+        return True
+    needed_usd = needed_reservation_usd(
+        billed_seconds=billed_seconds + row.keep_warm_seconds,
+        next_look_seconds=NEXT_LOOK_SECONDS,
+        ending_seconds=row.ending_seconds,
+        instance_count=row.instance_count,
+        usd_per_hour=row.usd_per_hour,
+    )
+    return hold_more(row, needed_usd, services=services)
+
+
+def _hold_for_upload(row: AttemptRow, billed_seconds: float, services: ReconcileRunsServices) -> None:
+    """Nothing ends an upload. One that outlasts the reservation holds all that is left under the cap, so that nothing
+    else starts, and what it has been billed beyond that.
+    """
+    if _usd_at_next_look(row, billed_seconds) > row.reserved_usd:
+        hold_all(row, time_usd(row, billed_seconds + row.keep_warm_seconds), services=services)
+
+
+def _usd_at_next_look(row: AttemptRow, billed_seconds: float) -> Decimal:
+    return time_usd(row, billed_seconds + NEXT_LOOK_SECONDS + row.keep_warm_seconds)

@@ -124,6 +124,7 @@ class _Submission(AttemptStart):
             submitted_at=self.now,
             instance_count=terms.instance_count,
             max_job_seconds=terms.max_job_seconds,
+            ending_seconds=terms.ending_seconds,
             keep_warm_seconds=terms.keep_warm_seconds,
             usd_per_hour=max(usd_by_type.values()),
             reserved_usd=terms.worst_case_usd(max(usd_by_type.values())),

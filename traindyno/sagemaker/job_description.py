@@ -47,6 +47,11 @@ def read_phase(job: Mapping[str, Any]) -> JobPhaseName | None:
     return PHASE_OF_STATUS.get(job["SecondaryStatus"])
 
 
+def is_ending(job: Mapping[str, Any]) -> bool:
+    """Whether the job is stopping or uploading: StopTrainingJob makes it no shorter."""
+    return job["TrainingJobStatus"] == "Stopping" or job.get("SecondaryStatus") in ("Stopping", "Uploading")
+
+
 def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) -> JobEnd:
     """``stopped_for``: why this lab stopped the job, if it did; without it, a person stopped the job."""
     if not has_ended(job):

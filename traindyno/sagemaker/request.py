@@ -12,6 +12,7 @@ from traindyno.core.step_log.line import (
 )
 from traindyno.core.suite.choices import Purchase, Task
 from traindyno.core.suite.fallback_cells import accepted_types, run_on
+from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.suite import JobOptions, Run, Suite
 from traindyno.sagemaker.channels import run_channels
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
@@ -125,7 +126,7 @@ def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, 
 
 
 def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:
-    environment = container_environment(run.run_id)
+    environment = container_environment(run.run_id, suite)
     if _keeps_checkpoints(suite):
         environment[CHECKPOINTS_VARIABLE] = CONTAINER_CHECKPOINTS
     if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:
@@ -144,8 +145,9 @@ def _keeps_checkpoints(suite: Suite) -> bool:
     return is_asked or suite.purchase is Purchase.SPOT or suite.workload.task is Task.SCRIPT
 
 
-def container_environment(run_id: str) -> dict[str, str]:
-    return {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run_id}
+def container_environment(run_id: str, suite: Suite) -> dict[str, str]:
+    own = {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run_id}
+    return {**own, **upload_environment(suite.limits.max_upload_seconds)}
 
 
 def job_tags(suite_name: str, execution_id: str, run_id: str, settings: JobSettings) -> list[dict[str, str]]:

@@ -9,6 +9,7 @@ from traindyno.aws.table import Delete, Item, Put, Table, Update
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
+from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.preparation import AttemptOwner
 from traindyno.store.items import attribute, attributes_of, read_row
 
@@ -37,6 +38,8 @@ class AttemptRow:
     instance_count: int
     #: The job's time limit.
     max_job_seconds: int
+    #: The longest time for which the job may be billed after its time limit, without its warm pool.
+    ending_seconds: int = STOP_SECONDS
     #: The longest time for which the job's instances may be billed after its end.
     keep_warm_seconds: int = 0
     #: The price of one instance, as the suite was planned; the highest if the job may run on several types.

@@ -5,7 +5,7 @@ and repeated would reserve twice or never settle.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from enum import StrEnum
 from typing import Any, Self
@@ -68,8 +68,8 @@ class Spending:
         nothing = Settlement(released_usd=row.reserved_usd, spent_usd=Decimal(0))
         return not self._table.write_all([removal(row.job_name), _settling(row, nothing), *also])
 
-    def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal) -> Reservation:
-        """Reserve more for a running job: ``needed_usd`` replaces what its row holds."""
+    def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal | None) -> Reservation:
+        """Reserve more for a running job: ``needed_usd`` replaces what its row holds. Without a cap, it always fits."""
         more_usd = _rounded_up(needed_usd) - _rounded_up(row.reserved_usd)
         return self._reserve(row.owner.execution_id, more_usd, cap_usd, holding(row, needed_usd))
 
@@ -92,19 +92,17 @@ class Spending:
         return updated is not None
 
     def _reserve(
-        self, execution_id: str, usd: Decimal, cap_usd: Decimal, row: Write, also: Sequence[Write] = ()
+        self, execution_id: str, usd: Decimal, cap_usd: Decimal | None, row: Write, also: Sequence[Write] = ()
     ) -> Reservation:
         amount = _rounded_up(usd)
-        room = cap_usd - amount
-        if room < 0:
-            return Reservation.NO_ROOM
-        reserving = Update(
-            key=execution_key(execution_id),
-            expression="ADD exposed_usd :usd",
-            values={":usd": amount, ":room": room},
+        reserving = Update(key=execution_key(execution_id), expression="ADD exposed_usd :usd", values={":usd": amount})
+        if cap_usd is not None:
+            room = cap_usd - amount
+            if room < 0:
+                return Reservation.NO_ROOM
             # Without the attribute, nothing is exposed yet, and the room is known to be enough.
-            condition="attribute_not_exists(exposed_usd) OR exposed_usd <= :room",
-        )
+            condition = "attribute_not_exists(exposed_usd) OR exposed_usd <= :room"
+            reserving = replace(reserving, values={":usd": amount, ":room": room}, condition=condition)
         refused = self._table.write_all([row, reserving, *also])
         if not refused:
             return Reservation.MADE

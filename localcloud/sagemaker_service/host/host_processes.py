@@ -53,6 +53,11 @@ class HostProcesses:
                     except BrokenPipeError:
                         LOG.info("supervisor %s ended while it was asked to stop", process.pid)
 
+    def kill(self) -> None:
+        """Ends the supervisors, and so their launchers, without their help."""
+        for process in self._supervisors.values():
+            process.kill()
+
     def wait(self, seconds: float) -> dict[str, int] | None:
         """The hosts' exit codes if all have ended; None if some still run after ``seconds``."""
         running = next((process for process in self._supervisors.values() if process.poll() is None), None)

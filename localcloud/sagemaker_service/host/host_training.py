@@ -1,6 +1,7 @@
 """Starts a job's launchers, one for each host, and waits until they end or the job is stopped."""
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from localcloud.sagemaker_service.host.container_tree import HostTree, write_con
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, share_cores
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.process_environment import process_environment
+from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import (
     HostResources,
     container_hyperparameters,
@@ -22,6 +24,8 @@ from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.callbacks.oom_kills import count_oom_kills
 
 LOOK_AGAIN_SECONDS = 0.2
+# A supervisor that has not ended its host so long after the grace time may have been stopped by SIGSTOP itself.
+SUPERVISOR_SECONDS = 10.0
 
 
 class ServiceEnding(Exception):
@@ -62,6 +66,7 @@ def train(
     )
     order_folder = trees[0].root.parent.parent
     hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
+    killed_at = float("inf")
     is_stopping = False
     kills_before = count_oom_kills()
     try:
@@ -70,7 +75,11 @@ def train(
                 raise ServiceEnding
             if not is_stopping and should_stop():
                 is_stopping = True
+                killed_at = time.monotonic() + settings.stop_grace_seconds + SUPERVISOR_SECONDS
                 hosts.stop()
+            if time.monotonic() >= killed_at:
+                hosts.kill()
+                end_stray_processes(process_mark(job, settings))
     finally:
         hosts.close()
     return TrainingEnd(

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.host.container_tree import (
@@ -14,9 +15,11 @@ from localcloud.sagemaker_service.host.container_tree import (
     is_container_path,
     make_host_tree,
 )
-from localcloud.sagemaker_service.host.host_training import TrainingEnd, train
+from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, train
 from localcloud.sagemaker_service.host.job_failure import training_failure
 from localcloud.sagemaker_service.host.job_inputs import download_channels, download_source, remove_inputs
+from localcloud.sagemaker_service.host.job_outputs import upload_outputs
+from localcloud.sagemaker_service.host.limited_work import UploadTime, is_done_before
 from localcloud.sagemaker_service.host.local_images import LocalImage, find_local_image
 from localcloud.sagemaker_service.host.process_environment import pip_environment
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
@@ -24,13 +27,19 @@ from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, S
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, read_program
 from localcloud.sagemaker_service.instance_table import local_instance_type
-from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT, SecondaryStatus, Status, TrainingJob, moved
+from localcloud.sagemaker_service.jobs.job import (
+    FAILURE_REASON_LIMIT,
+    SecondaryStatus,
+    Status,
+    TrainingJob,
+    moved,
+    upload_ended_text,
+)
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
-from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer, pack_folders
+from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 
 LOG = logging.getLogger(__name__)
@@ -74,6 +83,7 @@ class JobRun:
         self._is_interrupted = False
         self._context = context
         self._folder = context.settings.state_folder / "jobs" / job.name
+        self._upload_time = UploadTime(job.max_upload_seconds)
         self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
 
     def run(self) -> FinalStatus:
@@ -107,21 +117,39 @@ class JobRun:
         self._move(SecondaryStatus.DOWNLOADING)
         shutil.rmtree(self._folder, ignore_errors=True)
         trees = [make_host_tree(self._folder, host) for host in self._logs]
-        download_source(self._context.transfer, program, trees, self._folder)
-        download_channels(self._context.transfer, self._job, trees, self._folder)
         sync = self._checkpoint_sync(trees)
-        if sync is not None:
-            sync.restore()
-        if self._is_asked_to_stop():
-            return STOPPED
+
+        def download() -> None:
+            download_source(self._context.transfer, program, trees, self._folder)
+            download_channels(self._context.transfer, self._job, trees, self._folder)
+            if sync is not None:
+                sync.restore()
+
+        if not is_done_before(self._must_stop, download) or self._must_stop():
+            return self._end_without_training()
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync, image)
         if self._is_interrupted and not training_end.is_success and not self._must_stop():
             self._is_interrupted = False
             return None
         self._move(SecondaryStatus.UPLOADING)
-        self._upload(trees)
+        self._upload_time.run(
+            partial(
+                upload_outputs,
+                self._job,
+                trees,
+                transfer=self._context.transfer,
+                job_folder=self._folder,
+                logs=self._logs,
+                is_over=self._upload_time.is_over,
+            )
+        )
         return self._final_status(trees, training_end)
+
+    def _end_without_training(self) -> FinalStatus:
+        if self._context.is_service_ending():
+            raise ServiceEnding
+        return STOPPED if self._is_asked_to_stop() else RAN_TOO_LONG
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._context.settings
@@ -151,9 +179,10 @@ class JobRun:
                 is_service_ending=self._context.is_service_ending,
             )
         finally:
+            self._upload_time.begin()
             shipping.finish()
             if sync is not None:
-                sync.finish()
+                self._upload_time.run(partial(sync.finish, self._upload_time.is_over))
 
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
         """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
@@ -172,7 +201,7 @@ class JobRun:
         if self._is_asked_to_stop():
             return STOPPED
         if training_end.is_success:
-            return COMPLETED
+            return failed(upload_ended_text(self._job)) if self._upload_time.is_exceeded else COMPLETED
         if self._ran_too_long():
             return RAN_TOO_LONG
         return failed(training_failure(trees, training_end, self._logs))
@@ -189,30 +218,6 @@ class JobRun:
             folder.mkdir(parents=True, exist_ok=True)
         period_seconds = self._context.settings.checkpoint_sync_seconds
         return CheckpointSync(self._context.transfer, configured["S3Uri"], folders, period_seconds)
-
-    def _upload(self, trees: Sequence[HostTree]) -> None:
-        if is_uncompressed(self._job):
-            self._upload_files(trees)
-        else:
-            self._upload_archives(trees)
-        for host, log in self._logs.items():
-            if log.is_file():
-                self._context.transfer.upload(log, f"{output_uri(self._job)}/logs/{host}.log")
-
-    def _upload_files(self, trees: Sequence[HostTree]) -> None:
-        for tree in trees:
-            for name, folder in (("model", tree.model), ("data", tree.output / "data")):
-                for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                    uri = f"{output_uri(self._job)}/output/{name}/{path.relative_to(folder).as_posix()}"
-                    self._context.transfer.upload(path, uri)
-
-    def _upload_archives(self, trees: Sequence[HostTree]) -> None:
-        artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
-        for name, folders in artifacts.items():
-            archive = self._folder / f"{name}.tar.gz"
-            if pack_folders(folders, archive):
-                self._context.transfer.upload(archive, f"{output_uri(self._job)}/output/{name}.tar.gz")
-                archive.unlink()
 
     def _move(self, secondary_status: SecondaryStatus) -> None:
         def move(job: TrainingJob, now_ms: int) -> TrainingJob:

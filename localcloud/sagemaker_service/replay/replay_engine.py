@@ -183,11 +183,16 @@ class ReplayEngine:
     def _stop(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
         """Logs the training before the job's current status, Stopping, and plans its end."""
         before, stopping = job.transitions[-2:]
-        now_ms = stopping.start_ms
+        # The request may come after the planned end of the status, which this engine has not applied yet.
+        now_ms = max(before.start_ms, min(stopping.start_ms, job.planned[0].due_ms))
+        transitions = (*job.transitions[:-2], replace(before, end_ms=now_ms), replace(stopping, start_ms=now_ms))
         simulated_steps = self._log_training(job, before, trace, work, until_ms=now_ms)
-        planned = plan_stop(job, now_ms)
+        planned = plan_stop(
+            job, before.status, now_ms, trace=trace, is_limited=not self._faults.current.unheeded_limits
+        )
         return self._store.change(
-            job.name, lambda stored: replace(stored, planned=planned, simulated_steps=simulated_steps)
+            job.name,
+            lambda stored: replace(stored, transitions=transitions, planned=planned, simulated_steps=simulated_steps),
         )
 
     def _log_training(self, job: TrainingJob, ending: Transition, trace: Trace, work: JobWork, *, until_ms: int) -> int:

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
-from localcloud.sagemaker_service.jobs.job import BILLED, PlannedStep, SecondaryStatus, Status, TrainingJob
+from localcloud.sagemaker_service.jobs.job import (
+    BILLED,
+    PlannedStep,
+    SecondaryStatus,
+    Status,
+    TrainingJob,
+    upload_ended_text,
+)
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.trace import Trace
@@ -12,12 +19,12 @@ from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_
 from localcloud.sagemaker_service.service_health import INTERNAL_ERROR
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
+from traindyno.core.suite.job_time import STOP_SECONDS
 
 NO_CAPACITY_MESSAGE = "Insufficient capacity error from EC2 while launching instances, retrying!"
 OUT_OF_MEMORY = f"AlgorithmError: {failure_text(Outcome.OUT_OF_MEMORY, 'CUDA out of memory (simulated)')}, exit code: 1"
 KILLED = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 137\nErrorMessage "(simulated)", exit code: 137'
 INTERRUPTION_SECONDS = 300.0
-STOP_SECONDS = 10.0
 S = SecondaryStatus
 
 
@@ -50,16 +57,32 @@ def select_type(job: TrainingJob, faults: FaultInjector) -> str | None:
 def plan_timeline(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInjector) -> tuple[PlannedStep, ...]:
     planned = _plan_job(job, trace, work, faults)
     if not faults.current.unheeded_limits:
-        planned = _cut_at_limits(job, planned)
+        planned = _cut_at_limits(job, planned, trace)
     return tuple(_steps(job.created_ms, planned))
 
 
-def plan_stop(job: TrainingJob, now_ms: int) -> tuple[PlannedStep, ...]:
-    """The last statuses of a job that was asked to stop while it held instances."""
-    half_ms = round(STOP_SECONDS * 500)
+def plan_stop(
+    job: TrainingJob, before: SecondaryStatus, now_ms: int, *, trace: Trace, is_limited: bool
+) -> tuple[PlannedStep, ...]:
+    """The last statuses of a job that was asked to stop in the status ``before``, while it held instances."""
+    if before is S.UPLOADING:
+        # Its script has ended: the upload goes on.
+        return (replace(job.planned[-1], secondary_status=S.STOPPED, status=Status.STOPPED, failure_reason=None),)
+    stopping, uploading = _ending(job, trace, is_limited=is_limited)
+    upload_ms = now_ms + round(stopping.seconds * 1000)
+    end_ms = upload_ms + round(uploading.seconds * 1000)
     return (
-        PlannedStep(due_ms=now_ms + half_ms, secondary_status=S.UPLOADING),
-        PlannedStep(due_ms=now_ms + 2 * half_ms, secondary_status=S.STOPPED, status=Status.STOPPED),
+        PlannedStep(due_ms=upload_ms, secondary_status=S.UPLOADING),
+        PlannedStep(due_ms=end_ms, secondary_status=S.STOPPED, status=Status.STOPPED),
+    )
+
+
+def _ending(job: TrainingJob, trace: Trace, *, is_limited: bool = True) -> tuple[TimedStatus, TimedStatus]:
+    """What is billed after a stop: until the script ends or is ended, and the upload."""
+    upload_seconds = min(trace.upload_seconds, job.max_upload_seconds) if is_limited else trace.upload_seconds
+    return (
+        TimedStatus(secondary_status=S.STOPPING, seconds=min(trace.stop_seconds, STOP_SECONDS)),
+        TimedStatus(secondary_status=S.UPLOADING, seconds=upload_seconds),
     )
 
 
@@ -119,25 +142,29 @@ def _failure(statuses: tuple[TimedStatus, ...], reason: str) -> PlannedJob:
     return PlannedJob(statuses=statuses, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
 
 
-def _cut_at_limits(job: TrainingJob, planned: PlannedJob) -> PlannedJob:
-    """The plan up to the first limit of StoppingCondition that the job would exceed."""
+def _cut_at_limits(job: TrainingJob, planned: PlannedJob, trace: Trace) -> PlannedJob:
+    """The plan up to the first limit of StoppingCondition that the job would exceed, its stop and its upload. An upload
+    has a limit of its own.
+    """
     limits = job.request.get("StoppingCondition", {})
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")
     elapsed, billed, kept = 0.0, 0.0, list[TimedStatus]()
     for timed in planned.statuses:
-        is_billed = timed.secondary_status in BILLED
+        if timed.secondary_status is S.UPLOADING and timed.seconds > job.max_upload_seconds:
+            ended_upload = replace(timed, seconds=float(job.max_upload_seconds))
+            return _failure((*kept, ended_upload), upload_ended_text(job))
+        is_billed = timed.secondary_status in BILLED - {S.UPLOADING}
         rooms = {S.MAX_RUNTIME_EXCEEDED: job.max_runtime_seconds - billed} if is_billed else {}
-        if longest_wait is not None:
+        if longest_wait is not None and timed.secondary_status is not S.UPLOADING:
             rooms[S.MAX_WAIT_TIME_EXCEEDED] = longest_wait - elapsed
         if longest_pending is not None and timed.secondary_status is S.PENDING:
             rooms[S.STOPPED] = longest_pending - elapsed
         ending, room = min(rooms.items(), key=lambda item: item[1], default=(S.STOPPED, timed.seconds))
         if room < timed.seconds:
-            kept.append(
-                TimedStatus(secondary_status=timed.secondary_status, seconds=max(room, 0.0), message=timed.message)
-            )
-            return PlannedJob(statuses=tuple(kept), status=Status.STOPPED, secondary_status=ending)
+            kept.append(replace(timed, seconds=max(room, 0.0)))
+            after = _ending(job, trace) if is_billed else ()
+            return PlannedJob(statuses=(*kept, *after), status=Status.STOPPED, secondary_status=ending)
         kept.append(timed)
         elapsed += timed.seconds
         billed += timed.seconds if is_billed else 0.0

@@ -11,6 +11,7 @@ import cattrs
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.suite.job_time import STOP_SECONDS
 
 CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 NOMINAL_PARAMETERS = 124_000_000
@@ -52,6 +53,8 @@ class Trace:
     peak_memory_bytes: int | None = None
     #: The result of an evaluation at the end, as a share; None for no evaluation.
     accuracy: float | None = None
+    #: From SIGTERM to the script's end. The toolkit does not pass SIGTERM on, so SageMaker ends the script by SIGKILL.
+    stop_seconds: float = float(STOP_SECONDS)
     upload_seconds: float = 15.0
     #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its devices' peak fails.
     flops_per_sample: float | None = None

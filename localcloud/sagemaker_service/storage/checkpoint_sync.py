@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
@@ -33,11 +33,13 @@ class CheckpointSync:
     def start(self) -> None:
         self._thread.start()
 
-    def finish(self) -> None:
-        """Ends the thread and uploads the remaining files, unless they are lost. The caller handles errors."""
+    def finish(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Ends the thread and uploads the remaining files until ``is_over``, unless they are lost. The caller handles
+        errors.
+        """
         self._end_thread()
         if not self._is_abandoned:
-            self._upload_changes()
+            self._upload_changes(is_over)
 
     def abandon(self) -> None:
         """Ends the thread without an upload: files that are not in S3 yet are lost with the instance."""
@@ -56,17 +58,17 @@ class CheckpointSync:
             except Exception as error:  # noqa: BLE001 -- the next pass tries again, and ``finish`` raises
                 LOG.warning("checkpoints not uploaded to %s this time: %s", self._uri, error)
 
-    def _upload_changes(self) -> None:
+    def _upload_changes(self, is_over: Callable[[], bool] = lambda: False) -> None:
         for folder in self._folders:
             for path in sorted(folder.rglob("*")):
                 # The job may remove a file during the pass; the next pass sees the change.
                 with contextlib.suppress(FileNotFoundError):
-                    self._upload_if_changed(path, folder)
+                    self._upload_if_changed(path, folder, is_over)
 
-    def _upload_if_changed(self, path: Path, folder: Path) -> None:
+    def _upload_if_changed(self, path: Path, folder: Path, is_over: Callable[[], bool]) -> None:
         stamp = _stamp(path) if path.is_file() else None
         if stamp is not None and self._sent.get(path) != stamp:
-            self._transfer.upload(path, f"{self._uri}/{path.relative_to(folder).as_posix()}")
+            self._transfer.upload(path, f"{self._uri}/{path.relative_to(folder).as_posix()}", is_over=is_over)
             self._sent[path] = stamp
 
 

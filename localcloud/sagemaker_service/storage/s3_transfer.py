@@ -3,7 +3,7 @@
 import gzip
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,6 +20,10 @@ ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 
 class DataUnavailable(Exception):
     """S3 does not have the job's data. The text has the words of SageMaker's failure reason."""
+
+
+class UploadEnded(Exception):
+    """The time for the job's uploads is over."""
 
 
 class S3Transfer:
@@ -55,9 +59,15 @@ class S3Transfer:
             raise _unavailable(f"s3://{bucket}/{key}", error) from error
         return path
 
-    def upload(self, path: Path, uri: str) -> None:
+    def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Raises UploadEnded, or botocore's error about it, once ``is_over``."""
         bucket, key = split_uri(uri)
-        self._client.upload_file(str(path), bucket, key)
+
+        def look(_sent_bytes: int) -> None:
+            if is_over():
+                raise UploadEnded(uri)
+
+        self._client.upload_file(str(path), bucket, key, Callback=look)
 
 
 def split_uri(uri: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,11 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
     assert (answer.status, answer.errors) == (0, "")
     planned = answer.json()
     (lane,) = planned["lanes"]
-    # 2 cells x 2 trials of 1800 s at $1.408/h = $2.816; five attempts each, $14.08; 4 - 1 instances are free
+    # 2 cells x 2 trials of 1800 s, and 480 s to stop and upload, at $1.408/h; five attempts each
+    # 4 - 1 instances are free
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 3, 2)
-    assert (planned["one_attempt_usd"], planned["worst_case_usd"]) == ("2.816", "14.080")
+    bounds = [round(Decimal(planned[name]), 4) for name in ("one_attempt_usd", "worst_case_usd")]
+    assert bounds == [Decimal("3.5669"), Decimal("17.8347")]
     assert lane["price"]["usd_per_hour"] == "1.408"
     assert not planned["is_refused"]
 
@@ -53,8 +56,8 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
     for words in (
         "ml.g5.xlarge",
         "L-00C91CB5",
-        "$2.82 if every run takes one attempt of 1800 s",
-        "$14.08 worst case: all 5 attempts",
+        "$3.57 if every run takes one attempt of 1800 s (its limit) and 480 s to stop and to upload",
+        "$17.83 worst case: all 5 attempts of every run reach the limit, and each takes 480 s to stop and to upload",
         "prices.yaml",
     ):
         assert words in answer.output
@@ -141,7 +144,7 @@ def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.12 at the limit of 1800 s" in told
+    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.15 at the limit of 1800 s and 480 s" in told
     unpriced = plan(tmp_path, *FILES, workload=workload)
     assert unpriced.status == 2
     assert "name another type as preparation.instance" in unpriced.errors
@@ -154,7 +157,7 @@ def test_the_check_of_a_named_model_is_planned_and_priced(tmp_path: Path) -> Non
     answer = plan(tmp_path, *FILES, prices=prices, workload=workload, training={}, baseline={}, matrix=matrix)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.24 at the limit of 1800 s"
+    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.30 at the limit of 1800 s and 480 s"
     assert f"model checked and copied {two}" in told
     assert "if the model check and model staging and every run takes one attempt" in told
     assert "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there" in told
@@ -166,7 +169,7 @@ def test_the_copy_of_a_hub_model_is_planned_beside_the_tokens(tmp_path: Path) ->
     answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.24 at the limit of 1800 s"
+    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.30 at the limit of 1800 s and 480 s"
     assert f"data tokenised, and the model copied, {two}" in told
     assert "model me/model: one of these jobs copies it from the Hub to the lab's bucket" in told
 

@@ -119,8 +119,8 @@ def plan(suite: Suite, *, usd: tuple[str, ...] = ("1", "3"), **applied: int) -> 
 
 def test_a_plan_is_bounded_by_the_dearest_type_and_the_scarcest() -> None:
     planned = plan(unprepared_suite(limits=LIMITS, instance_preferences=PREFERENCES), g6=3)
-    # 4 runs of half an hour at $3/h; three attempts each; at most three at once
-    assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal(6), Decimal(18))
+    # 4 runs of 1800 s, and 480 s to stop and to upload, at $3/h; three attempts each; at most three at once
+    assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("7.6"), Decimal("22.8"))
     assert planned.lanes[0].concurrency == 3
     (note,) = planned.notes
     assert note == f"runs on {OWN} may use {OTHER} if it has no capacity: cost bounds take the highest price, $3.00/h"
@@ -168,8 +168,8 @@ def result_of(lab: MemoryLab, run: Run) -> RunResult:
 def test_a_run_is_paid_and_filed_by_the_type_that_it_ran_on() -> None:
     lab, (run, *_) = lab_with_preferences()
     name = start(lab, run)
-    # half an hour at the dearest
-    assert lab.money.exposed_usd == Decimal("1.20")
+    # 1800 s, and 480 s to stop and to upload, at the dearest
+    assert lab.money.exposed_usd == Decimal("1.52")
     end(lab, run, name, OTHER)
     assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.20")
     result = result_of(lab, run)
@@ -229,8 +229,8 @@ def test_next_attempt_keeps_the_first_type_if_the_run_began_on_it() -> None:
     start(lab, run)
     resources = lab.jobs.requests[-1]["ResourceConfig"]
     assert (resources["InstanceType"], "InstancePreferences" in resources) == (OWN, False)
-    # what was billed at its own price, and half an hour at it
-    assert lab.money.exposed_usd == Decimal("0.10") + Decimal("0.60")
+    # what was billed at its own price, and 2280 s at it
+    assert lab.money.exposed_usd == Decimal("0.10") + Decimal("0.76")
 
 
 def test_an_attempt_that_got_no_capacity_leaves_the_choice_open() -> None:

@@ -1,3 +1,5 @@
+import random
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -6,6 +8,11 @@ import pytest
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.s3_keys import suite_key
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import stop_overruns
@@ -16,7 +23,8 @@ from traindyno.store.attempts import AttemptRow
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
 HOURLY_USD = Decimal("1.20")
-LIMIT_SECONDS = 1800
+# With 120 s to stop, 300 s to upload and 60 s of margin, half an hour is billed at most: 0.60 USD.
+LIMIT_SECONDS = 1320
 MINIMUM_CHARGE_USD = cost_usd(60, 1, HOURLY_USD)
 
 
@@ -34,7 +42,7 @@ def look(lab: MemoryLab, now: float) -> int:
 
 
 def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLab, str]:
-    """One job at 1.20 USD an hour that may run half an hour, so 0.60 USD are held back for it."""
+    """One job at 1.20 USD an hour that may be billed for half an hour, so 0.60 USD are held back for it."""
     lab, (run, *_) = make_lab(limits=limits(max_usd))
     submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = lab.jobs.jobs
@@ -46,17 +54,17 @@ def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLa
 def test_a_job_that_stays_within_what_is_held_back_is_not_even_described(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, _ = started(0.60)
     monkeypatch.setattr(lab.jobs, "describe", None)
-    # 1380 s, 300 s to the next look and 120 s to stop make 1800 s
+    # SageMaker stops it at 1320 s, or a little later
     assert look(lab, NOW + 1380) == 0
 
 
 def test_a_job_that_needs_more_gets_it_while_the_cap_has_room() -> None:
     lab, name = started(1.00)
-    # 1800 s, 300 s and 120 s at 1.20 / 3600 USD
-    assert look(lab, NOW + 1800) == 0
-    assert lab.attempt(name).reserved_usd == lab.money.exposed_usd == Decimal("0.74")
-    assert look(lab, NOW + 1800) == 0
-    assert lab.money.exposed_usd == Decimal("0.74")
+    # 1500 s, 300 s to the next look, and 480 s to stop and to upload, at 1.20 / 3600 USD
+    assert look(lab, NOW + 1500) == 0
+    assert lab.attempt(name).reserved_usd == lab.money.exposed_usd == Decimal("0.76")
+    assert look(lab, NOW + 1500) == 0
+    assert lab.money.exposed_usd == Decimal("0.76")
 
 
 def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so() -> None:
@@ -81,6 +89,42 @@ def test_a_job_that_was_told_to_stop_is_not_told_again() -> None:
     lab, _ = started(0.60)
     assert look(lab, NOW + 1500) == 1
     assert look(lab, NOW + 1500) == 0
+    assert lab.money.exposed_usd == Decimal("0.60")
+
+
+@pytest.mark.parametrize("ending", [{"SecondaryStatus": "Uploading"}, {"TrainingJobStatus": "Stopping"}])
+@pytest.mark.parametrize("was_stopped", [False, True])
+def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
+    ending: dict[str, str], was_stopped: bool
+) -> None:
+    """Nothing ends an upload on AWS, so it is the one cost that can exceed the cap."""
+    lab, name = started(1.50)
+    if was_stopped:
+        lab.attempts.note_stop(name, Outcome.COST_STOPPED)
+    lab.jobs.jobs[name] |= ending
+    # its 1800 s reach beyond the next look
+    assert look(lab, NOW + 1500) == 0
+    assert lab.money.exposed_usd == Decimal("0.60")
+    # there is room for another job, but this one may be billed beyond its 1800 s before the next look
+    assert look(lab, NOW + 1501) == 0
+    assert lab.money.exposed_usd == lab.attempt(name).reserved_usd == Decimal("1.50")
+    assert submit_other(lab) == "SlotUnavailable"
+    # 6000 s are 2 USD
+    assert look(lab, NOW + 6000) == 0
+    assert lab.money.exposed_usd == lab.attempt(name).reserved_usd == Decimal("2.00")
+    assert lab.jobs.stopped == []
+    assert submit_other(lab) == "SlotUnavailable"
+    lab.jobs.end(name, "Completed", billable_seconds=2700)
+    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 6300)
+    assert lab.money.exposed_usd == lab.money.spent_usd == Decimal("0.90")
+    assert submit_other(lab) is None
+
+
+def submit_other(lab: MemoryLab) -> str | None:
+    """What the task of another run got; None if its job was started."""
+    suite = parse_suite(lab.bucket.read_json(suite_key(EXECUTION)))
+    other = trial_runs(EXECUTION, expand_cells(suite), [2])[0]
+    return submit_run(other, "other", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep).answered
 
 
 def test_reservation_for_a_job_that_ends_meanwhile_is_given_back() -> None:
@@ -122,11 +166,74 @@ def submit_three(lab: MemoryLab, waiting: list[Run], now: float) -> list[Run]:
 
 
 def end_those_that_are_done(lab: MemoryLab, now: float) -> None:
-    """A job runs for three times its limit, or two minutes after it was told to stop."""
+    """A job runs for three times its limit, or until its upload ends after it was told to stop."""
     for row in list(lab.attempts.list_open()):
         ran = now - row.submitted_at
         stopping = lab.jobs.stopped.count(row.job_name) > 0
         if stopping or ran >= 3 * LIMIT_SECONDS:
             status = "Stopped" if stopping else "Completed"
-            lab.jobs.end(row.job_name, status, billable_seconds=int(ran) + 120 * stopping)
+            lab.jobs.end(row.job_name, status, billable_seconds=int(ran) + 420 * stopping)
             finish_run(row.job_name, lab="traindyno", services=lab.services, now=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """How long a job trains, stops and uploads, from its start on. It heeds its limit, as SageMaker makes it."""
+
+    trained_seconds: int
+    stop_seconds: int
+    upload_seconds: int
+
+    @property
+    def billed_seconds(self) -> int:
+        return self.trained_seconds + self.stop_seconds + self.upload_seconds
+
+    @property
+    def phases(self) -> list[tuple[int, str]]:
+        ends = (self.trained_seconds, self.trained_seconds + self.stop_seconds, self.billed_seconds)
+        return list(zip(ends, ("Training", "Stopping", "Uploading"), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_jobs_that_stop_late_and_upload_long_cost_no_more_than_the_cap(seed: int) -> None:
+    """Random limits, stops, uploads and caps. At every minute, what is billed is reserved, which is within the cap."""
+    rng = random.Random(seed)
+    limit, upload = rng.randint(10, 4000), rng.randint(10, 1500)
+    longest_usd = cost_usd(limit + upload + 180, 1, HOURLY_USD)
+    cap_usd = (longest_usd * Decimal(rng.uniform(1, 6))).quantize(Decimal("0.01")) + Decimal("0.01")
+    suite_limits = {"max_usd": str(cap_usd), "max_hours": 99, "max_job_seconds": limit, "max_upload_seconds": upload}
+    lab, runs = make_lab(limits=suite_limits, measurement={"trials": 3})
+    fates = {run.run_id: _fate(rng, limit, upload) for run in runs}
+    waiting, minute = list(runs), 0
+    while waiting or any(lab.attempts.list_open()):
+        assert minute < 100_000
+        now = NOW + 60 * minute
+        waiting = submit_three(lab, waiting, now)
+        waiting = waiting if any(lab.attempts.list_open()) else []
+        if minute % 5 == 0:
+            assert look(lab, now) == 0, "a job that heeds its limit is never stopped for its cost"
+        billed_usd = lab.money.spent_usd + sum(_play(lab, row, fates, now) for row in lab.attempts.list_open())
+        assert billed_usd <= lab.money.exposed_usd <= cap_usd
+        minute += 1
+    assert 0 < lab.money.spent_usd <= cap_usd
+
+
+def _fate(rng: random.Random, limit: int, upload: int) -> Fate:
+    is_stopped = rng.random() < 0.7
+    return Fate(
+        trained_seconds=limit + rng.randint(0, 30) if is_stopped else rng.randint(1, limit),
+        stop_seconds=rng.choice([0, 120]) if is_stopped else 0,
+        upload_seconds=rng.choice([0, rng.randint(0, upload), upload]),
+    )
+
+
+def _play(lab: MemoryLab, row: AttemptRow, fates: dict[str, Fate], now: float) -> Decimal:
+    """What the job is billed so far; nothing if it has ended, because that is spent."""
+    fate, age = fates[lab.run_of(row.job_name).run_id], int(now - row.submitted_at)
+    for end, phase in fate.phases:
+        if age < end:
+            lab.jobs.jobs[row.job_name]["SecondaryStatus"] = phase
+            return cost_usd(age, 1, HOURLY_USD)
+    lab.jobs.end(row.job_name, "Completed", billable_seconds=fate.billed_seconds)
+    finish_run(row.job_name, lab="traindyno", services=lab.services, now=now)
+    return Decimal(0)

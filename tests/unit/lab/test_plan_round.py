@@ -15,8 +15,8 @@ def test_the_items_of_a_lane_are_runs_in_order_with_the_longest_that_each_may_ta
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     items = lab.bucket.read_json(lane["packs"][0]["items_key"])
     assert [parse_run(item["run"]).trial for item in items] == [1, 1, 2, 2]
-    # 7,200 s of waiting, 1,800 s of work, an hour of grace
-    assert {item["timeout_seconds"] for item in items} == {7200 + 1800 + 3600}
+    # 7,200 s of waiting, 1,800 s of work, 300 s of uploading, an hour of grace
+    assert {item["timeout_seconds"] for item in items} == {7200 + 1800 + 300 + 3600}
 
 
 def test_runs_of_different_size_fill_the_quota_in_waves() -> None:

@@ -282,9 +282,9 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
 
 
 def test_cost_of_a_preparation_is_settled_apart_from_the_runs() -> None:
-    lab, run = lab_with_preparation(preparation={"max_seconds": 3600})
+    lab, run = lab_with_preparation(preparation={"max_seconds": 3120})
     job = submit(lab, run)
-    assert lab.money.exposed_usd == PRICE.usd_per_hour  # an hour at most
+    assert lab.money.exposed_usd == PRICE.usd_per_hour  # an hour at most, with 480 s to stop and to upload
     leave_tokens(lab, job)
     end(lab, job)
     assert (lab.money.exposed_usd, lab.money.spent_usd) == (PRICE.usd_per_hour / 12, PRICE.usd_per_hour / 12)
@@ -397,14 +397,14 @@ def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None
 
 
 def test_a_preparation_is_watched_by_its_own_limit_and_keeps_no_instance_warm() -> None:
-    lab, run = lab_with_preparation(preparation={"max_seconds": 3600}, warm_pool_seconds=3600)
+    lab, run = lab_with_preparation(preparation={"max_seconds": 3120}, warm_pool_seconds=3600)
     job = submit(lab, run)
     lab.jobs.jobs[job]["TrainingStartTime"] = NOW
     held = lab.money.exposed_usd
     rows, pace = list(lab.attempts.list_open(EXECUTION)), Pace(may_go_on=lambda: True, sleep=lambda _: None)
-    # 3000 s, 300 s to the next look and 120 s to stop are within the hour that is held back
-    ages = {job: 3000.0}
-    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 3000, pace=pace) == 0
+    # SageMaker stops it at 3120 s; its end is within the hour that is held back
+    ages = {job: 3120.0}
+    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 3120, pace=pace) == 0
     assert lab.money.exposed_usd == held == PRICE.usd_per_hour
 
 

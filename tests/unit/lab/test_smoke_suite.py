@@ -66,15 +66,15 @@ def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> 
     assert {result.price.usd_per_instance_hour for result in results} == {Decimal("0.115")}
     # three jobs of 300 s at 0.115 USD an hour
     assert lab.money.spent_usd == pytest.approx(Decimal("0.02875"), abs=Decimal("0.0001"))
-    assert lab.money.exposed_usd == lab.money.spent_usd < Decimal("0.25")
+    assert lab.money.exposed_usd == lab.money.spent_usd < Decimal("0.30")
     assert verdict_event(EXECUTION, verdict, "results")["report"] == f"s3://results/{report_html_key(EXECUTION)}"
     assert b"smoke-aws" in lab.objects.contents[report_html_key(EXECUTION)]
 
 
 def test_where_one_job_may_cost_more_than_the_cap_the_suite_is_refused() -> None:
-    # 1800 s at 0.51 USD an hour are 0.255 USD
+    # 1800 s and 480 s to stop and to upload, at 0.48 USD an hour, are 0.304 USD
     with pytest.raises(SuiteRefused, match=r"limits.max_usd"):
-        taken_in("0.51")
+        taken_in("0.48")
 
 
 def test_smoke_jobs_have_time_and_disk_for_an_image_of_several_gigabytes() -> None:

@@ -16,8 +16,8 @@ from traindyno.lab.submit_run import submit_run
 from traindyno.lab.warm_pools import release_warm_pools, settle_pool
 
 KEEP_SECONDS = 600
-# 1.20 USD an hour: 1800 s at most, then 600 s kept warm
-LIMITS = {"max_usd": 5, "max_hours": 4, "max_job_seconds": 1800}
+# 1.20 USD an hour: 1800 s at most, with 480 s to stop and to upload, then 600 s kept warm
+LIMITS = {"max_usd": 5, "max_hours": 4, "max_job_seconds": 1320}
 OTHERS = WarmPool(
     job_name="traindyno-quick-look-00000000-another-execution", is_over=False, retained_seconds=9, reused_by=None
 )

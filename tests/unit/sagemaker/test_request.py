@@ -10,16 +10,19 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
+from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_names import job_name_prefix, training_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import SourceMissing
+from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
 
 GOLDEN = Path(__file__).parents[2] / "data/golden"
@@ -216,6 +219,21 @@ def test_spot_waits_for_the_run_and_the_capacity_together() -> None:
 def test_only_aws_accelerators_get_a_pending_limit(instance: str) -> None:
     request = first_request(small_suite(training={"instance": instance}))
     assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(300, None), (900, "900")])
+def test_every_job_names_an_upload_time_of_the_suites_own(seconds: int, sent: str | None) -> None:
+    """The local service ends an upload after it, and takes 300 s without it."""
+    limits = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_upload_seconds": seconds}
+    suite = small_suite(limits=limits)
+    preparing = DataPreparation(execution_id="execution-1", key="0" * 64, packing=True, instance="ml.m5.xlarge")
+    for request in (
+        first_request(suite),
+        build_preparation_request(preparing, suite, attempt=1, settings=SETTINGS),
+    ):
+        assert request["Environment"].get("TRAINDYNO_MAX_UPLOAD_SECONDS") == sent
+        job = new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message="")
+        assert job.max_upload_seconds == seconds
 
 
 def test_a_training_plan_applies_to_its_instance_type_only() -> None:

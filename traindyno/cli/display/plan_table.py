@@ -6,10 +6,10 @@ from traindyno.cli.display.plan_totals import totals_table
 from traindyno.cli.inputs.plan_inputs import PlanInputs
 from traindyno.cli.output import Terminal
 from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, count_text, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption
 from traindyno.core.planning.fitting_batch import fitting_batch
+from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lane_plan import LanePlan
 from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory, usable_memory_bytes
 from traindyno.core.planning.plan import Plan
@@ -75,11 +75,11 @@ def _cells(suite: Suite, planned: Plan) -> Table:
     table.add_column("cell")
     table.add_column("what varies", overflow="fold")
     table.add_column("instances")
-    table.add_column("one run to its limit", justify="right")
+    table.add_column("one run at most", justify="right")
     prices = {lane.instance_type: lane.price for lane in planned.lanes}
     for cell in planned.cells:
         count, price = cell.settings.instance_count, prices[cell.settings.instance]
-        usd = cost_usd(suite.limits.max_job_seconds, count, price.usd_per_hour) if price else None
+        usd = run_terms(cell.settings, suite).one_attempt_usd(price.usd_per_hour) if price else None
         table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
     return table
 

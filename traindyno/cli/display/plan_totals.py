@@ -12,6 +12,7 @@ from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.suite.choices import Purchase, Search
+from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
@@ -28,6 +29,7 @@ def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAs
 
 def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
     limits, cells = suite.limits, len(planned.cells)
+    ending = f"{ending_seconds(limits.max_upload_seconds)} s to stop and to upload"
     yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))
@@ -36,7 +38,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         first = len(screening_trials(suite, planned.cells))
         yield "", f"at most: {first} in the first round, then only cells that a model finds likely to win"
     if planned.preparation:
-        yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation)
+        yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation, ending)
         if planned.preparation.stages_model and suite.workload.model:
             name = "model" if planned.preparation.makes_tokens else ""
             yield name, _copy_text(planned.preparation, suite.workload.model)
@@ -46,8 +48,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         f"worst case: {_attempts_text(limits.max_attempts)} of every run {_reaches_text(limits.max_attempts)} the limit"
     )
     yield "cost", expected_cost_text(planned.expected, why_none=why_none)
-    yield "", f"{usd_text(planned.one_attempt_usd)} {once}"
-    yield "", f"{usd_text(planned.worst_case_usd)} {worst}"
+    yield "", f"{usd_text(planned.one_attempt_usd)} {once} and {ending}"
+    yield "", f"{usd_text(planned.worst_case_usd)} {worst}, and each takes {ending}"
     yield "cap", f"{usd_text(limits.max_usd)}{_cap_text(planned, limits.max_usd)}"
     expected_time = expected_time_text(planned.expected)
     yield "time", expected_time or f"{_hours_text(planned.one_attempt_hours)} {once}"
@@ -77,11 +79,11 @@ def _spot_facts(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> 
         )
 
 
-def _preparation_text(preparation: PreparationPlan) -> str:
+def _preparation_text(preparation: PreparationPlan, ending: str) -> str:
     each = "job" if preparation.job_count == 1 else "jobs, one after another,"
     usd = usd_text(preparation.one_attempt_usd)
     where = f"{preparation.job_count} {each} on {preparation.instance_type} before the first run"
-    cost = f"{usd} at the limit of {preparation.max_seconds} s"
+    cost = f"{usd} at the limit of {preparation.max_seconds} s and {ending}"
     if preparation.makes_tokens:
         what = "tokenised, and the model copied," if preparation.stages_model else "tokenised"
         return f"{what} by {where}: {cost}; no job if the tokens exist"

@@ -7,9 +7,6 @@ from enum import StrEnum
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
 
-# SageMaker gives a stopped job two minutes to save, and bills them.
-STOP_SECONDS = 120
-
 
 class Decision(StrEnum):
     """``wait``: jobs in flight may cost less than their worst case, which leaves room."""
@@ -50,8 +47,15 @@ def admit_time(*, began: float, now: float, max_hours: Decimal, max_job_seconds:
 
 
 def needed_reservation_usd(
-    *, billed_seconds: float, next_look_seconds: float, instance_count: int, usd_per_hour: Decimal
+    *,
+    billed_seconds: float,
+    next_look_seconds: float,
+    ending_seconds: float,
+    instance_count: int,
+    usd_per_hour: Decimal,
 ) -> Decimal:
-    """The cost of a running job if the next check stops it. A job that has reserved less needs more, or is stopped."""
-    seconds = Decimal(str(billed_seconds + next_look_seconds)) + STOP_SECONDS
+    """The cost of a running job if the next check stops it, which takes ``ending_seconds``. A job that has reserved
+    less needs more, or is stopped.
+    """
+    seconds = Decimal(str(billed_seconds + next_look_seconds + ending_seconds))
     return cost_usd(seconds, instance_count, usd_per_hour)

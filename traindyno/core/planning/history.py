@@ -10,6 +10,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.hosts import HostSpread, Trial, update_prior
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.suite import Limits, Suite
 from traindyno.core.suite.suite_file import measurement_document, target_document, workload_document
 
@@ -113,7 +114,8 @@ def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:
 
 
 def _within(seconds: float, attempts: int, limits: Limits) -> float:
-    return min(max(0.0, seconds), float(max(1, attempts) * limits.max_job_seconds))
+    longest_seconds = limits.max_job_seconds + ending_seconds(limits.max_upload_seconds)
+    return min(max(0.0, seconds), float(max(1, attempts) * longest_seconds))
 
 
 def _added_seconds(run: PastRun, suite: Suite) -> float | None:

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.suite.fallback_cells import accepted_types
+from traindyno.core.suite.job_time import MARGIN_SECONDS, STOP_SECONDS, ending_seconds
 from traindyno.core.suite.preparation import AttemptOwner, DataPreparation, preparation_seconds
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
@@ -17,25 +18,53 @@ class JobTerms:
     types: tuple[str, ...]
     instance_count: int
     max_job_seconds: int
+    max_upload_seconds: int
     keep_warm_seconds: int = 0
 
     @property
+    def ending_seconds(self) -> int:
+        """What may be billed after the time limit, without the warm pool."""
+        return ending_seconds(self.max_upload_seconds)
+
+    @property
     def longest_seconds(self) -> int:
-        """One attempt at its time limit, its instances kept warm afterwards for as long as the suite asks."""
-        return self.max_job_seconds + self.keep_warm_seconds
+        """The longest time for which one attempt may be billed: to its limit, its stop, its upload, its warm pool."""
+        return self.max_job_seconds + self.ending_seconds + self.keep_warm_seconds
+
+    @property
+    def longest_text(self) -> str:
+        """``longest_seconds`` and its parts."""
+        pool = f", {self.keep_warm_seconds} s of a warm pool" if self.keep_warm_seconds else ""
+        return (
+            f"{self.longest_seconds} s: {self.max_job_seconds} s to its limit, {STOP_SECONDS} s to stop,"
+            f" {self.max_upload_seconds} s to upload, {MARGIN_SECONDS} s of margin{pool}"
+        )
 
     def worst_case_usd(self, usd_per_hour: Decimal) -> Decimal:
         return cost_usd(self.longest_seconds, self.instance_count, usd_per_hour)
+
+    def one_attempt_usd(self, usd_per_hour: Decimal) -> Decimal:
+        """The most that one attempt costs until its end, before its warm pool."""
+        return cost_usd(self.longest_seconds - self.keep_warm_seconds, self.instance_count, usd_per_hour)
 
 
 def job_terms(owner: AttemptOwner, suite: Suite, *, placed_on: str | None = None) -> JobTerms:
     """``placed_on``: the instance type of an earlier attempt of the run; the next attempt uses the same type."""
     match owner:
         case DataPreparation():
-            return JobTerms(types=(owner.instance,), instance_count=1, max_job_seconds=preparation_seconds(suite))
+            return preparation_terms(owner.instance, suite)
         case Run():
             terms = run_terms(owner.cell.settings, suite)
             return replace(terms, types=(placed_on,)) if placed_on else terms
+
+
+def preparation_terms(instance: str, suite: Suite) -> JobTerms:
+    return JobTerms(
+        types=(instance,),
+        instance_count=1,
+        max_job_seconds=preparation_seconds(suite),
+        max_upload_seconds=suite.limits.max_upload_seconds,
+    )
 
 
 def run_terms(settings: Settings, suite: Suite) -> JobTerms:
@@ -44,5 +73,6 @@ def run_terms(settings: Settings, suite: Suite) -> JobTerms:
         types=accepted_types(suite, settings.instance),
         instance_count=settings.instance_count,
         max_job_seconds=suite.limits.max_job_seconds,
+        max_upload_seconds=suite.limits.max_upload_seconds,
         keep_warm_seconds=suite.warm_pool_seconds,
     )

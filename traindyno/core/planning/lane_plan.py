@@ -1,13 +1,14 @@
 """The plan of one lane: its price, its quota, the cost and time of its runs, and notes about it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.prices import Price, PriceList, cost_usd
+from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
 from traindyno.core.planning.history import Histories
+from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lanes import Concurrency, Lane
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
 from traindyno.core.planning.waves import fill_waves, wave_count, wave_size
@@ -30,9 +31,9 @@ class LanePlan:
     waves: int
     quota: QuotaReading | None
     price: Price | None
-    #: Cost if each run takes one attempt to its time limit.
+    #: Cost if each run takes one attempt to its time limit, and the longest stop and upload.
     one_attempt_usd: Decimal | None
-    #: Cost if each run takes all attempts to the time limit, with warm instances where the suite asks for them.
+    #: Cost if each run takes all attempts so, with warm instances where the suite asks for them.
     worst_case_usd: Decimal | None
     #: Cost and time, by what earlier runs of these cells showed.
     expected: Expectation = NOTHING_KNOWN
@@ -57,8 +58,7 @@ def plan_lane(
     fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
     limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
     instances = sum(run.cell.settings.instance_count for run in lane.runs)
-    job_seconds = suite.limits.max_job_seconds
-    worst_seconds = suite.limits.max_attempts * (job_seconds + suite.warm_pool_seconds)
+    terms = replace(run_terms(lane.largest, suite), instance_count=instances)
     return LanePlan(
         lane_id=lane.lane_id,
         instance_type=lane.instance_type,
@@ -71,8 +71,8 @@ def plan_lane(
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
         fallback_prices=fallbacks,
-        one_attempt_usd=cost_usd(job_seconds, instances, limit_usd) if limit_usd is not None else None,
-        worst_case_usd=cost_usd(worst_seconds, instances, limit_usd) if limit_usd is not None else None,
+        one_attempt_usd=None if limit_usd is None else terms.one_attempt_usd(limit_usd),
+        worst_case_usd=None if limit_usd is None else suite.limits.max_attempts * terms.worst_case_usd(limit_usd),
         expected=expect(
             lane.runs,
             histories,

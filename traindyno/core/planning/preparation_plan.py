@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, cost_usd
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
+from traindyno.core.planning.job_terms import preparation_terms
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
 from traindyno.core.suite.choices import Purchase
@@ -68,14 +69,14 @@ def plan_preparation(
     wanted = needed_tokens(suite, cells) if tokens is None else tuple(tokens)
     if not wanted:
         return None
-    instance, seconds = preparation_instance(suite, cells), preparation_seconds(suite)
+    instance = preparation_instance(suite, cells)
     count = sum(not each.is_ready for each in wanted)
     price = prices.get(instance)
-    once = cost_usd(seconds, count, price.usd_per_hour) if price else None
+    once = count * preparation_terms(instance, suite).worst_case_usd(price.usd_per_hour) if price else None
     return PreparationPlan(
         tokens=wanted,
         instance_type=instance,
-        max_seconds=seconds,
+        max_seconds=preparation_seconds(suite),
         job_count=count,
         quota=quotas.get(instance_quota(instance, Purchase.ON_DEMAND).name),
         price=price,
@@ -119,16 +120,17 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
         work, is_done = ("checking the model", "model is to be checked")
         if plan.stages_model:
             work, is_done = ("staging the model", "model is to be staged")
-    what = f"{work} on {plan.instance_type}"
+    what, terms = f"{work} on {plan.instance_type}", preparation_terms(plan.instance_type, suite)
     if plan.price is None:
         yield Refusal(
             reason=f"the price of {plan.instance_type}, on which the {is_done}, is unknown, so"
             " limits.max_usd can't be kept: name another type as preparation.instance"
         )
-    elif (usd := cost_usd(plan.max_seconds, 1, plan.price.usd_per_hour)) > suite.limits.max_usd:
+    elif (usd := terms.worst_case_usd(plan.price.usd_per_hour)) > suite.limits.max_usd:
         yield Refusal(
-            reason=f"{what} may cost {exact_usd_text(usd)} ({plan.max_seconds} s), over limits.max_usd"
-            f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds"
+            reason=f"{what} may cost {exact_usd_text(usd)} ({terms.longest_text}), over limits.max_usd"
+            f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds or"
+            " limits.max_upload_seconds"
         )
     if Decimal(plan.max_seconds) / SECONDS_PER_HOUR > suite.limits.max_hours:
         yield Refusal(

@@ -63,9 +63,9 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
         if one_job_usd > suite.limits.max_usd:
             yield Refusal(
                 reason=f"one job on {terms.instance_count} x {dearest} may cost"
-                f" {exact_usd_text(one_job_usd)} ({terms.longest_seconds} s at {exact_usd_text(price)} per instance"
-                f" hour), over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
-                " limits.max_job_seconds"
+                f" {exact_usd_text(one_job_usd)} at {exact_usd_text(price)} per instance hour ({terms.longest_text}),"
+                f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
+                " limits.max_job_seconds or limits.max_upload_seconds"
             )
 
 

@@ -48,7 +48,7 @@ def waiting_seconds(limits: Limits) -> int:
     """The time limit of a task that waits for its job. SageMaker ends the job earlier, and ReconcileRuns finds jobs
     whose event was lost.
     """
-    return limits.max_pending_seconds + limits.max_job_seconds + GRACE_SECONDS
+    return limits.max_pending_seconds + limits.max_job_seconds + limits.max_upload_seconds + GRACE_SECONDS
 
 
 def parse_run(document: Mapping[str, Any]) -> Run:

@@ -9,6 +9,7 @@ from traindyno.core.documents.field_description import COUNT, Bound, describe
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.suite.choices import Purchase, Search
 from traindyno.core.suite.goal import HOURS, USD, Goal
+from traindyno.core.suite.job_time import DEFAULT_UPLOAD_SECONDS
 from traindyno.core.suite.pricing import Pricing
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
@@ -90,6 +91,14 @@ class Limits:
         metadata=describe("the longest that the execution may take; no job starts that could exceed it", bound=HOURS)
     )
     max_job_seconds: int = field(metadata=describe("the time limit of one job", bound=JOB_SECONDS))
+    max_upload_seconds: int = field(
+        default=DEFAULT_UPLOAD_SECONDS,
+        metadata=describe(
+            "how long one job may upload its outputs after its training; the cap reserves this time for each job, and "
+            "the local cloud ends the upload after it",
+            bound=JOB_SECONDS,
+        ),
+    )
     max_attempts: int = field(default=5, metadata=describe("training jobs per run", bound=Bound(least=1, most=100)))
     max_pending_seconds: int = field(
         default=7200, metadata=describe("how long one job may wait for capacity", bound=PENDING_SECONDS)

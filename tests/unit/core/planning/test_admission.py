@@ -8,12 +8,12 @@ import pytest
 
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.planning.admission import (
-    STOP_SECONDS,
     Decision,
     admit_cost,
     admit_time,
     needed_reservation_usd,
 )
+from traindyno.core.suite.job_time import STOP_SECONDS
 
 
 def usd(text: str) -> Decimal:
@@ -52,7 +52,7 @@ def test_a_job_that_could_outlast_the_suite_is_not_started() -> None:
 def test_a_running_job_needs_what_it_will_have_cost_when_it_can_be_stopped() -> None:
     # 1000 s billed, 60 s to the next look and 120 s to stop, on 2 instances at 3.60 USD/h (0.001 USD/s)
     needed = needed_reservation_usd(
-        billed_seconds=1000, next_look_seconds=60, instance_count=2, usd_per_hour=usd("3.60")
+        billed_seconds=1000, next_look_seconds=60, ending_seconds=120, instance_count=2, usd_per_hour=usd("3.60")
     )
     assert needed == usd("2.36")
 
@@ -88,6 +88,7 @@ def test_a_suite_whose_jobs_overrun_threefold_ends_within_its_cap(seed: int) -> 
             needed = needed_reservation_usd(
                 billed_seconds=job.billed_seconds,
                 next_look_seconds=look_seconds,
+                ending_seconds=STOP_SECONDS,
                 instance_count=1,
                 usd_per_hour=price,
             )

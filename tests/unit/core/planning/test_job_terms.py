@@ -10,7 +10,8 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 
-LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
+# With 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1320}
 
 
 def run_of(suite: Suite) -> Run:
@@ -20,7 +21,14 @@ def run_of(suite: Suite) -> Run:
 def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     suite = small_suite(limits=LIMITS, warm_pool_seconds=600, matrix={"instance_count": [3]}, baseline={})
     terms = job_terms(run_of(suite), suite)
-    assert terms == JobTerms(types=("ml.g5.xlarge",), instance_count=3, max_job_seconds=1800, keep_warm_seconds=600)
+    assert terms == JobTerms(
+        types=("ml.g5.xlarge",),
+        instance_count=3,
+        max_job_seconds=1320,
+        max_upload_seconds=300,
+        keep_warm_seconds=600,
+    )
+    assert terms.longest_seconds == 2400
     # 2,400 s x 3 instances at $1.50 an hour
     assert terms.worst_case_usd(Decimal("1.50")) == Decimal(3)
 
@@ -32,6 +40,15 @@ def test_the_worst_case_of_an_attempt_keeps_its_instances_warm_to_the_end() -> N
     assert run_terms(settings, small_suite(limits=LIMITS)).worst_case_usd(price) == price
     warm = small_suite(limits=LIMITS, warm_pool_seconds=600)
     assert run_terms(settings, warm).worst_case_usd(price) == price * 2400 / 1800
+    assert run_terms(settings, warm).one_attempt_usd(price) == price
+
+
+def test_the_longest_time_of_an_attempt_has_its_stop_its_upload_and_a_margin() -> None:
+    """SageMaker bills all of it; its SIGTERM leaves 120 s."""
+    suite = small_suite(limits={**LIMITS, "max_upload_seconds": 1000}, warm_pool_seconds=600)
+    terms = run_terms(Settings(instance="ml.g5.xlarge"), suite)
+    assert terms.longest_seconds == 1320 + 120 + 1000 + 60 + 600
+    assert terms.longest_text.startswith(f"{terms.longest_seconds} s: 1320 s")
 
 
 def test_an_attempt_that_was_placed_keeps_its_type() -> None:
@@ -46,3 +63,4 @@ def test_a_preparation_is_one_instance_of_its_own() -> None:
     terms = job_terms(owner, suite)
     assert (terms.types, terms.instance_count, terms.keep_warm_seconds) == (("ml.m5.xlarge",), 1, 0)
     assert terms.max_job_seconds == preparation_seconds(suite)
+    assert terms.longest_seconds == preparation_seconds(suite) + 480

@@ -24,6 +24,8 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
+# 1320 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is billed at most
+HALF_AN_HOUR = {**LIMITS, "max_job_seconds": 1320}
 
 
 def price(instance_type: str, usd: str) -> Price:
@@ -51,27 +53,30 @@ def plan_with_quotas(suite: Suite, *prices: Price, usage: int = 100) -> Plan:
 
 
 def test_exposure_by_hand() -> None:
-    suite = unprepared_suite(limits=LIMITS)
+    suite = unprepared_suite(limits=HALF_AN_HOUR)
     planned = plan_with_quotas(suite)
     # 2 cells x 2 trials = 4 runs of half an hour at 1.408: 2.816 for one attempt each, three attempts 8.448
     assert planned.run_count == 4
     assert planned.one_attempt_usd == Decimal("2.816")
     assert planned.worst_case_usd == Decimal("8.448")
-    # all four at once: half an hour; at worst 3 x (1800 + 7200) s = 7.5 h
+    # all four at once: 1320 s; at worst 3 x (1320 + 7200) s = 7.1 h
     assert (planned.lanes[0].concurrency, planned.lanes[0].waves) == (4, 1)
-    assert planned.one_attempt_hours == Decimal("0.5")
-    assert planned.worst_case_hours == Decimal("7.5")
+    assert planned.one_attempt_hours == Decimal(1320) / 3600
+    assert planned.worst_case_hours == Decimal("7.1")
     assert planned.refusals == ()
 
 
 def test_instances_kept_warm_count_in_the_worst_case() -> None:
-    suite = unprepared_suite(limits=LIMITS, warm_pool_seconds=1800)
+    suite = unprepared_suite(limits=HALF_AN_HOUR, warm_pool_seconds=1800)
     planned = plan(suite, for_training_job=100, across_all=100, warm_pool=100)
     # as above, but each of the three attempts is followed by half an hour of idle instances
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("2.816"), Decimal("16.896"))
-    capped = unprepared_suite(limits={**LIMITS, "max_usd": "0.71"}, warm_pool_seconds=1800)
+    capped = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.71"}, warm_pool_seconds=1800)
     (refusal,) = plan(capped, for_training_job=100, across_all=100, warm_pool=100).refusals
-    assert refusal.reason.startswith("one job on 1 x ml.g5.xlarge may cost $1.408 (3600 s at $1.408")
+    assert refusal.reason.startswith(
+        "one job on 1 x ml.g5.xlarge may cost $1.408 at $1.408 per instance hour (3600 s: 1320 s to its limit, 120 s to"
+        " stop, 300 s to upload, 60 s of margin, 1800 s of a warm pool), over limits.max_usd $0.71"
+    )
 
 
 def test_cost_is_exact_to_the_last_digit() -> None:
@@ -148,20 +153,23 @@ def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> Non
 
 
 def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> None:
-    suite = unprepared_suite(limits={**LIMITS, "max_usd": "0.70"})
+    suite = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.70"})
     planned = plan_with_quotas(suite)
     assert [refusal.reason for refusal in planned.refusals] == [
-        "one job on 1 x ml.g5.xlarge may cost $0.704 (1800 s at $1.408 per instance hour), over limits.max_usd "
-        "$0.70: raise it, or lower limits.max_job_seconds"
+        "one job on 1 x ml.g5.xlarge may cost $0.704 at $1.408 per instance hour (1800 s: 1320 s to its limit, 120 s to"
+        " stop, 300 s to upload, 60 s of margin), over limits.max_usd $0.70: raise it, or lower limits.max_job_seconds"
+        " or limits.max_upload_seconds"
     ]
-    just = unprepared_suite(limits={**LIMITS, "max_usd": "0.71"})
+    just = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.71"})
     assert plan_with_quotas(just).refusals == ()
 
 
 def test_a_job_that_may_cost_just_the_cap_is_planned() -> None:
     # half an hour at 1.408
-    exact = unprepared_suite(limits={**LIMITS, "max_usd": "0.704"})
+    exact = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.704"})
     assert plan_with_quotas(exact).refusals == ()
+    longer = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.704", "max_upload_seconds": 301})
+    assert len(plan_with_quotas(longer).refusals) == 1
 
 
 def test_a_quota_that_is_just_enough_is_enough() -> None:

@@ -38,7 +38,8 @@ from traindyno.sagemaker.request import build_training_job_request
 
 ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")
 KEY = "0123456789abcdef" * 4
-LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
+# With 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1320, "max_attempts": 3}
 
 
 def workload(**changes: Any) -> dict[str, Any]:
@@ -328,7 +329,7 @@ def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
     assert plan.preparation is not None
     assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
     assert (plan.one_attempt_usd, plan.worst_case_usd) == (Decimal("2.936"), Decimal("8.808"))
-    assert (plan.one_attempt_hours, plan.worst_case_hours) == (Decimal("1"), Decimal("15"))
+    assert (plan.one_attempt_hours, plan.worst_case_hours) == (2 * (Decimal(1320) / 3600), Decimal("14.2"))
     assert plan.refusals == ()
 
 
@@ -345,7 +346,7 @@ def test_what_is_ready_costs_nothing_and_is_not_made_again() -> None:
 def test_a_preparation_over_the_cap_or_the_hours_is_refused() -> None:
     tight = {**LIMITS, "max_usd": "0.75"}
     (refusal,) = planned(limits=tight, preparation={"max_seconds": 14_400}).refusals
-    assert refusal.reason.startswith("preparing the data on ml.m7i.xlarge may cost $0.96 (14400 s)")
+    assert refusal.reason.startswith("preparing the data on ml.m7i.xlarge may cost $0.992 (14880 s: 14400 s to")
     (refusal,) = planned(preparation={"max_seconds": 14_401}).refusals
     assert "may take 14401 s, over limits.max_hours 4" in refusal.reason
 

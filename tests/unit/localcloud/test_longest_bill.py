@@ -1,0 +1,329 @@
+"""Whatever a job does, no engine bills more than what the lab reserves for it: limit, stop, upload and a margin."""
+
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.sagemaker_service.api.create_rules import check_combination
+from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
+from localcloud.sagemaker_service.host import host_training
+from localcloud.sagemaker_service.host.process_engine import ProcessEngine
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import (
+    TERMINAL,
+    Engine,
+    SecondaryStatus,
+    Status,
+    TrainingJob,
+    moved,
+    new_job,
+)
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
+from localcloud.sagemaker_service.replay.trace import Trace
+from localcloud.sagemaker_service.service_health import ServiceHealth
+from localcloud.sagemaker_service.settings import ServiceSettings
+from tests.archives import tar_gz
+from traindyno.core.costs.prices import cost_usd
+from traindyno.core.planning.job_terms import JobTerms
+from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_VARIABLE, upload_environment
+
+SOURCE = "s3://lab/code.tar.gz"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    opened = JobStore(tmp_path / "state.sqlite", lambda _: [])
+    yield opened
+    opened.close()
+
+
+def add_job(store: JobStore, name: str, engine: Engine, terms: JobTerms, *, now_ms: int, **changes: Any) -> TrainingJob:
+    request = {
+        "TrainingJobName": name,
+        "AlgorithmSpecification": {"TrainingImage": "pytorch"},
+        "OutputDataConfig": {"S3OutputPath": "s3://lab/out/"},
+        "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1},
+        "StoppingCondition": {"MaxRuntimeInSeconds": terms.max_job_seconds},
+        "HyperParameters": {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": json.dumps(SOURCE)},
+        "Environment": upload_environment(terms.max_upload_seconds),
+        **changes,
+    }
+    job = new_job(request, arn=name, engine=engine, tags={}, now_ms=now_ms, message="")
+    store.add(job)
+    return job
+
+
+def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def ended_job(store: JobStore, name: str) -> TrainingJob:
+    until(lambda: (store.get(name) or pytest.fail()).status in TERMINAL)
+    job = store.get(name)
+    assert job is not None
+    return job
+
+
+def ask_to_stop(store: JobStore, name: str, now_ms: Callable[[], int]) -> None:
+    """As StopTrainingJob does to a job that holds instances."""
+
+    def change(job: TrainingJob) -> TrainingJob:
+        if job.status in TERMINAL or not job.claimed:
+            return job
+        stopping = moved(job, SecondaryStatus.STOPPING, now_ms=now_ms())
+        return replace(stopping, status=Status.STOPPING, stop_requested=True)
+
+    store.change(name, change)
+
+
+class NoFiles:
+    """Simulated files are not what these tests are about."""
+
+    def write(self, *_: Any, **__: Any) -> int:
+        return 0
+
+    def write_tokens(self, _job: TrainingJob) -> None:
+        pass
+
+
+def replay(store: JobStore, clock: VirtualClock, traces: tuple[Trace, ...], faults: dict[str, Any]) -> ReplayEngine:
+    injector = FaultInjector(store)
+    injector.replace(faults)
+    return ReplayEngine(
+        store=store,
+        files=NoFiles(),  # type: ignore[arg-type]
+        clock=clock,
+        faults=injector,
+        traces=traces,
+        may_jump=lambda: True,
+        health=ServiceHealth(),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """A simulated job with random limits and random times."""
+
+    terms: JobTerms
+    trace: Trace
+    is_spot: bool
+
+    @property
+    def request(self) -> dict[str, Any]:
+        spot = {"MaxWaitTimeInSeconds": 2 * self.terms.max_job_seconds} if self.is_spot else {}
+        return {
+            "EnableManagedSpotTraining": self.is_spot,
+            "StoppingCondition": {"MaxRuntimeInSeconds": self.terms.max_job_seconds, **spot},
+            "HyperParameters": {"job": self.trace.name},
+        }
+
+    @property
+    def seconds_after_limit(self) -> float:
+        return min(self.trace.stop_seconds, 120) + min(self.trace.upload_seconds, self.terms.max_upload_seconds)
+
+
+def random_job(rng: random.Random, name: str) -> Played:
+    limit, upload = rng.randint(10, 5000), rng.randint(10, 2000)
+    trace = Trace(
+        name=name,
+        match={"job": name},
+        download_seconds=rng.choice([0.0, rng.uniform(0, limit / 2), rng.uniform(0, 2 * limit)]),
+        load_seconds=rng.uniform(0, limit / 4),
+        step_seconds=rng.uniform(0, limit / 8),
+        samples_per_step=1,
+        steps=10,
+        stop_seconds=rng.choice([0.0, rng.uniform(0, 1000)]),
+        upload_seconds=rng.choice([0.0, rng.uniform(0, upload), rng.uniform(0, 5 * upload)]),
+    )
+    terms = JobTerms(types=("local.cpu",), instance_count=1, max_job_seconds=limit, max_upload_seconds=upload)
+    return Played(terms=terms, trace=trace, is_spot=rng.random() < 0.3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore, seed: int) -> None:
+    """Some jobs are asked to stop at some time, and some on spot are interrupted."""
+    rng = random.Random(seed)
+    clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=10_000)
+    played = {name: random_job(rng, name) for name in (f"job-{number}" for number in range(80))}
+    for name, each in played.items():
+        add_job(store, name, Engine.REPLAY, each.terms, now_ms=clock.now_ms(), **each.request)
+    traces = tuple(each.trace for each in played.values())
+    engine = replay(store, clock, traces, {"seed": seed, "spot_interruption_fraction": 0.5})
+    engine.start()
+    for name in rng.sample(sorted(played), 30):
+        time.sleep(0.01)
+        ask_to_stop(store, name, clock.now_ms)
+        engine.wake(name)
+    jobs = {name: ended_job(store, name) for name in played}
+    engine.close()
+    for name, job in jobs.items():
+        usd_per_hour = Decimal(rng.randint(1, 10**9)) / 10**6
+        billed_usd = cost_usd(job.billable_seconds or 0, 1, usd_per_hour)
+        assert billed_usd <= played[name].terms.worst_case_usd(usd_per_hour), (played[name], job.transitions)
+    timed_out = [name for name, job in jobs.items() if job.secondary_status is SecondaryStatus.MAX_RUNTIME_EXCEEDED]
+    on_demand = [name for name in timed_out if not played[name].is_spot]
+    assert len(on_demand) > 5
+    for name in on_demand:
+        expected = played[name].terms.max_job_seconds + played[name].seconds_after_limit
+        assert jobs[name].billable_seconds == pytest.approx(expected, abs=1)
+
+
+def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: JobStore) -> None:
+    clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=600)
+    terms = JobTerms(types=("local.cpu",), instance_count=1, max_job_seconds=600, max_upload_seconds=20)
+    trace = Trace(name="long", download_seconds=10, load_seconds=10, step_seconds=1, steps=10, upload_seconds=7200)
+    for name in ("ended", "unheeded"):
+        add_job(store, name, Engine.REPLAY, terms, now_ms=clock.now_ms())
+        engine = replay(store, clock, (trace,), {"unheeded_limits": name == "unheeded"})
+        engine.start()
+        ended_job(store, name)
+        engine.close()
+    job, unheeded = ended_job(store, "ended"), ended_job(store, "unheeded")
+    uploading = job.transitions[-2]
+    assert (job.status, uploading.status) == ("Failed", "Uploading")
+    assert (uploading.end_ms or 0) - uploading.start_ms == 20_000
+    assert "longer than 20 s (limits.max_upload_seconds)" in str(job.failure_reason)
+    # as on AWS, where nothing ends it
+    assert (unheeded.status, (unheeded.billable_seconds or 0) > 7200) == ("Completed", True)
+
+
+def test_an_upload_time_that_is_no_number_is_refused_when_the_job_is_created() -> None:
+    request = {
+        "AlgorithmSpecification": {"TrainingImage": "pytorch"},
+        "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1},
+    }
+    check_combination({**request, "Environment": upload_environment(900)})
+    with pytest.raises(ApiError, match="TRAINDYNO_MAX_UPLOAD_SECONDS: got 'soon', expected a number of seconds"):
+        check_combination({**request, "Environment": {UPLOAD_VARIABLE: "soon"}})
+
+
+class Objects:
+    """It replaces S3: the source archive, and uploads that end only once the job's time for them is over."""
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self.holds_uploads = self.holds_downloads = False
+        self.held: list[Path] = []
+        self.ends = threading.Event()
+
+    def download(self, _bucket: str, _key: str, path: Path) -> Path:
+        if self.holds_downloads:
+            self.ends.wait(600)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(tar_gz({"train.py": self.script}))
+        return path
+
+    def download_prefix(self, *_: Any, **__: Any) -> list[Path]:
+        return []
+
+    def upload(self, path: Path, _uri: str, *, is_over: Callable[[], bool]) -> None:
+        if self.holds_uploads and not is_over():
+            self.held.append(path)
+            self.ends.wait(600)
+
+
+class NoLogs:
+    def __getattr__(self, _name: str) -> Callable[..., None]:
+        return lambda **_: None
+
+
+# 120 s to stop become less in these tests.
+GRACE_SECONDS, SHORT = 0.3, JobTerms(types=("local.cpu",), instance_count=1, max_job_seconds=1, max_upload_seconds=1)
+DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+FROZEN = "import os, signal, time\n"
+SCRIPTS = {
+    "ignores SIGTERM": f"{DEAF}time.sleep(600)",
+    "is stopped by SIGSTOP": f"{FROZEN}os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(600)",
+    "stops its supervisor": f"{FROZEN}os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)",
+    "ends by itself": "print('done')",
+    "leaves a checkpoint": (
+        "import os, pathlib\n"
+        "(pathlib.Path(os.environ['SM_MODEL_DIR']).parent / 'checkpoints' / 'state.pt').write_text('1')"
+    ),
+}
+
+
+def process_engine(store: JobStore, objects: Objects, folder: Path) -> ProcessEngine:
+    settings = ServiceSettings(
+        port=0,
+        state_folder=folder,
+        aws_endpoint="",
+        python=sys.executable,
+        cores=(0,),
+        stop_grace_seconds=GRACE_SECONDS,
+    )
+    return ProcessEngine(
+        store=store,
+        transfer=objects,  # type: ignore[arg-type]
+        log_client=NoLogs(),
+        settings=settings,
+        clock=SystemClock(),
+        gpu_count=0,
+        faults=FaultInjector(store),
+        health=ServiceHealth(),
+    )
+
+
+def run_job(store: JobStore, objects: Objects, folder: Path, terms: JobTerms = SHORT) -> TrainingJob:
+    engine = process_engine(store, objects, folder)
+    checkpoints = {"S3Uri": "s3://lab/checkpoints"}
+    add_job(store, "job", Engine.PROCESS, terms, now_ms=SystemClock().now_ms(), CheckpointConfig=checkpoints)
+    engine.start()
+    try:
+        return ended_job(store, "job")
+    finally:
+        objects.ends.set()
+        engine.close()
+
+
+@pytest.mark.parametrize(
+    ("what", "holds_uploads"),
+    [
+        ("ends by itself", False),
+        ("ends by itself", True),
+        ("ignores SIGTERM", True),
+        ("leaves a checkpoint", True),
+        ("is stopped by SIGSTOP", False),
+        ("stops its supervisor", False),
+    ],
+)
+def test_a_job_of_this_machine_is_billed_no_more_than_its_reservation(
+    store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, holds_uploads: bool
+) -> None:
+    monkeypatch.setattr(host_training, "SUPERVISOR_SECONDS", 1.0)
+    objects = Objects(SCRIPTS[what])
+    objects.holds_uploads = holds_uploads
+    ends_by_itself = what in {"ends by itself", "leaves a checkpoint"}
+    terms = replace(SHORT, max_job_seconds=60) if ends_by_itself else SHORT
+    job = run_job(store, objects, tmp_path, terms)
+    assert (job.billable_seconds or 0) <= terms.longest_seconds - STOP_SECONDS + GRACE_SECONDS
+    if not ends_by_itself:
+        assert job.secondary_status is SecondaryStatus.MAX_RUNTIME_EXCEEDED
+    elif holds_uploads:
+        assert "the upload of the outputs took longer than 1 s (limits.max_upload_seconds)" in str(job.failure_reason)
+        was_held = [path for path in objects.held if path.name == "state.pt"]
+        assert bool(was_held) is (what == "leaves a checkpoint")
+    else:
+        assert job.status is Status.COMPLETED
+
+
+def test_a_download_is_ended_at_the_time_limit(store: JobStore, tmp_path: Path) -> None:
+    objects = Objects(SCRIPTS["ends by itself"])
+    objects.holds_downloads = True
+    job = run_job(store, objects, tmp_path)
+    assert [step.status for step in job.transitions[1:]] == ["Downloading", "MaxRuntimeExceeded"]
+    assert (job.billable_seconds or 0) <= SHORT.longest_seconds
