@@ -84,6 +84,26 @@ with step_log.step(samples=1) as step:
 """,
         samples=[7],
     ),
+    "batches whose rows the step counts": ScriptCase(
+        source="""
+import numpy as np
+rows = np.zeros((3, 8))
+for batch in (rows, [rows, rows[:, :1]], (rows, {"label": rows[:, 0]}), {"x": rows, "temperature": np.float64(2)}):
+    with step_log.step(batch=batch):
+        pass
+""",
+        samples=[3, 3, 3, 3],
+    ),
+    "the rows of a batch that is a list of tensors": ScriptCase(
+        source="""
+import numpy as np
+for _ in range(3):
+    batch = [np.zeros((16, 8)), np.zeros((16, 1))]
+    with step_log.step(samples=len(batch[0])):
+        pass
+""",
+        samples=[16, 16, 16],
+    ),
     "counts and losses of NumPy": ScriptCase(
         source="""
 import numpy as np
@@ -286,14 +306,30 @@ os.kill(os.getpid(), signal.SIGKILL)
     ),
     "only the first of two ranks": ScriptCase(
         source="""
+step_log.independent()
 with step_log.step(samples=1):
     pass
 """,
         samples=[1],
         environment={"RANK": "0", "WORLD_SIZE": "2"},
     ),
+    "a process that found no other": ScriptCase(
+        source="""
+with step_log.step(samples=1):
+    pass
+""",
+        samples=[],
+        outcome="user_code_error",
+        message="2 processes were started, but this one has no process group: each trains alone on all of the data, "
+        "and their samples would be counted as those of one run; expected torch.distributed.init_process_group() "
+        "before the first step; or step_log.independent()",
+        exit_code=1,
+        is_ended=False,
+        environment={"RANK": "0", "WORLD_SIZE": "2"},
+    ),
     "a rank without samples": ScriptCase(
         source="""
+step_log.independent()
 with step_log.step(samples=0):
     pass
 """,
@@ -322,6 +358,35 @@ with step_log.step(samples=1):
         samples=[],
         outcome="out_of_memory",
         message="rank 0: MemoryError: no message",
+        exit_code=1,
+        is_ended=False,
+    ),
+    "the number of a batch's tensors as its samples": ScriptCase(
+        source="""
+import numpy as np
+
+def train(loader):
+    for batch in loader:
+        with step_log.step(samples=len(batch)):
+            pass
+
+train([[np.zeros((16, 8)), np.zeros((16, 1))]] * 3)
+""",
+        samples=[],
+        outcome="user_code_error",
+        message="samples=2 is len(batch), the number of tensors in batch, and each of them holds 16 rows; expected "
+        "step_log.step(batch=batch)",
+        exit_code=1,
+        is_ended=False,
+    ),
+    "neither a batch nor samples": ScriptCase(
+        source="""
+with step_log.step():
+    pass
+""",
+        samples=[],
+        outcome="user_code_error",
+        message="a step needs batch=... or samples=..., and not both",
         exit_code=1,
         is_ended=False,
     ),

@@ -7,18 +7,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import torch
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, SCRIPTS, JobEnd, run_job
 from traindyno.callbacks import failure
-from traindyno.callbacks.lightning import count_samples, required_samples
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.measured_run import read_environment
+from traindyno.core.step_log.line import WORK_UNIT
 from traindyno.core.step_log.reader import read_step_log
 
 PLAIN = SCRIPTS / "plain_loop.py"
 # What the scripts import.
-TRAINER, LIGHTNING = ("transformers.trainer",), ("lightning",)
+TRAINER, LIGHTNING, ACCELERATE = ("transformers.trainer",), ("lightning",), ("accelerate",)
 
 
 def run_trainer(folder: Path, *arguments: str, processes: int = 1) -> JobEnd:
@@ -127,13 +127,6 @@ def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
     assert end.of_kind("error")[0]["outcome"] == Outcome.LOSS_DIVERGED
 
 
-def test_a_lightning_batch_counts_its_first_tensor_with_a_first_dimension() -> None:
-    scalar, rows = torch.tensor(3.0), torch.zeros(5, 2)
-    assert count_samples({"temperature": scalar, "rows": [rows]}) == 5
-    with pytest.raises(ValueError, match=r"the batch, a dict, holds no tensor with a first dimension"):
-        required_samples({"temperature": scalar})
-
-
 @pytest.mark.parametrize(
     ("processes", "samples"),
     [
@@ -153,8 +146,76 @@ def test_a_hugging_face_trainers_short_last_batch_counts_as_what_it_holds(
 def test_processes_in_which_trainer_trains_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
     end = run_trainer(tmp_path, "64", "unsaid", processes=2)
     assert end.exit_code == 1
-    assert "2 processes were started, but Trainer runs alone in each process" in end.failure
-    assert "use_cpu=True" in end.failure
+    assert "2 processes were started, but this one has no process group" in end.failure
+    assert "expected TrainingArguments(use_cpu=True) on a CPU; or step_log.independent()" in end.failure
+
+
+def test_each_process_logs_the_group_that_it_trains_in(tmp_path: Path) -> None:
+    end = run_forked(tmp_path, PLAIN, processes=2)
+    for rank in (0, 1):
+        (setup,) = [phase for phase in end.of_kind("phase", rank) if phase["name"] == "setup"]
+        assert setup["facts"] == {"process_group": "torch.distributed", "process_group_size": 2}
+    log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
+    environment = read_environment(log)
+    assert environment is not None
+    assert environment.facts["process_group"] == "torch.distributed"
+    assert "python" in environment.facts
+
+
+def test_processes_that_are_meant_to_train_alone_say_so(tmp_path: Path) -> None:
+    end = run_forked(tmp_path, PLAIN, "independent", processes=2)
+    assert end.exit_code == 0, end.output
+    assert [len(end.of_kind("step", rank)) for rank in (0, 1)] == [6, 6]
+    (setup,) = [phase for phase in end.of_kind("phase") if phase["name"] == "setup"]
+    assert setup["facts"] == {"process_group": "independent"}
+
+
+def test_processes_that_train_alone_and_do_not_say_so_are_refused(tmp_path: Path) -> None:
+    end = run_forked(tmp_path, PLAIN, "alone", processes=2)
+    assert end.exit_code == 1
+    assert "2 processes were started, but this one has no process group" in end.failure
+    assert end.of_kind("step") == []
+
+
+def test_processes_that_accelerate_leaves_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "default", processes=2, modules=ACCELERATE)
+    assert end.exit_code == 1
+    assert "expected Accelerator(cpu=True) on a CPU; or step_log.independent()" in end.failure
+
+
+def test_processes_that_accelerate_brings_together_share_the_data(tmp_path: Path) -> None:
+    end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "cpu", processes=2, modules=ACCELERATE)
+    assert end.exit_code == 0, end.output
+    assert [[step["samples"] for step in end.of_kind("step", rank)] for rank in (0, 1)] == [[4, 4], [4, 4]]
+
+
+def test_processes_that_lightning_leaves_alone_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    script = SCRIPTS / "lightning_script.py"
+    end = run_forked(tmp_path, script, str(tmp_path / "lightning"), "1", processes=2, modules=LIGHTNING)
+    assert end.exit_code == 1
+    assert "expected Lightning's Trainer(devices=" in end.failure
+
+
+def test_a_loss_function_that_logs_changes_no_step(tmp_path: Path) -> None:
+    steps = []
+    for arguments in ((), ("own-log",)):
+        folder = tmp_path / "-".join(("trainer", *arguments))
+        folder.mkdir()
+        end = run_trainer(folder, "64", *arguments)
+        assert end.exit_code == 0, end.output
+        steps.append([(step["step"], step["samples"], step["loss"]) for step in end.of_kind("step")])
+    quiet, logging = steps
+    assert logging == quiet
+    assert all(loss is not None for _, _, loss in logging)
+
+
+def test_packed_blocks_are_another_unit_than_rows(tmp_path: Path) -> None:
+    end = run_trainer(tmp_path, "64", "packing")
+    assert end.exit_code == 0, end.output
+    log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
+    environment = read_environment(log)
+    assert environment is not None
+    assert environment.facts[WORK_UNIT] == "packed blocks of 8 tokens"
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -1,6 +1,7 @@
 """Executions of a lab's state machine."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,16 +9,23 @@ from typing import TYPE_CHECKING, Any, Literal
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
+from traindyno.core.documents.problems import shown
 from traindyno.core.errors import TraindynoError
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
+# Step Functions takes more characters, but the name is also in tags, keys and pages.
+EXECUTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 RUNNING: Literal["RUNNING"] = "RUNNING"
 
 
 class ExecutionUnknown(TraindynoError):
     """The lab has no execution of this name, or it ended more than 90 days ago and Step Functions has deleted it."""
+
+
+class ExecutionNameRefused(TraindynoError):
+    """No execution can be started under this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +50,22 @@ class Executions:
         self._state_machine_arn = state_machine_arn
 
     def start(self, execution_id: str, suite: Mapping[str, Any]) -> None:
-        """Safe to repeat with the same suite while it runs."""
-        self._stepfunctions.start_execution(
-            stateMachineArn=self._state_machine_arn, name=execution_id, input=json.dumps(suite)
-        )
+        """Safe to repeat with the same suite while it runs. Raises ExecutionNameRefused."""
+        if not EXECUTION_NAME.fullmatch(execution_id):
+            raise ExecutionNameRefused(
+                f"got {shown(execution_id)} as the name of an execution, expected 1 to 80 letters, digits, hyphens and "
+                "underscores that begin with a letter or digit"
+            )
+        try:
+            self._stepfunctions.start_execution(
+                stateMachineArn=self._state_machine_arn, name=execution_id, input=json.dumps(suite)
+            )
+        except ClientError as error:
+            if error_code(error) != "ExecutionAlreadyExists":
+                raise
+            raise ExecutionNameRefused(
+                f"an execution {execution_id} exists already, and its name is kept for 90 days; expected another name"
+            ) from error
 
     def describe(self, execution_id: str) -> Execution:
         try:

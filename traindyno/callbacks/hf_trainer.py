@@ -8,8 +8,7 @@ from transformers import TrainerCallback
 from traindyno.callbacks import step_log
 from traindyno.callbacks.checkpoints import mark_complete, written_bytes
 from traindyno.callbacks.clock import now
-from traindyno.callbacks.process import this_process
-from traindyno.core.step_log.line import CHECKPOINT
+from traindyno.core.step_log.line import CHECKPOINT, WORK_UNIT
 
 EVALUATION_PREFIX = "eval_"
 RATE_SUFFIX = "_per_second"
@@ -17,6 +16,8 @@ RATE_SUFFIX = "_per_second"
 
 class StepLogCallback(TrainerCallback):
     """One line per optimizer step, and phases for evaluating and for checkpoints.
+
+    A loss function that calls ``self.log`` changes nothing: the log that ends a step is the one after it.
 
     Only steps that Trainer logs have a loss: its mean since the log before. Trainer's own filter, which replaces a loss
     that is not finite by the mean of the others, is switched off, because it hides a run that diverged.
@@ -28,6 +29,7 @@ class StepLogCallback(TrainerCallback):
         self._batches_of_epoch = 0
         self._learning_rate: Optional[float] = None
         self._is_open = False
+        self._awaits_log = False
         self._ended = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -36,7 +38,7 @@ class StepLogCallback(TrainerCallback):
         if step_log.is_enabled:
             args.logging_nan_inf_filter = False
             step_log.open()  # a refusal is also written to the log
-            refuse_independent_processes(args, this_process().world_size)
+            step_log.describe(unit_of_samples(args))
             step_log.resume(state.global_step)
         if step_log.is_enabled and kwargs.get("model") is not None:
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
@@ -46,6 +48,8 @@ class StepLogCallback(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Some Trainers (transformers 4.46) go on accumulating into the next epoch, whose first batch begins again.
+        if self._awaits_log:
+            self._end_step(None)
         if not self._is_open:
             step_log.begin_step()
             self._is_open = True
@@ -59,12 +63,14 @@ class StepLogCallback(TrainerCallback):
         self._count_batch(kwargs.get("train_dataloader"), is_last=is_last)
         scheduler = kwargs.get("lr_scheduler")
         self._learning_rate = None if scheduler is None else float(scheduler.get_last_lr()[0])
+        self._awaits_log = bool(control.should_log)
         if not control.should_log:
             self._end_step(None)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Optional[Dict[str, Any]] = None, **kwargs: Any) -> None:
-        loss = (logs or {}).get("loss")
-        self._end_step(None if loss is None else float(loss))
+        if self._awaits_log:
+            loss = (logs or {}).get("loss")
+            self._end_step(None if loss is None else float(loss))
 
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: Optional[Dict[str, Any]] = None, **kwargs: Any
@@ -98,7 +104,7 @@ class StepLogCallback(TrainerCallback):
 
     def _end_step(self, loss: Optional[float]) -> None:
         if self._is_open:
-            self._is_open = False
+            self._is_open = self._awaits_log = False
             step_log.end_step(self._samples, None, loss, self._learning_rate)
             self._samples = 0
             self._ended = now()
@@ -111,13 +117,12 @@ class StepLogCallback(TrainerCallback):
             self._samples += self._batch_size
 
 
-def refuse_independent_processes(args: Any, world_size: int) -> None:
-    """Raises RuntimeError for processes that train alone: their samples would be counted as those of one run."""
-    if world_size > 1 and args.world_size == 1:
-        raise RuntimeError(
-            "{} processes were started, but Trainer runs alone in each process and trains on all data; on a CPU it "
-            "needs use_cpu=True to find the other processes".format(world_size)
-        )
+def unit_of_samples(args: Any) -> Dict[str, str]:
+    """TRL's packed blocks hold several rows: they can't be compared with rows, or with blocks of another length."""
+    if not getattr(args, "packing", False):
+        return {}
+    length = getattr(args, "max_length", None) or getattr(args, "max_seq_length", None)
+    return {WORK_UNIT: "packed blocks" if length is None else "packed blocks of {} tokens".format(length)}
 
 
 def batch_count(loader: Any) -> Optional[int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
 from traindyno.callbacks import step_log
+from traindyno.callbacks.batch import count_rows
 from traindyno.callbacks.clock import now
 
 if "pytorch_lightning" in sys.modules:
@@ -13,13 +14,15 @@ if "pytorch_lightning" in sys.modules:
 else:
     from lightning.pytorch import Callback
 
+SAMPLES_PER_BATCH = "StepLogCallback(samples_per_batch=...)"
+
 
 class StepLogCallback(Callback):  # type: ignore[misc]
     """One line per optimizer step, and phases for evaluating and for checkpoints.
 
     A step covers the batches that it accumulates.
 
-    If ``samples_per_batch`` is not given, it is the length of the batch's first tensor that has one.
+    If ``samples_per_batch`` is not given, the rows of each batch are counted (see ``count_rows``).
     """
 
     def __init__(self, samples_per_batch: Optional[int] = None) -> None:
@@ -47,7 +50,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
             self._is_open = True
             self._samples = 0
         if step_log.is_enabled:
-            self._samples += self._samples_per_batch or required_samples(batch)
+            self._samples += self._samples_per_batch or count_rows(batch, instead=SAMPLES_PER_BATCH)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step == self._steps_done:
@@ -81,25 +84,6 @@ def _timed(save: Callable[..., Any]) -> Callable[..., Any]:
         return saved
 
     return save_in_a_phase
-
-
-def required_samples(batch: Any) -> int:
-    """Raises ValueError if the batch doesn't say how many samples it holds."""
-    count = count_samples(batch)
-    if not count:
-        raise ValueError(
-            "the batch, a {}, holds no tensor with a first dimension; expected one, or "
-            "StepLogCallback(samples_per_batch=...)".format(type(batch).__name__)
-        )
-    return count
-
-
-def count_samples(batch: Any) -> int:
-    """The length of the first tensor in nested lists, tuples and mappings that has a dimension; 0 if there is none."""
-    if hasattr(batch, "shape"):
-        return int(batch.shape[0]) if len(batch.shape) else 0
-    parts = batch.values() if hasattr(batch, "values") else batch if isinstance(batch, (list, tuple)) else ()
-    return next((count for count in map(count_samples, parts) if count), 0)
 
 
 def _learning_rate(trainer: Any) -> Optional[float]:

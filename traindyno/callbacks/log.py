@@ -1,4 +1,4 @@
-"""The step log of a plain training loop: ``with step_log.step(samples=...)`` around each optimizer step."""
+"""The step log of a plain training loop: ``with step_log.step(batch=batch)`` around each optimizer step."""
 
 import atexit
 import math
@@ -7,14 +7,17 @@ import sys
 from typing import Any, Callable, Dict, List, Optional
 
 from traindyno.callbacks import failure, process
+from traindyno.callbacks.batch import count_rows, refuse_length_of_batch
 from traindyno.callbacks.checkpoints import AnyPath
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, host_id, peak_memory_bytes
 from traindyno.callbacks.host_load import HostLoad
+from traindyno.callbacks.process_group import INDEPENDENT, PROCESS_GROUP, require_process_group
 from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, log_path
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
+    SETUP,
     end_line,
     environment_line,
     error_line,
@@ -23,7 +26,7 @@ from traindyno.core.step_log.line import (
     phase_line,
 )
 
-SETUP, TEARDOWN = "setup", "teardown"
+TEARDOWN = "teardown"
 
 
 class StepLogger:
@@ -48,6 +51,8 @@ class StepLogger:
         self._has_ended = False
         self._end_reason: Optional[str] = None
         self._has_diverged = False
+        self._is_independent = False
+        self._facts: Dict[str, Any] = {}
 
     def measure_with(self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]) -> None:
         """The clock is made at the first step: by then the script has chosen its device."""
@@ -58,16 +63,32 @@ class StepLogger:
         """The function is called with the steps when they are known; it may raise to end the run."""
         self._observe = observe
 
-    def step(self, samples: int, tokens: Optional[int] = None, learning_rate: Optional[float] = None) -> Step:
-        """``samples`` and ``tokens`` are this process's own share of the step's work. Steps must not overlap."""
+    def step(
+        self,
+        samples: Optional[int] = None,
+        tokens: Optional[int] = None,
+        learning_rate: Optional[float] = None,
+        *,
+        batch: Any = None,
+    ) -> Step:
+        """The step's samples are the rows of ``batch`` (see ``count_rows``), or ``samples`` if the script counts them.
+
+        ``samples`` and ``tokens`` are this process's own share of the step's work. Steps must not overlap.
+        """
+        self.open()  # a refusal is also written to the log
+        if (samples is None) == (batch is None):
+            raise TypeError("a step needs batch=... or samples=..., and not both")
         if self.is_enabled:
-            self.open()  # a refusal is also written to the log
+            if samples is None:
+                samples = count_rows(batch)
+            elif self._recorder is None:
+                refuse_length_of_batch(samples, sys._getframe(1).f_locals)
             samples, tokens = whole_counts(samples, tokens, _world_size)
         return Step(
             self.begin_step,
             self.end_step,
             self._abandon_step,
-            samples=samples,
+            samples=samples or 0,
             tokens=tokens,
             learning_rate=learning_rate,
         )
@@ -82,6 +103,14 @@ class StepLogger:
         self.close_window()
         self.flush()
         return CheckpointPhase(self.phase_ended, {"step": self.steps, **(facts or {})}, folder)
+
+    def independent(self) -> None:
+        """This process is meant to train alone, beside others that its launcher started: its samples count too."""
+        self._is_independent = True
+
+    def describe(self, facts: Dict[str, Any]) -> None:
+        """Conditions of the measurement that are known before the first step; they are facts of the environment."""
+        self._facts.update(facts)
 
     def resume(self, steps: int) -> None:
         """The script continues after this many steps of an earlier attempt: its next step has the next number."""
@@ -199,8 +228,14 @@ class StepLogger:
 
     def _start_recording(self) -> None:
         self.open()
-        self.add_phase(SETUP, self._explained_until, now(), {})
+        self.add_phase(SETUP, self._explained_until, now(), {**self._facts, **self._process_group()})
         self._recorder = StepRecorder(self._file, self._make_clock(), self._peak_memory, self._observe)
+
+    def _process_group(self) -> Dict[str, Any]:
+        launched = process.launched_world_size()
+        if launched == 1:
+            return {}
+        return {PROCESS_GROUP: INDEPENDENT} if self._is_independent else require_process_group(launched)
 
     def _abandon_step(self) -> None:
         if self._recorder is not None:

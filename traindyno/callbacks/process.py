@@ -28,11 +28,16 @@ class Process(NamedTuple):
 def this_process(environment: Mapping[str, str] = os.environ) -> Process:
     rank, world_size = _from_torch() or (
         _first(environment, RANK_VARIABLES, 0),
-        _first(environment, WORLD_SIZE_VARIABLES, 1),
+        launched_world_size(environment),
     )
     host = environment.get("SM_CURRENT_HOST") or socket.gethostname()
     job_name = environment.get("TRAINING_JOB_NAME") or environment.get("TRAINDYNO_RUN_ID") or "job"
     return Process(rank, world_size, host, job_name)
+
+
+def launched_world_size(environment: Mapping[str, str] = os.environ) -> int:
+    """The number of processes that the launcher started, whether or not they found each other."""
+    return _first(environment, WORLD_SIZE_VARIABLES, 1)
 
 
 def started() -> Optional[float]:

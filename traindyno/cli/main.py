@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 from typer.core import TyperGroup
 
 from traindyno import __version__
@@ -51,6 +51,11 @@ def _visible_refusal() -> Iterator[None]:
         error.message = visible(error.message)
         raise
 
+
+NO_ACCOUNT = (
+    "Expected an AWS account: name it with --region and --profile, or with aws configure. For the local cloud on this "
+    "machine, add --local."
+)
 
 commands = typer.Typer(
     cls=_Commands,
@@ -128,6 +133,8 @@ def app() -> None:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)
+    except (NoRegionError, NoCredentialsError) as error:
+        _leave(f"error: {error} {NO_ACCOUNT}", FAILED)
     except (BotoCoreError, ClientError) as error:
         _leave(f"error: AWS returned: {error}", FAILED)
 

@@ -6,6 +6,7 @@ from traindyno.core.costs.projection import paid_usd
 from traindyno.core.costs.quantity_text import number_text, seconds_text, start_text, usd_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, breakable, draw_table
@@ -55,6 +56,7 @@ def _table(results: Sequence[RunResult]) -> Markup:
 def _row(result: RunResult) -> list[str | None]:
     measured = result.measured
     throughput = measured.throughput if measured else None
+    rate = throughput if is_measured(result) else None
     return [
         join(breakable(f"{result.run.cell.label}, trial {result.run.trial}"), element("small", result.run.run_id)),
         join(
@@ -65,9 +67,9 @@ def _row(result: RunResult) -> list[str | None]:
         start_text(result.started_warm),
         str(measured.steady_state.warmup_steps) if measured else "–",
         str(throughput.steps) if throughput else "–",
-        number_text(throughput.samples_per_second) if throughput else "–",
-        seconds_text(throughput.step_times.p50_seconds) if throughput else "–",
-        seconds_text(throughput.step_times.p99_seconds) if throughput else "–",
+        number_text(rate.samples_per_second) if rate else "–",
+        seconds_text(rate.step_times.p50_seconds) if rate else "–",
+        seconds_text(rate.step_times.p99_seconds) if rate else "–",
         number_text(measured.loss.last) if measured and measured.loss.last is not None else "–",
         seconds_text(result.billable_seconds),
         usd_text(paid_usd(result)),

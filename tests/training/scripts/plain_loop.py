@@ -1,4 +1,4 @@
-"""A plain PyTorch loop, alone or under torchrun."""
+"""A plain PyTorch loop, alone or under torchrun. "alone" and "independent" form no process group."""
 
 import os
 import sys
@@ -11,14 +11,16 @@ from traindyno.callbacks import step_log
 
 
 def main(mode: str) -> None:
-    if "RANK" in os.environ:
+    if mode == "independent":
+        step_log.independent()
+    if "RANK" in os.environ and mode not in ("alone", "independent"):
         distributed.init_process_group("gloo")
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     data, target = torch.randn(8, 4), torch.randn(8, 1)
     for number in range(6):
-        with step_log.step(samples=8) as step:
+        with step_log.step(batch=(data, target)) as step:
             loss = nn.functional.mse_loss(model(data), target)
             loss.backward()
             optimizer.step()

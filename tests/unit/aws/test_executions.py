@@ -13,7 +13,7 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.stubbed import sent_requests, stubbed
 from traindyno.aws.deployment import Deployment, LabNotDeployed, find_deployment
 from traindyno.aws.embedded_metrics import metrics_line
-from traindyno.aws.executions import Executions, ExecutionUnknown
+from traindyno.aws.executions import ExecutionNameRefused, Executions, ExecutionUnknown
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.notifications import notify, put_verdict_event
 from traindyno.aws.task_answers import TaskAnswers
@@ -32,6 +32,19 @@ def test_an_execution_is_started_under_its_name_with_the_suite_as_input() -> Non
         stubber.add_response("start_execution", {"executionArn": EXECUTION, "startDate": STARTED})
         Executions(client, MACHINE).start("e1", {"name": "quick"})
     assert sent == [{"stateMachineArn": MACHINE, "name": "e1", "input": '{"name": "quick"}'}]
+
+
+def test_a_name_that_was_used_before_is_refused_in_words() -> None:
+    with stubbed("stepfunctions") as (client, stubber):
+        stubber.add_client_error("start_execution", "ExecutionAlreadyExists")
+        with pytest.raises(ExecutionNameRefused, match=r"an execution e1 exists already, .* expected another name"):
+            Executions(client, MACHINE).start("e1", {"name": "quick"})
+
+
+@pytest.mark.parametrize("name", ["", "bad name!", "../../x", "-x", "a/b", "x" * 81, "ü", "a\n"])
+def test_a_name_that_tags_or_keys_cannot_hold_is_refused_before_anything_starts(name: str) -> None:
+    with stubbed("stepfunctions") as (client, _), pytest.raises(ExecutionNameRefused, match="expected 1 to 80 letters"):
+        Executions(client, MACHINE).start(name, {"name": "quick"})
 
 
 def test_an_execution_that_failed_says_why() -> None:

@@ -14,12 +14,14 @@ SPECIAL = ("__init__", "__enter__", "__exit__")
 # What only this project and the libraries call; it may change with them.
 FOR_US = {
     "checkpoints": {"check_files", "describe_files", "problem_of", "remove_marker", "write_marker", "written_bytes"},
-    "hf_trainer": {"batch_count", "refuse_independent_processes", "samples_of_last_batch"},
-    "lightning": {"count_samples", "required_samples"},
+    "hf_trainer": {"batch_count", "samples_of_last_batch", "unit_of_samples"},
     "log": {
         "step_log_of_this_process",
         *(f"StepLogger.{name}" for name in ("__init__", "measure_with", "observe_with", "begin_step", "end_step")),
-        *(f"StepLogger.{name}" for name in ("add_phase", "phase_ended", "close_window", "ends_early", "error")),
+        *(
+            f"StepLogger.{name}"
+            for name in ("add_phase", "describe", "phase_ended", "close_window", "ends_early", "error")
+        ),
         *(f"StepLogger.{name}" for name in ("open", "failed", "close", "steps_of_this_process")),
     },
     "spans": {"CheckpointPhase.__init__", "Phase.__init__", "Step.__init__", "whole_counts"},

@@ -1,6 +1,7 @@
 """The exit status of `run` and `watch` says whether anything was measured."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -50,6 +51,18 @@ def test_an_execution_that_measured_nothing_ends_with_status_3(
     assert ended.value.exit_code == 3
     assert "no run of 3 was measured" in capsys.readouterr().err
     assert (tmp_path / "execution-1.html").exists()
+
+
+def test_a_crashed_run_that_logged_steps_measured_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = sample_suite()
+    crashed = [
+        replace(completed_result(cell, 1, suite=suite), outcome=Outcome.USER_CODE_ERROR) for cell in expand_cells(suite)
+    ]
+    assert all(each.samples_per_second for each in crashed)
+    with pytest.raises(typer.Exit) as ended:
+        finished(crashed, tmp_path)
+    assert ended.value.exit_code == 3
+    assert "no run of 3 was measured" in capsys.readouterr().err
 
 
 def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:

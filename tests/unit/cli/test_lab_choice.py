@@ -1,6 +1,7 @@
 """Options that several commands have: one declaration, the same names everywhere."""
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
-from traindyno.cli.main import commands
+from traindyno.cli.main import app, commands
 
 
 def answer(choice: type[AccountChoice], *words: str) -> AccountChoice:
@@ -66,3 +67,20 @@ def test_no_word_of_a_help_text_is_taken_for_markup() -> None:
     texts = list(help_texts(typer.main.get_command(commands)))
     assert len(texts) > 50
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
+
+
+@pytest.mark.parametrize("region", [None, "us-east-1"])
+def test_without_an_account_the_local_cloud_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], region: str | None
+) -> None:
+    """botocore has no region, or a region and no credentials: in either case AWS was not asked."""
+    nowhere = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
+    given = {} if region is None else {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}
+    monkeypatch.setattr(os, "environ", {**nowhere, **given, "AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nowhere"})
+    monkeypatch.setattr(sys, "argv", ["traindyno", "watch", "exec-1"])
+    with pytest.raises(SystemExit) as ended:
+        app()
+    assert ended.value.code == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "AWS returned" not in said
+    assert "For the local cloud on this machine, add --local." in said

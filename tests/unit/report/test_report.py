@@ -21,6 +21,7 @@ from tests.unit.run_samples import (
     step_log_of,
 )
 from tests.unit.step_log_samples import START
+from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
@@ -35,6 +36,7 @@ from traindyno.core.verdict.verdict import judge
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
+from traindyno.report.runs_section import draw_runs
 
 EVIL = "<script>alert('x')</script>\"&]]>"
 
@@ -293,6 +295,17 @@ def test_a_suite_in_which_nothing_worked_still_has_a_report() -> None:
     structure_of(page)
     assert "No cell was measured" in page
     structure_of(render(report_of([], suite)))
+
+
+def test_a_crashed_run_shows_no_rate() -> None:
+    suite = sample_suite()
+    whole = completed_result(expand_cells(suite)[0], 1, suite=suite)
+    tables = [
+        str(draw_runs(report_of([replace(whole, outcome=outcome)], suite)))
+        for outcome in (Outcome.COMPLETED, Outcome.USER_CODE_ERROR)
+    ]
+    assert whole.samples_per_second is not None
+    assert [number_text(whole.samples_per_second) in table for table in tables] == [True, False]
 
 
 def test_a_run_of_one_step_can_be_drawn() -> None:

@@ -40,7 +40,7 @@ def named(path: Path) -> str:
 def step_seconds(cell: Cell, workload: Workload) -> float:
     """Grows with the nodes, and falls with the loader workers."""
     workers = arguments_of(cell, workload).get("dataloader_num_workers", cell.settings.loader_workers)
-    return 0.1 + 0.01 * cell.settings.instance_count + 0.05 / (1 + int(workers))
+    return 0.1 + 0.01 * cell.settings.instance_count + 0.05 / (1 + int(str(workers)))
 
 
 def results_of(suite: Suite) -> list[RunResult]:

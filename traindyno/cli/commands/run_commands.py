@@ -34,6 +34,7 @@ from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused,
 from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.suite.suite import Suite
+from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.sagemaker.serving.serving_request import why_isolated_serves_none
 
@@ -159,7 +160,7 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
         print_verdict(STANDARD_OUTPUT, report)
     path = write_report(folder, ended.execution_id, target.results.read(report_html_key(ended.execution_id)))
     tell(f"report: {path}")
-    if all(result.samples_per_second is None for result in report.results):
+    if not any(map(is_measured, report.results)):
         tell(f"no run of {len(report.results)} was measured")
         raise typer.Exit(NOTHING_MEASURED)
 

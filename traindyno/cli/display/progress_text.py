@@ -12,6 +12,7 @@ from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.preparation import label_of
+from traindyno.core.verdict.cell_trials import MEASURED_OUTCOMES
 from traindyno.store.owners import PreparationSummary
 
 BAR_WIDTH = 30
@@ -19,7 +20,7 @@ BAR_WIDTH = 30
 
 def ended_line(number: int, total: int | None, summary: RunSummary) -> str:
     """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``."""
-    rate = summary.samples_per_second
+    rate = summary.samples_per_second if summary.outcome in MEASURED_OUTCOMES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
     why = f": {summary.message}" if summary.message and summary.outcome is not Outcome.COMPLETED else ""
     label = summary.cell_label or summary.cell_id

@@ -13,7 +13,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from traindyno.core.documents.field_description import described_fields, document_name
 from traindyno.core.documents.problems import Unexpected, close_to, expected_of, one_of
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonScalar, JsonValue, frozen_json
 
 Structure = Callable[[Any, Any], Any]
 
@@ -31,6 +31,8 @@ def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:
         converter.register_structure_hook(choice, _member)
         converter.register_unstructure_hook(choice, lambda member: member.value)
     converter.register_structure_hook_func(lambda kind: kind == JsonScalar, _scalar)
+    converter.register_structure_hook_func(lambda kind: kind == JsonValue, _json_value)
+    converter.register_unstructure_hook_func(lambda kind: kind == JsonValue, lambda value: value)
     converter.register_structure_hook_factory(_is_list, lambda kind: _list_structure(converter, kind))
     converter.register_structure_hook_factory(_is_mapping, lambda kind: _mapping_structure(converter, kind))
     converter.register_structure_hook_factory(is_dataclass, lambda kind: dataclass_structure(converter, kind))
@@ -164,6 +166,13 @@ def _scalar(value: Any, _: Any) -> JsonScalar:
     if not isinstance(value, str | int | float):
         raise Unexpected("text, a number, true or false", value)
     return value
+
+
+def _json_value(value: Any, _: Any) -> JsonValue:
+    try:
+        return frozen_json(value)
+    except ValueError as error:
+        raise Unexpected("text, a number, true, false, null, or a list or a mapping of these", value) from error
 
 
 def _decimal(value: Any, _: Any) -> Decimal:

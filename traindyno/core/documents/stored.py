@@ -1,5 +1,6 @@
 """Dataclasses to JSON-able documents and back: money as text, numbers that are not finite as null."""
 
+import json
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
@@ -11,7 +12,28 @@ from cattrs.strategies import configure_union_passthrough
 
 # A JSON value that is neither a list nor a mapping.
 JsonScalar = str | int | float | bool
+# Any JSON value, as ``frozen_json`` returns it.
+JsonValue = JsonScalar | tuple[Any, ...] | dict[str, Any] | None
 Value = TypeVar("Value")
+
+
+class FrozenMapping(dict[str, Any]):
+    """A JSON object that nobody changes, so that it can be a member of a set."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(json.dumps(self, sort_keys=True))
+
+
+def frozen_json(value: Any) -> JsonValue:
+    """The value with its lists as tuples. Raises ValueError for what is no JSON, as a date of YAML's is none."""
+    match value:
+        case None | str() | int() | float():
+            return value
+        case list() | tuple():
+            return tuple(map(frozen_json, value))
+        case Mapping() if all(isinstance(name, str) for name in value):
+            return FrozenMapping((name, frozen_json(inner)) for name, inner in value.items())
+    raise ValueError(f"{type(value).__name__} is no type of JSON")
 
 
 def is_number(value: Any) -> bool:
@@ -34,6 +56,8 @@ def _converter() -> Converter:
     converter.register_unstructure_hook(str, str)  # makes plain text of a StrEnum
     converter.register_structure_hook(Decimal, lambda text, _: Decimal(str(text)))
     configure_union_passthrough(JsonScalar, converter)
+    converter.register_structure_hook_func(lambda kind: kind == JsonValue, lambda value, _: frozen_json(value))
+    converter.register_unstructure_hook_func(lambda kind: kind == JsonValue, lambda value: value)
     converter.register_structure_hook(float, lambda number, _: nan if number is None else float(number))
     converter.register_unstructure_hook(float, lambda number: number if isfinite(number) else None)
     return converter

@@ -14,7 +14,7 @@ from traindyno.core.measurement.step_time import StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.measurement.throughput_definitions import DefinedRate, compute_definitions
 from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
-from traindyno.core.step_log.line import TARGET_REACHED
+from traindyno.core.step_log.line import SETUP, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 
 MOST_STEP_TIMES = 600
@@ -168,13 +168,16 @@ def _peak_memory_bytes(table: StepTable) -> int | None:
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:
+    """The facts are those of the first process, with those that it learnt until its first step."""
     environments = step_log.environments
     if not environments:
         return None
+    first = next(process for process in step_log.sessions[-1].processes if process.environment)
+    learnt = next((phase.facts for phase in first.phases if phase.name == SETUP), {})
     return RunEnvironment(
         world_size=environments[0].world_size,
         hosts=tuple(sorted({environment.host for environment in environments})),
-        facts=environments[0].facts,
+        facts={**environments[0].facts, **learnt},
         host_ids=tuple(sorted({environment.host_id for environment in environments if environment.host_id})),
     )
 

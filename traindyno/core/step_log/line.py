@@ -19,6 +19,7 @@ CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
 CHECKPOINTS_VARIABLE = "TRAINDYNO_CHECKPOINT_DIRECTORY"
 CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
+SETUP = "setup"  # until the first step; its facts are conditions that a script's step log learns by then
 IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
 # The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"
@@ -55,7 +56,7 @@ def phase_line(name: str, begin: float, end: float, facts: Optional[Dict[str, An
     The log writes ``launch`` (its launchers, until it starts), ``import`` (until the log exists), ``setup`` (from the
     last phase to the first step) and ``teardown`` (from the last step or phase to the end line) by itself. The script
     names the others: load, compile, evaluate, save, checkpoint, restore, or its own. Warm-up and steady state are found
-    later. A checkpoint's facts have its ``step`` and, if known, its ``bytes``.
+    later. A checkpoint's facts have its ``step`` and, if known, its ``bytes``; the setup's join the environment's.
     """
     return {"kind": "phase", "time": end, "name": name, "begin": begin, "end": end, "facts": facts or {}}
 

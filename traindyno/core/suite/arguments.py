@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite
 
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
 
-def arguments_of(cell: Cell, workload: Workload) -> Mapping[str, JsonScalar]:
+def arguments_of(cell: Cell, workload: Workload) -> Mapping[str, JsonValue]:
     """The arguments that its job gets: the cell's own value counts before that of all cells."""
     return {**workload.hyperparameters, **cell.hyperparameters}
 
@@ -19,9 +19,9 @@ def with_all_arguments(cell: Cell, workload: Workload) -> Cell:
     return replace(cell, hyperparameters=arguments_of(cell, workload))
 
 
-def number_of(value: JsonScalar | None) -> float | None:
-    """A number, or a text that is one: a script reads both alike. None for true, false and other texts."""
-    if value is None or isinstance(value, bool):
+def number_of(value: JsonValue) -> float | None:
+    """A number, or a text that is one: a script reads both alike. None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         number = float(value)

@@ -1,5 +1,6 @@
 """The short labels of cells, with only the settings that vary, such as ``2 × local.cpu · compiled · batch 4``."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from enum import Enum
@@ -24,6 +25,8 @@ def _text(value: Any) -> str:
         case LearningRate():
             scaled = "" if value.reference_batch_size is None else f" at {value.reference_batch_size}"
             return f"{value.base:g}{scaled}"
+        case tuple() | Mapping():
+            return json.dumps(value)
         case _:
             return str(value)
 

@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.field_description import FieldDescription, description_of, document_name
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.checks.workload_check import SCRIPT_FIELDS
@@ -28,9 +29,9 @@ Schema = dict[str, Any]
 
 TITLE = "Traindyno suite"
 HYPERPARAMETER_PATTERN = f"^{HYPERPARAMETER_PREFIX.replace('.', chr(92) + '.')}.+$"
-SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 PLAIN: dict[Any, Schema] = {
     Any: {},
+    JsonValue: {},
     int: {"type": "integer"},
     float: {"type": "number"},
     bool: {"type": "boolean"},
@@ -179,7 +180,7 @@ def _point() -> Schema:
     return {
         "type": "object",
         "properties": {name: {"$ref": f"#/$defs/{name}"} for name in setting_types()},
-        "patternProperties": {HYPERPARAMETER_PATTERN: SCALAR},
+        "patternProperties": {HYPERPARAMETER_PATTERN: {}},
         "additionalProperties": False,
     }
 
@@ -191,7 +192,6 @@ def _matrix() -> Schema:
     return {
         "type": "object",
         "properties": {name: axis({"$ref": f"#/$defs/{name}"}) for name in setting_types()},
-        "patternProperties": {HYPERPARAMETER_PATTERN: axis(SCALAR)},
+        "patternProperties": {HYPERPARAMETER_PATTERN: axis({})},
         "additionalProperties": False,
-        "minProperties": 1,
     }

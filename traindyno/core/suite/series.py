@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.cell_label import label_cells
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
@@ -133,7 +133,7 @@ def axis_value(cell: Cell, workload: Workload, axis: str) -> float | None:
 
 
 def _rest(
-    cell: Cell, arguments: dict[str, JsonScalar], numbers: dict[str, float], axis: str, beside: Collection[str]
+    cell: Cell, arguments: dict[str, JsonValue], numbers: dict[str, float], axis: str, beside: Collection[str]
 ) -> str:
     plain = Settings(instance=cell.settings.instance)
     ignored = {name: getattr(plain, name) for name in {axis, *beside} if not name.startswith(HYPERPARAMETER_PREFIX)}

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from traindyno.core.documents.field_description import COUNT, Bound, describe
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Purchase, Search
 from traindyno.core.suite.goal import HOURS, USD, Goal
 from traindyno.core.suite.job_time import DEFAULT_UPLOAD_SECONDS
@@ -180,12 +180,14 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Without a ``baseline``, the grid's first point is the cell that others are compared with."""
+    """Without a ``baseline``, the grid's first point is the cell that others are compared with. Without a ``matrix``,
+    ``training`` is the only cell.
+    """
 
     name: str
     goal: Goal
     workload: Workload
-    matrix: Mapping[str, tuple[Any, ...]]
+    matrix: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     baseline: Mapping[str, Any] = field(default_factory=dict)
     include: tuple[Mapping[str, Any], ...] = ()
@@ -254,7 +256,7 @@ class Cell:
     cell_id: str
     label: str
     settings: Settings
-    hyperparameters: Mapping[str, JsonScalar] = field(default_factory=dict)
+    hyperparameters: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

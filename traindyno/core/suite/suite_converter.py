@@ -20,7 +20,7 @@ from traindyno.core.documents.problems import (
     problems_of,
     unknown_field,
 )
-from traindyno.core.documents.stored import JsonScalar, is_number
+from traindyno.core.documents.stored import JsonValue, is_number
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Quality
@@ -103,7 +103,7 @@ def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[An
 
 def _structure_setting(converter: Converter, name: str, value: Any) -> Any:
     if name.startswith(HYPERPARAMETER_PREFIX):
-        return converter.structure(value, JsonScalar)  # type: ignore[arg-type]
+        return converter.structure(value, JsonValue)  # type: ignore[arg-type]
     return converter.structure(value, setting_types()[name])
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindyno.core.documents.field_description import Bound, describe
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
 
 # Bounds that only keep numbers within what a database row and 64 bits can hold.
@@ -86,7 +86,7 @@ class Workload:
         default=None, metadata=describe("for script: the folder or S3 tarball that holds the code")
     )
     entry_point: str | None = field(default=None, metadata=describe("for script: the .py file in source that is run"))
-    hyperparameters: Mapping[str, JsonScalar] = field(
+    hyperparameters: Mapping[str, JsonValue] = field(
         default_factory=dict, metadata=describe("for script: the arguments that every cell gets")
     )
     hub_token_secret: str | None = field(

@@ -1,11 +1,12 @@
 """The axes of a suite's cells, and the best cell for each pair of values of two of them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document
@@ -100,7 +101,7 @@ def _values(cell: Cell) -> dict[str, Any]:
     return {**settings_document(cell.settings), **given}
 
 
-def _text(value: JsonScalar | Mapping[str, Any] | None) -> str:
+def _text(value: JsonValue | Mapping[str, Any]) -> str:
     match value:
         case None:
             return "default"
@@ -110,6 +111,8 @@ def _text(value: JsonScalar | Mapping[str, Any] | None) -> str:
             return ", ".join(f"{name} {_text(each)}" for name, each in value.items() if each is not None)
         case float():
             return f"{value:g}"
+        case tuple():
+            return json.dumps(value)
         case _:
             return str(value)
 

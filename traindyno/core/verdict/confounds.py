@@ -147,6 +147,8 @@ def _text(value: Any) -> str:
         return f"{value.base:g}{scaled}"
     if isinstance(value, float):
         return f"{value:g}"
+    if isinstance(value, tuple | Mapping):
+        return json.dumps(value)
     return "default" if value is None else str(value)
 
 

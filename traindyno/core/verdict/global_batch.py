@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from traindyno.core.documents.stored import JsonScalar
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.arguments import number_of
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import planned_batch_size, world_size
@@ -70,6 +70,6 @@ class GlobalBatches:
         return size is not None and processes is not None and size * processes == self.of(cell)
 
 
-def _like(value: JsonScalar, number: int) -> JsonScalar:
+def _like(value: JsonValue, number: int) -> JsonValue:
     """A text stays a text."""
     return str(number) if isinstance(value, str) else number

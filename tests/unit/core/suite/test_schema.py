@@ -46,7 +46,6 @@ BAD: dict[str, dict[str, Any]] = {
     "an unknown axis": {"matrix": {"compilr": ["none"]}},
     "text for an integer": {"matrix": {"instance_count": [2, "four"]}},
     "a yes for an integer": {"warm_pool_seconds": True},
-    "an empty matrix": {"matrix": {}},
     "an empty axis": {"matrix": {"compiler": []}},
     "a value twice": {"matrix": {"compiler": ["none", "none"]}},
     "a value where a list belongs": {"matrix": {"compiler": "none"}},

@@ -150,7 +150,7 @@ def test_switch_of_zero_and_one_parts_the_series_unless_the_suite_says_otherwise
         )
         for number, size in enumerate(sizes)
     ]
-    assert found_partition(cells) == partition(cells, [int(each.hyperparameters["fp16"]) for each in cells])
+    assert found_partition(cells) == partition(cells, [int(str(each.hyperparameters["fp16"])) for each in cells])
     assert all("fp16" not in series.following for series in find_series(cells, SCRIPT))
     assert len(find_series(cells, SCRIPT, following=("batch", "fp16"))) == 1
 

@@ -316,7 +316,6 @@ def test_missing_sections_are_all_named() -> None:
     assert found == [
         "goal: got nothing, expected a mapping",
         "workload: got nothing, expected a mapping",
-        "matrix: got nothing, expected a mapping",
         "limits: got nothing, expected a mapping",
     ]
 
@@ -328,7 +327,6 @@ def test_what_is_no_mapping_at_all_is_one_problem(document: Any) -> None:
 
 
 CONTENT = {
-    "an empty matrix": ({"matrix": {}, "baseline": {}}, "matrix: expected at least one axis"),
     "an empty axis": ({"matrix": {"compiler": []}}, "matrix.compiler: got an empty list, expected at least one value"),
     "a value twice": (
         {"matrix": {"compiler": ["none", "none"]}},

@@ -47,7 +47,7 @@ def samples_per_step(suite: Suite) -> dict[str, int]:
         arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
         size = next((arguments[name] for name in BATCHES if name in arguments), None)
         if suite.workload.task is Task.SCRIPT and size is not None and processes:
-            found[cell.cell_id] = int(size) * processes
+            found[cell.cell_id] = int(str(size)) * processes
     return found
 
 

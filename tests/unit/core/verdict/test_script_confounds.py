@@ -25,7 +25,7 @@ BATCHES = ("per_device_train_batch_size", "batch_size")
 def batch_of(cell: Cell, suite: Suite) -> int:
     arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
     assert processes is not None
-    return processes * next(int(arguments[name]) for name in BATCHES if name in arguments)
+    return processes * next(int(str(arguments[name])) for name in BATCHES if name in arguments)
 
 
 def results_of(suite: Suite) -> list[RunResult]:

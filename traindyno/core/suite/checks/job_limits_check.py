@@ -70,6 +70,8 @@ def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
         path, size = f"workload.hyperparameters.{name}", len(json.dumps(value))
         if size > HYPERPARAMETER_CHARACTERS:
             yield Problem(path=path, message=f"got {size} characters, expected at most {HYPERPARAMETER_CHARACTERS}")
+        if name in (MPI_OPTIONS, SMDDP_OPTIONS) and not isinstance(value, str):
+            yield Problem(path=path, message=f"got {shown(value)}, expected mpirun's options as one text")
         is_for_mpi = name == MPI_OPTIONS and MODEL_PARALLEL_PARAMETERS in names
         if name.startswith(SDK_PREFIX) and name != SMDDP_OPTIONS and not is_for_mpi:
             yield Problem(

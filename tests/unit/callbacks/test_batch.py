@@ -1,0 +1,96 @@
+"""A batch's rows are counted, or it is refused: never another number."""
+
+import random
+from collections import UserDict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traindyno.callbacks.batch import count_rows, refuse_length_of_batch
+
+
+def nested(draw: random.Random, rows: int, depth: int = 0) -> Any:
+    """Fields of a dataset as loaders collate them: each tensor of another type or number of dimensions."""
+    kinds = [np.zeros((rows, 3)), np.zeros(rows, dtype=int), np.zeros((rows, 2, 2, 2)), np.zeros((rows, 1), dtype="f4")]
+    parts: list[Any] = [draw.choice(kinds)] + [draw.choice([np.float64(1), "text", None, 7, []])] * draw.randint(0, 2)
+    if depth < 3 and draw.random() < 0.6:
+        parts.append(nested(draw, rows, depth + 1))
+    draw.shuffle(parts)
+    names = [f"field {index}" for index in range(len(parts))]
+    fields = dict(zip(names, parts, strict=True))
+    return draw.choice([parts, tuple(parts), fields, UserDict(fields)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_are_counted_at_any_depth(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(50):
+        rows = draw.randint(1, 64)
+        assert count_rows(nested(draw, rows)) == rows
+
+
+@pytest.mark.parametrize("batch", [[], {}, [1, 2], ["a", "b"], {"text": "b"}, np.float64(3), 7, object(), [[], ()]])
+def test_a_batch_without_tensors_is_refused(batch: Any) -> None:
+    with pytest.raises(ValueError, match="holds no tensor with a first dimension; expected one, or samples="):
+        count_rows(batch)
+
+
+def test_tensors_of_different_lengths_are_refused() -> None:
+    images = [np.zeros((3, 20, 30)), np.zeros((3, 20, 20))]
+    boxes = [{"boxes": np.zeros((2, 4))}, {"boxes": np.zeros((5, 4))}]
+    with pytest.raises(ValueError, match="differ: 2, 3, 5; expected the same for all, the number of samples, or mine="):
+        count_rows((images, boxes), instead="mine=...")
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 16])
+@pytest.mark.parametrize("shape", [(3, 20, 30), (20,), (20, 5), (7, 3, 20, 30)])
+def test_a_list_that_may_hold_one_tensor_for_each_sample_is_refused(count: int, shape: tuple[int, ...]) -> None:
+    """Two to four tensors that are no images are the fields of a dataset, as features and labels are."""
+    batch = [np.zeros(shape) for _ in range(count)]
+    if count <= 4 and len(shape) != 3:
+        assert count_rows(batch) == shape[0]
+    else:
+        with pytest.raises(ValueError, match=f"its samples may be {count} or {shape[0]}"):
+            count_rows({"images": batch})
+
+
+class Parameter(np.ndarray[Any, Any]):
+    requires_grad = True
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [np.zeros((16, 8)), np.zeros((16, 1))],
+        (np.zeros((16, 8)), np.zeros(16)),
+        {"x": np.zeros((16, 8)), "y": np.zeros(16)},
+        UserDict(x=np.zeros((16, 8)), y=np.zeros(16)),
+    ],
+    ids=["list", "tuple", "dict", "encoding"],
+)
+def test_the_length_of_a_batch_is_no_count_of_samples(value: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"samples=2 is len\(batch\), .* holds 16 rows; expected step_log.step\(batch=b"
+    ):
+        refuse_length_of_batch(2, {"other": 2, "batch": value})
+    refuse_length_of_batch(16, {"batch": value})
+    refuse_length_of_batch(3, {"batch": value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [np.zeros((2, 8)), np.zeros((2, 1))],
+        [np.zeros((16, 8)), "text"],
+        [np.zeros((16, 8)), np.zeros((4, 1))],
+        [np.float64(1), np.float64(2)],
+        [np.zeros((16, 8)).view(Parameter), np.zeros(16).view(Parameter)],
+        np.zeros((2, 8)),
+        "ab",
+        2,
+    ],
+    ids=["its rows", "text", "lengths", "losses", "parameters", "a tensor", "a text", "a number"],
+)
+def test_other_variables_of_that_length_are_no_batch(value: Any) -> None:
+    refuse_length_of_batch(2, {"value": value})

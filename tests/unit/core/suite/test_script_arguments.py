@@ -1,0 +1,93 @@
+"""A script's arguments are any JSON values: stored and sent as they were written, and told apart."""
+
+import datetime
+import json
+import random
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import completed_result
+from tests.unit.sagemaker.test_request import SETTINGS
+from tests.unit.suites import script_document
+from traindyno.core.documents.stored import frozen_json
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.preparation import owner_document, parse_owner
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import suite_document
+from traindyno.core.verdict.report_data import build_report, parse_report, report_document
+from traindyno.core.verdict.verdict import judge
+from traindyno.sagemaker.request import build_training_job_request
+
+
+def any_value(draw: random.Random, depth: int = 0) -> Any:
+    if depth < 3 and draw.random() < 0.4:
+        inner = [any_value(draw, depth + 1) for _ in range(draw.randint(0, 3))]
+        return inner if draw.random() < 0.5 else {f"key {index}": each for index, each in enumerate(inner)}
+    return draw.choice([None, True, False, 0, 1, -3, 2.5, 1e-5, "", "two words", "[/INST]", "1"])
+
+
+def suite_of(values: list[Any], for_all: Any) -> Suite:
+    document = script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.varied": values})
+    document["workload"]["hyperparameters"] = {"same": for_all}
+    return parse_suite(document)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(seed: int) -> None:
+    draw = random.Random(seed)
+    drawn = {json.dumps(value): value for value in (any_value(draw) for _ in range(6))}
+    values, for_all = list(drawn.values()), any_value(draw)
+    suite = suite_of(values, for_all)
+    assert parse_suite(json.loads(json.dumps(suite_document(suite)))) == suite
+    cells = expand_cells(suite)
+    assert len({cell.cell_id for cell in cells}) == len({cell.label for cell in cells}) == len(values)
+    runs = {run.cell.cell_id: run for run in trial_runs("e", cells, [1])}
+    for value, cell in zip(values, cells, strict=True):
+        run = runs[cell.cell_id]
+        assert parse_owner(json.loads(json.dumps(owner_document(run)))) == run
+        sent = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
+        assert json.loads(sent["varied"]) == value
+        assert json.loads(sent["same"]) == for_all
+
+
+def test_a_verdict_and_a_report_hold_them() -> None:
+    suite = suite_of([[1, 2], {"beta": 0.9, "layers": [1]}, None], [[]])
+    cells = expand_cells(suite)
+    assert [cell.label for cell in cells] == ["varied [1, 2]", 'varied {"beta": 0.9, "layers": [1]}', "varied default"]
+    results = [completed_result(cell, trial, suite=suite) for cell in cells for trial in (1, 2, 3)]
+    report = build_report(
+        execution_id="e",
+        created_at=0.0,
+        suite=suite,
+        cells=cells,
+        verdict=judge(suite, cells, results),
+        results=results,
+        facts={},
+    )
+    assert parse_report(json.loads(json.dumps(report_document(report)))).cells == cells
+
+
+@pytest.mark.parametrize("value", [datetime.date(2026, 1, 1), [datetime.date(2026, 1, 1)], {1: 2}, {"a": {1, 2}}])
+def test_what_json_does_not_have_is_refused(value: Any) -> None:
+    document = script_document()
+    document["workload"]["hyperparameters"] = {"day": value}
+    with pytest.raises(SuiteInvalid, match=r"hyperparameters.day: got .*, expected text, a number, true, false"):
+        parse_suite(document)
+
+
+def test_one_configuration_needs_no_matrix() -> None:
+    document = script_document(training={"instance": "local.cpu", "strategy": "single"})
+    del document["matrix"]
+    (cell,) = expand_cells(parse_suite(document))
+    assert (cell.settings.instance, cell.label) == ("local.cpu", "local.cpu")
+    with pytest.raises(SuiteInvalid, match=r"baseline.strategy: got .*, expected an axis of the matrix: it has none"):
+        parse_suite({**document, "baseline": {"strategy": "single"}})
+
+
+def test_values_are_told_apart_as_json() -> None:
+    assert frozen_json({"a": [1, {"b": None}]}) == {"a": (1, {"b": None})}
+    assert len({frozen_json(value) for value in ({"a": [1]}, {"a": [1]}, {"a": [2]}, [1], None)}) == 4
