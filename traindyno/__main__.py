@@ -1,5 +1,5 @@
 """`python -m traindyno` is the same as `traindyno`."""
 
-from traindyno.cli.main import app
+from traindyno.cli.entry import app
 
 app()

@@ -346,7 +346,7 @@ raise KeyError("labels")
 """,
         samples=[1],
         outcome="user_code_error",
-        message="rank 0: KeyError: 'labels'",
+        message="rank 0: KeyError: 'labels' (script.py, line 5)",
         exit_code=1,
         is_ended=False,
     ),

@@ -154,8 +154,20 @@ class ScriptedJobs(TrainingJobs):
         self.pools = [replace(pool, is_over=pool.is_over or pool.job_name == job_name) for pool in self.pools]
         return is_kept
 
-    def end(self, job_name: str, status: str, *, reason: str = "", billable_seconds: int | None = 300) -> None:
-        changes: dict[str, Any] = {"TrainingJobStatus": status, "SecondaryStatus": status, "TrainingEndTime": NOW + 400}
+    def end(
+        self,
+        job_name: str,
+        status: str,
+        *,
+        reason: str = "",
+        billable_seconds: int | None = 300,
+        secondary: str | None = None,
+    ) -> None:
+        changes: dict[str, Any] = {
+            "TrainingJobStatus": status,
+            "SecondaryStatus": secondary or status,
+            "TrainingEndTime": NOW + 400,
+        }
         if billable_seconds is not None:
             changes |= {"BillableTimeInSeconds": billable_seconds, "TrainingStartTime": NOW + 60}
         self.jobs[job_name] |= changes | ({"FailureReason": reason} if reason else {})

@@ -37,7 +37,17 @@ ROOMS = {
         *("errors", "models", "process", "data", "accelerators", "compilers", "strategies", "checkpoints", "serving"),
         *("doctor", "run", "main", "memory", "prepare_data", "entry"),
     ),
-    "traindyno/cli": ("output", "confirmation", "checkout", "lab_choice", "inputs", "display", "commands", "main"),
+    "traindyno/cli": (
+        "output",
+        "confirmation",
+        "checkout",
+        "lab_choice",
+        "inputs",
+        "display",
+        "commands",
+        "main",
+        "entry",
+    ),
     "localcloud/sagemaker_service": (
         *("data", "activity", "api_error", "clock", "instance_table", "service_health", "settings"),
         *("storage", "jobs", "events", "host", "hosting", "api", "replay", "service"),

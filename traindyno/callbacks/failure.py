@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Callable, Mapping, Optional, Tuple, Type
@@ -15,6 +16,7 @@ USER_CODE_ERROR = "user_code_error"
 STOPPED_BY_USER = "stopped_by_user"
 
 OUT_OF_MEMORY_SIGNS = ("out of memory", "can't allocate memory", "not enough memory", "resource_exhausted")
+PACKAGE = str(Path(__file__).resolve().parent)
 LONGEST_MESSAGE = 900  # SageMaker keeps 1024 characters of the failure file
 
 
@@ -34,9 +36,22 @@ def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
     return otherwise
 
 
-def describe(error: BaseException, rank: int) -> str:
+def describe(error: BaseException, rank: int, place: str = "") -> str:
+    """``place``: where in the user's code it was raised, which a long message does not displace."""
     text = " ".join(str(error).split()) or "no message"
-    return "rank {}: {}: {}".format(rank, type(error).__name__, text)[:LONGEST_MESSAGE]
+    return "rank {}: {}: {}".format(rank, type(error).__name__, text)[: LONGEST_MESSAGE - len(place)] + place
+
+
+def place_in_script(error: BaseException) -> str:
+    """`` (train.py, line 12)``: the innermost line that is neither of a package nor of Python; empty without one."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [(file, line) for file, line in frames if not _is_installed(file)]
+    return " ({}, line {})".format(Path(own[-1][0]).name, own[-1][1]) if own else ""
+
+
+def _is_installed(file: str) -> bool:
+    installed = (str(Path(os.__file__).parent), PACKAGE, "<frozen")
+    return file.startswith(installed) or "site-packages" in file or "dist-packages" in file
 
 
 def failure_path(environment: Mapping[str, str] = os.environ) -> Path:

@@ -196,7 +196,8 @@ class StepLogger:
             return
         self.open()
         outcome = failure.classify(error, self._otherwise)
-        message = failure.describe(error, process.this_process().rank)
+        place = failure.place_in_script(error) if self._otherwise == failure.USER_CODE_ERROR else ""
+        message = failure.describe(error, process.this_process().rank, place)
         self._has_ended = True
         if outcome != failure.STOPPED_BY_USER:
             failure.report_failure(outcome, message)

@@ -28,11 +28,13 @@ from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.verdict.comparison import NotComparable
 
-FAILED, REFUSED = 1, 2
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
 
 class _Commands(TyperGroup):
-    """Typer prints the message of a refused argument itself, with the argument in it."""
+    """Typer prints the message of a refused argument itself, with the argument in it, and ends without a word after
+    Ctrl-C.
+    """
 
     def make_context(self, *arguments: Any, **extra: Any) -> Any:
         with _visible_refusal():
@@ -50,6 +52,9 @@ def _visible_refusal() -> Iterator[None]:
     except typer.TyperException as error:
         error.message = visible(error.message)
         raise
+    except KeyboardInterrupt:
+        tell("interrupted")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 NO_ACCOUNT = (

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
@@ -147,4 +148,17 @@ def _decide(
         return final or STOPPED
     if last.outcome is Outcome.COMPLETED and (step_log is None or step_log.measured is None):
         return FinalOutcome(outcome=Outcome.USER_CODE_ERROR, message=log_problem or NOTHING_LOGGED)
-    return FinalOutcome(outcome=last.outcome, message=last.message)
+    stood_at = _where_it_stood(last, step_log) if last.outcome is Outcome.TIMED_OUT else ""
+    return FinalOutcome(outcome=last.outcome, message=f"{last.message or ''}{stood_at}" or None)
+
+
+def _where_it_stood(attempt: Attempt, step_log: StepLog | None) -> str:
+    """The last step that every process ended: a script that hangs stands after it."""
+    session = step_log.measured if step_log else None
+    if session is None or not session.common_steps:
+        return "; it ended no step"
+    ended = max(process.steps[-1].end for process in session.processes)
+    last = f"; its last step was {session.common_steps[-1]}"
+    if attempt.ended_at is None:
+        return last
+    return f"{last}, {seconds_text(max(0.0, attempt.ended_at - ended))} before the job's end"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import FAILURE_PREFIX
+from traindyno.sagemaker.script_errors import describe_script_error
 
 # Outcomes that only SageMaker's description of the job, or the lab, can know.
 NOT_OF_CONTAINER = frozenset(
@@ -75,5 +76,5 @@ def read_failure_reason(text: str) -> tuple[Meaning, str]:
     message = " ".join(text.split())
     for rule in FAILURE_RULES:
         if rule.pattern.search(message):
-            return rule.meaning, message
+            return rule.meaning, describe_script_error(text) or message
     return Outcome.INTERNAL_ERROR, message or "the job failed and SageMaker gave no reason"

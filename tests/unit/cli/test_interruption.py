@@ -1,5 +1,7 @@
 """What a person reads who interrupts a command, and who can't write the report."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 import typer
 
 from tests.unit.lab_in_memory import NOW, make_lab
+from traindyno.cli import main
 from traindyno.cli.commands import run_commands
 from traindyno.cli.commands.run_commands import ReportUnwritable, follow_to_end, write_report
 from traindyno.store.attempts import AttemptRow
@@ -78,3 +81,43 @@ def test_a_report_that_cannot_be_written_is_a_message_with_another_way(tmp_path:
     with pytest.raises(ReportUnwritable, match=r"reports.*traindyno report demo-1 --output FOLDER"):
         write_report(tmp_path / "reports", "demo-1", b"html")
     assert write_report(tmp_path / "other", "demo-1", b"html").read_bytes() == b"html"
+
+
+INTERRUPTS_AT_IMPORT = """
+import sys
+
+where, sys.argv = sys.argv[1], ["traindyno", "plan", "suites/lightning.yaml"]
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == where:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from traindyno.cli.entry import app
+app()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["traindyno.cli.main", "botocore.exceptions", "traindyno.cli.commands", "traindyno.core.suite.suite"]
+)
+def test_ctrl_c_while_the_command_loads_is_one_line(module: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTS_AT_IMPORT, module], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+
+
+def test_ctrl_c_while_a_command_works_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "print_json", interrupt)
+    monkeypatch.setattr(sys, "argv", ["traindyno", "schema"])
+    with pytest.raises(SystemExit) as left:
+        main.app()
+    assert left.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"

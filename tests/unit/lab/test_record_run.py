@@ -1,6 +1,9 @@
 import json
+import re
 from decimal import Decimal
 from typing import Any
+
+import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.step_log_samples import log_lines
@@ -94,6 +97,18 @@ def test_a_task_that_timed_out_has_its_job_stopped() -> None:
     (name,) = lab.jobs.jobs
     assert lab.jobs.stopped == [name]
     assert lab.summary(run.run_id).outcome == "timed_out"
+
+
+@pytest.mark.parametrize("has_steps", [True, False])
+def test_a_job_that_reached_its_limit_says_at_which_step_it_stood(has_steps: bool) -> None:
+    lab, run, name = ended("Stopped", secondary="MaxRuntimeExceeded")
+    if has_steps:
+        log_steps(lab, run, name)
+    record_run(run, final=None, services=lab.services)
+    result = result_of(lab, run)
+    assert result["outcome"] == "timed_out"
+    stood = "its last step was 39, .+ before the job's end" if has_steps else "it ended no step"
+    assert re.fullmatch(rf"still running after \d+ seconds; {stood}", result["message"])
 
 
 def test_error_that_the_state_machine_gave_up_on_keeps_its_class() -> None:

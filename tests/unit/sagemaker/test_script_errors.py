@@ -1,0 +1,67 @@
+"""A failed script's reason begins with the user's own error and its line; the toolkit's wrapper is left out."""
+
+import pytest
+
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.sagemaker.failure_reasons import read_failure_reason
+
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/ml/code/train.py", line 41, in <module>\n    main()\n'
+    '  File "/opt/ml/code/data/reader.py", line 7, in read\n    return torch.tensor(rows)\n'
+    '  File "/opt/conda/lib/python3.11/site-packages/torch/functional.py", line 422, in tensor\n'
+)
+
+
+def wrapped(message: str, code: int = 1, joined: bool = False) -> str:
+    """As the training toolkit writes it; SageMaker's copy can have spaces for the ends of lines."""
+    text = f'AlgorithmError: ExecuteUserScriptError:\nExitCode {code}\nErrorMessage "{message}"\nCommand "python3 a.py"'
+    return (" ".join(text.split()) if joined else text) + f", exit code: {code}"
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ValueError: the third batch is broken",
+        "torch.linalg.LinAlgError: singular",
+        "KeyError: 'labels'",
+        "AssertionError",
+        "requests.exceptions.ConnectionError: no route to 10.0.0.1",
+    ],
+)
+def test_the_users_error_comes_first_with_its_own_line(error: str, joined: bool) -> None:
+    meaning, message = read_failure_reason(wrapped(TRACEBACK + error, joined=joined))
+    assert meaning is Outcome.USER_CODE_ERROR
+    assert message == f"{error} (reader.py, line 7) (exit code 1)"
+
+
+def test_of_several_errors_the_last_one_counts() -> None:
+    first, second = f"{TRACEBACK}KeyError: 'a'", f"{TRACEBACK}ValueError: b: Error: c"
+    chain = f"{first}\n\nDuring handling of the above exception, another exception occurred:\n\n{second}"
+    _, message = read_failure_reason(wrapped(chain))
+    assert message == "ValueError: b: Error: c (reader.py, line 7) (exit code 1)"
+
+
+@pytest.mark.parametrize(
+    ("code", "begin"), [(139, "segmentation fault"), (-11, "segmentation fault"), (135, "bus error"), (134, "aborted")]
+)
+def test_a_signal_is_named_in_words(code: int, begin: str) -> None:
+    _, silent = read_failure_reason(wrapped("", code))
+    _, talking = read_failure_reason(wrapped("step 7\nloading", code))
+    assert silent.startswith(begin)
+    assert silent.endswith(f"exit code {code})")
+    assert talking == f"{silent}; its last output: step 7 loading"
+
+
+@pytest.mark.parametrize(
+    "reason", [wrapped("the end of a log", 3), wrapped("", 3), "AlgorithmError: something, exit code: 1"]
+)
+def test_a_reason_that_says_no_more_stays_whole(reason: str) -> None:
+    assert read_failure_reason(reason) == (Outcome.USER_CODE_ERROR, " ".join(reason.split()))
+
+
+def test_a_kill_stays_a_kill() -> None:
+    meaning, message = read_failure_reason(wrapped("", 137))
+    assert meaning is Outcome.KILLED
+    assert "ExitCode 137" in message

@@ -1,0 +1,55 @@
+"""What went wrong in a user's script, from the training toolkit's ExecuteUserScriptError: the error, then where."""
+
+import re
+import signal
+from pathlib import PurePosixPath
+
+TOOLKIT = re.compile(
+    r"ExecuteUserScriptError:\s*ExitCode (?P<code>-?\d+)"
+    r"\s*ErrorMessage \"(?P<message>.*?)\"\s*(?:Command \"|, exit|\Z)",
+    re.DOTALL,
+)
+PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
+# The end of a Python traceback: on lines of its own, or where SageMaker has joined the lines.
+NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b(?:: .*)?)\Z"
+ERRORS = (re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL), re.compile(rf"\A(?:.*\s)?{NAMED}", re.DOTALL))
+NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
+BY_SIGNAL = {
+    signal.SIGSEGV: "segmentation fault: compiled code of the script, or of a package, used memory that is not its own",
+    signal.SIGBUS: "bus error: compiled code used memory that is not there, as a full /dev/shm",
+    signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
+    signal.SIGILL: "illegal instruction: compiled code was built for another processor",
+    signal.SIGFPE: "arithmetic error in compiled code",
+}
+
+
+def describe_script_error(reason: str) -> str | None:
+    """One sentence for a failure reason of the toolkit; None for any other text, and for one that says no more."""
+    found = TOOLKIT.search(reason)
+    if found is None:
+        return None
+    code, message = int(found["code"]), found["message"].strip()
+    error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
+    if error is not None:
+        return f"{' '.join(error['error'].split())}{_place(message)} (exit code {code})"
+    killed_by = _signal_of(code)
+    if killed_by in BY_SIGNAL:
+        last = f"; its last output: {' '.join(message.split())}" if message else ""
+        return f"{BY_SIGNAL[killed_by]} ({killed_by.name}, exit code {code}){last}"
+    return None
+
+
+def _place(message: str) -> str:
+    """The innermost line of the user's own code; of any code if the traceback's end names no other."""
+    places = [(each["file"], each["line"]) for each in PLACE.finditer(message)]
+    own = [each for each in places if not any(part in each[0] for part in NOT_OF_USER)]
+    if not places:
+        return ""
+    file, line = (own or places)[-1]
+    return f" ({PurePosixPath(file).name}, line {line})"
+
+
+def _signal_of(code: int) -> signal.Signals | None:
+    """A shell reports 128 + the signal, Python its negative."""
+    number = -code if code < 0 else code - 128
+    return signal.Signals(number) if number in {each.value for each in signal.Signals} else None
