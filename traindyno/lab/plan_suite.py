@@ -22,6 +22,7 @@ from traindyno.core.s3_keys import (
 )
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.preparation import (
     LOCAL_INSTANCE,
     Origin,
@@ -145,6 +146,7 @@ def _execution_row(suite: Suite, plan: Plan, *, settings: JobSettings, prices: P
         max_usd=suite.limits.max_usd,
         goal=suite.goal.kind,
         max_steps=suite.measurement.max_steps,
+        is_script=suite.workload.task is Task.SCRIPT,
         warm_pool_seconds=suite.warm_pool_seconds,
         source_s3_uri=str(settings.source_s3_uri),
         cpu_image_uri=settings.cpu_image_uri,

@@ -48,6 +48,8 @@ class ExecutionRow:
     neuron_image_uri: str | None = None
     #: Instance type → price, as planned.
     prices: Mapping[str, Price] = field(default_factory=dict)
+    #: Whether it runs a user's script, which decides itself how many steps it takes.
+    is_script: bool = False
     #: Whether no further job of the execution may start.
     is_stopping: bool = False
     judgement: Judgement | None = None

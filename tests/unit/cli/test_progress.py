@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -99,15 +100,34 @@ def test_the_job_before_the_first_run_is_named_by_its_work(name: str, doing: str
     assert prepared_line(name, summary) == ended
 
 
-def test_repeated_trials_count_among_all_runs() -> None:
-    repeated = state(ended=6)
-    assert "6 of 6 runs" in state_line(repeated)
-    assert repeated.left_seconds == 0
+def test_repeated_trials_are_counted_beside_those_that_were_planned() -> None:
+    counts = [state_line(state(ended=count)) for count in range(1, 7)]
+    assert [re.findall(r"\S+ of 4(?: and \d repeated)? runs;", line)[0] for line in counts[:5]] == [
+        "1 of 4 runs;",
+        "2 of 4 runs;",
+        "3 of 4 runs;",
+        "4 of 4 runs;",
+        "4 of 4 and 1 repeated runs;",
+    ]
+    assert [" left" in line for line in counts] == [True, True, True, False, False, False]
+    assert ended_line(4, 4, SUMMARY).startswith("4/4 compiled")
+    assert ended_line(5, 4, SUMMARY).startswith("repeated compiled")
 
 
-def test_a_script_that_takes_more_steps_than_the_suite_names_has_no_bound() -> None:
-    line = state_line(state(jobs=(replace(JOB, step=1385),)))
-    assert "batch 8: training, step 1385, 9.00 s" in line
+def test_a_script_has_no_number_of_steps_to_reach() -> None:
+    line = state_line(replace(state(jobs=(replace(JOB, step=86),)), max_steps=None))
+    assert "batch 8: training, step 86, 9.00 s" in line
+
+
+def test_in_its_first_second_an_execution_is_starting() -> None:
+    assert state_line(state(jobs=(), now=STARTED + 0.06)).startswith("starting: planning; ")
+
+
+def test_a_spread_as_wide_as_its_value_is_unknown() -> None:
+    trials = [replace(SUMMARY, projected_seconds=seconds) for seconds in (1.0, 300.0)]
+    line = state_line(replace(state(ended=2), leader=find_leader(GoalKind.FASTEST, trials)))
+    assert "± unknown for the whole workload" in line
+    assert "%" not in line
 
 
 def test_the_live_display_shows_runs_lanes_the_job_time_cost_and_the_leader() -> None:

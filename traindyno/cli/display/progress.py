@@ -109,7 +109,7 @@ class _Display(AbstractContextManager["_Display", None]):
             return
         for run_id in sorted(seen.ended.keys() - self.printed):
             self.printed.add(run_id)
-            self.print(ended_line(len(self.printed & seen.ended.keys()), seen.runs_total, seen.ended[run_id]))
+            self.print(ended_line(len(self.printed & seen.ended.keys()), seen.runs_planned, seen.ended[run_id]))
         for run_id in sorted(seen.prepared.keys() - self.printed):
             self.printed.add(run_id)
             self.print(prepared_line(run_id, seen.prepared[run_id]))

@@ -16,17 +16,19 @@ from traindyno.core.verdict.cell_trials import MEASURED_OUTCOMES
 from traindyno.store.owners import PreparationSummary
 
 BAR_WIDTH = 30
+SHOWN_FROM_SECONDS = 1.0
 
 
-def ended_line(number: int, total: int | None, summary: RunSummary) -> str:
-    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``."""
+def ended_line(number: int, planned: int | None, summary: RunSummary) -> str:
+    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``. Runs beyond the planned ones are repeats."""
     rate = summary.samples_per_second if summary.outcome in MEASURED_OUTCOMES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
     why = f": {summary.message}" if summary.message and summary.outcome is not Outcome.COMPLETED else ""
     label = summary.cell_label or summary.cell_id
     outcome = summary.outcome.replace("_", " ")
     busy = " (the host was busy with other work)" if summary.is_contended else ""
-    return f"{number}{f'/{total}' if total else ''} {label}, trial {summary.trial}: {outcome}{speed}{busy}{why}"
+    place = f"{number}" if planned is None else f"{number}/{planned}" if number <= planned else "repeated"
+    return f"{place} {label}, trial {summary.trial}: {outcome}{speed}{busy}{why}"
 
 
 def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:
@@ -37,12 +39,13 @@ def prepared_line(preparation_id: str, summary: PreparationSummary) -> str:
 
 def state_line(state: State) -> str:
     """Everything about the execution in one line, for a log."""
-    parts = [_doing(state), f"{len(state.ended)} of {state.runs_total or 'an unknown number of'} runs", _spent(state)]
+    parts = [_doing(state), f"{_count(state)} runs", _spent(state)]
     if state.left_seconds is not None:
         parts.append(f"about {seconds_text(state.left_seconds)} left")
     if state.leader:
         parts.append(f"leader: {_leader(state.leader)}")
-    return f"{seconds_text(state.elapsed_seconds)}: {'; '.join(parts)}"
+    elapsed = "starting" if state.elapsed_seconds < SHOWN_FROM_SECONDS else seconds_text(state.elapsed_seconds)
+    return f"{elapsed}: {'; '.join(parts)}"
 
 
 def render_state(state: State) -> RenderableType:
@@ -72,9 +75,16 @@ def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
 
 def _bar(state: State) -> RenderableType:
     bar = Table.grid(padding=(0, 1))
-    done = ProgressBar(total=state.runs_total or 1, completed=len(state.ended), width=BAR_WIDTH)
-    bar.add_row(done, f"{len(state.ended)} of {state.runs_total or 'unknown'}")
+    completed = len(state.ended) - state.runs_repeated
+    bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=completed, width=BAR_WIDTH), _count(state))
     return bar
+
+
+def _count(state: State) -> str:
+    """``2 of 4``; ``0`` until they are planned; after the last planned run ``4 of 4 and 1 repeated``."""
+    done = len(state.ended) - state.runs_repeated
+    repeated = f" and {state.runs_repeated} repeated" if state.runs_repeated else ""
+    return f"{done}" if state.runs_planned is None else f"{done} of {state.runs_planned}{repeated}"
 
 
 def described_jobs(state: State) -> list[RunningJob]:
@@ -99,9 +109,7 @@ def _activity(job: RunningJob, max_steps: int | None) -> str:
     if job.job_phase is not JobPhaseName.TRAINING:
         return "unknown" if job.job_phase is None else job.job_phase.value
     if job.step is not None:
-        # A script decides itself how many steps it takes.
-        is_bound = max_steps is not None and job.step <= max_steps
-        return f"training, step {job.step}{f' of {max_steps}' if is_bound else ''}"
+        return f"training, step {job.step}{f' of {max_steps}' if max_steps is not None else ''}"
     return f"training, {job.phase.replace('_', ' ')}" if job.phase else "training"
 
 
@@ -116,4 +124,7 @@ def _leader(leader: Leader) -> str:
     if found.interval is None:
         return f"{leader.label}, {text} for the whole workload (one trial)"
     half_width = (found.interval.high - found.interval.low) / 2
-    return f"{leader.label}, {text} ± {share_text(half_width / found.mean)} for the whole workload"
+    share = half_width / found.mean
+    # Two trials that differ much have an interval that says nothing.
+    spread = share_text(share) if share < 1 else "unknown"
+    return f"{leader.label}, {text} ± {spread} for the whole workload"

@@ -61,7 +61,7 @@ class LaneCount:
 class State:
     """``ended``: run id → summary; ``jobs`` are the jobs under way, the first of them in full.
 
-    ``preparations``: preparation id → row, ended or not.
+    ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which decides itself.
     """
 
     execution: Execution
@@ -80,16 +80,18 @@ class State:
         return (self.execution.ended_at or self.now) - self.execution.started_at
 
     @property
-    def runs_total(self) -> int | None:
-        """The number is larger than planned if trials on contended hosts were repeated."""
-        return None if self.runs_planned is None else max(self.runs_planned, len(self.ended))
+    def runs_repeated(self) -> int:
+        """The ended runs beyond those that were planned: trials on contended hosts are repeated."""
+        return 0 if self.runs_planned is None else max(0, len(self.ended) - self.runs_planned)
 
     @property
     def left_seconds(self) -> float | None:
-        """The remaining runs take as long as those before; None before the first run has ended."""
-        if not self.ended or self.runs_total is None:
+        """The remaining runs take as long as those before; None before the first run has ended, and after the last one
+        that was planned, because nobody knows how many are repeated.
+        """
+        if not self.ended or self.runs_planned is None or len(self.ended) >= self.runs_planned:
             return None
-        return self.elapsed_seconds * (self.runs_total - len(self.ended)) / len(self.ended)
+        return self.elapsed_seconds * (self.runs_planned - len(self.ended)) / len(self.ended)
 
     @property
     def prepared(self) -> dict[str, PreparationSummary]:
@@ -129,7 +131,7 @@ def read_state(target: LabTarget, execution_id: str) -> State:
         ended=ended,
         jobs=tuple(_running_jobs(target, execution_id, now)) if execution.is_running else (),
         preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
-        max_steps=planned.max_steps if planned else None,
+        max_steps=planned.max_steps if planned and not planned.is_script else None,
         spent_usd=services.spending.read(execution_id).spent_usd,
         max_usd=planned.max_usd if planned else None,
         leader=find_leader(planned.goal, list(ended.values())) if planned else None,
