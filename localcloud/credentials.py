@@ -12,7 +12,7 @@ KEY_BYTES = 20
 
 def make_access_key(home: Home) -> bool:
     """True if the home had none, as that of an earlier version."""
-    if home.read(FILE) is not None:
+    if _stored(home):
         return False
     home.write(FILE, {KEY_ID: f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}"})
     return True
@@ -26,10 +26,15 @@ def read_access_key(home: Home) -> str:
             f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set {HOME_VARIABLE} to a "
             "folder of your own"
         )
-    found = (home.read(FILE) or {}).get(KEY_ID)
-    if not isinstance(found, str) or not found:
+    found = _stored(home)
+    if not found:
         raise HomeUnusable(
             f"the local cloud in {home.folder} has no access key, which every request to it needs; make one with: "
             "traindyno local up"
         )
     return found
+
+
+def _stored(home: Home) -> str | None:
+    key = (home.read(FILE) or {}).get(KEY_ID)
+    return key if isinstance(key, str) else None

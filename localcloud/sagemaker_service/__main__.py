@@ -31,7 +31,6 @@ KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    os.umask(OWNER_ONLY)
     settings = replace(_read_settings(arguments), access_key_id=_access_key())
     settings.state_folder.mkdir(parents=True, exist_ok=True)
     _log_to(settings.state_folder / "service.log")
@@ -112,4 +111,5 @@ def _log_to(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    os.umask(OWNER_ONLY)
     sys.exit(main())

@@ -247,6 +247,9 @@ def test_the_key_is_in_no_log_no_argument_and_no_document(hosted: LocalLab) -> N
     folder, key = hosted.home.folder, read_access_key(hosted.home)
     holding = [path for path in folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
     names = {path.relative_to(folder).as_posix() for path in holding}
+    assert [
+        path for path in (Path.home() / ".cdk").rglob("*") if path.is_file() and key.encode() in path.read_bytes()
+    ] == []
     expected = r"credentials\.json|cdk/cache/accounts_partitions\.json|sagemaker/.*/algo-\d+\.json"
     assert {name for name in names if not re.fullmatch(expected, name)} == set()
     assert "credentials.json" in names
