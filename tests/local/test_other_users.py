@@ -225,14 +225,18 @@ def test_boto3_says_what_a_stranger_lacks(hosted: LocalLab) -> None:
 
 @NEEDS_ROOT
 def test_another_user_can_open_no_file_and_no_environment(hosted: LocalLab) -> None:
-    files = [path for path in hosted.home.folder.rglob("*") if path.is_file()]
-    files += [Path(f"/proc/{process.pid}/environ") for process in processes_of(hosted)]
+    """The home is looked into from its own descriptor, because the folders above this one are closed too."""
+    folder = hosted.home.folder
+    names = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+    names += [f"/proc/{process.pid}/environ" for process in processes_of(hosted)]
+    home = os.open(folder, os.O_RDONLY)
 
     def look() -> list[str]:
-        return [str(path) for path in files if os.access(path, os.R_OK)]
+        return [name for name in names if os.access(name, os.R_OK, dir_fd=home)]
 
-    assert len(files) > 20
+    assert len(names) > 20
     assert as_other_user(look) == []
+    os.close(home)
 
 
 def test_the_home_and_all_in_it_are_their_owners_alone(hosted: LocalLab) -> None:
