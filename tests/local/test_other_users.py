@@ -25,7 +25,7 @@ from botocore.exceptions import ClientError
 from localcloud import cloud
 from localcloud.credentials import read_access_key
 from localcloud.gate import authorization
-from localcloud.home import ENVIRONMENTS, REPO_ROOT, Home
+from localcloud.home import ENVIRONMENTS, REPO_ROOT, Home, HomeUnusable
 from localcloud.worker_fork_server import SERVICES
 from tests.archives import tar_gz
 from tests.local.jobs import eventually
@@ -194,8 +194,8 @@ def test_a_websocket_is_refused(hosted: LocalLab) -> None:
 
 def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: LocalLab) -> None:
     bucket = hosted.deployment().bucket
-    place = {"Bucket": bucket, "Key": "models/of-the-owner.tar.gz"}
-    url = hosted.client("s3").generate_presigned_url("get_object", Params=place)
+    key = "models/of-the-owner.tar.gz"
+    url = hosted.client("s3").generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key})
     path = url.partition("127.0.0.1")[2].partition("/")[2]
     port = cloud.require_ports(hosted.home).aws
     assert answer_of(port, ("GET", f"/{path}", {}))[0] == 200
@@ -205,7 +205,7 @@ def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: L
     role = "arn:aws:iam::000000000000:role/any"
     given = hosted.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
     session = boto3.Session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-east-1")
-    assert session.client("s3", endpoint_url=f"http://127.0.0.1:{port}").head_object(**place)
+    assert session.client("s3", endpoint_url=f"http://127.0.0.1:{port}").head_object(Bucket=bucket, Key=key)
 
 
 def test_boto3_says_what_a_stranger_lacks(hosted: LocalLab) -> None:
@@ -272,7 +272,7 @@ def test_an_older_home_gets_its_key_at_the_next_up(tmp_path: Path) -> None:
             cloud.start(home, tell=told.append, service_options=("--grant-quotas", "7"))
         ports, first = cloud.require_ports(home), read_access_key(home)
         make_older(home)
-        with pytest.raises(cloud.HomeUnusable, match=r"no access key.*traindyno local up"):
+        with pytest.raises(HomeUnusable, match=r"no access key.*traindyno local up"):
             cloud.environment_of(home)
         assert cloud.start(home, tell=told.append) == ports
         assert "the local cloud starts again, because it ran without an access key" in told
