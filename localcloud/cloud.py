@@ -119,7 +119,7 @@ def erase(home: Home) -> None:
 def save_state(home: Home, ports: Ports) -> None:
     """Makes MiniStack save its state now: a kill then loses only later changes."""
     request = request_to(home, ports.aws, "/_traindyno/save", method="POST")
-    with urllib.request.urlopen(request, timeout=60):
+    with daemons.WITHOUT_PROXY.open(request, timeout=60):
         pass
 
 
@@ -133,7 +133,7 @@ def reset_lost_state(home: Home, ports: Ports) -> Path:
     for path in list(objects.iterdir()) if objects.exists() else ():
         path.rename(kept / path.name)
     request = request_to(home, ports.aws, "/_ministack/reset", method="POST")
-    with urllib.request.urlopen(request, timeout=60):
+    with daemons.WITHOUT_PROXY.open(request, timeout=60):
         return kept
 
 
@@ -231,7 +231,7 @@ def _read_health(home: Home, part: Daemon, path: str) -> str | None:
     """The part's problem; None if it has none."""
     try:
         request = request_to(home, part.port, path)
-        with urllib.request.urlopen(request, timeout=5):
+        with daemons.WITHOUT_PROXY.open(request, timeout=5):
             return None
     except HomeUnusable as error:
         return str(error)

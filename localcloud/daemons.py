@@ -19,6 +19,8 @@ START_SECONDS = 60.0
 KILL_SECONDS = 1.0
 LOG_LINES_SHOWN = 15
 LOOK_AGAIN_SECONDS = 0.05
+# The user's proxy must not get these requests: they have the local cloud's access key.
+WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class LocalCloudFailed(TraindynoError):
@@ -63,7 +65,7 @@ def start(
 
 def answers(request: urllib.request.Request) -> bool:
     try:
-        with urllib.request.urlopen(request, timeout=2) as reply:
+        with WITHOUT_PROXY.open(request, timeout=2) as reply:
             return bool(reply.status < 500)
     except urllib.error.HTTPError as error:
         return error.code < 500

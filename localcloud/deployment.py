@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import boto3
+from botocore.config import Config
 
 from localcloud import cloud
 from localcloud.credentials import read_access_key
@@ -53,7 +54,7 @@ def _complete_stacks(home: Home, ports: Ports) -> set[str]:
     """The names of the complete stacks. There are none if MiniStack was killed before it saved its state."""
     settings = aws_settings(ports, read_access_key(home))
     session = boto3.Session(settings["AWS_ACCESS_KEY_ID"], settings["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
-    client = session.client("cloudformation", endpoint_url=settings["AWS_ENDPOINT_URL"])
+    client = session.client("cloudformation", endpoint_url=settings["AWS_ENDPOINT_URL"], config=Config(proxies={}))
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])
     return {row["StackName"] for page in pages for row in page["StackSummaries"]}
 

@@ -25,7 +25,9 @@ def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
+        # Some programs read one, some the other, and a proxy of the user must not get these requests.
         "NO_PROXY": f"{LOOPBACK},localhost",
+        "no_proxy": f"{LOOPBACK},localhost",
     }
 
 

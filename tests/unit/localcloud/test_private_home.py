@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import Request
@@ -12,8 +13,9 @@ import pytest
 
 from localcloud import cloud, daemons
 from localcloud.credentials import make_access_key, read_access_key
-from localcloud.environment import aws_settings
-from localcloud.home import Home, HomeUnusable, Ports
+from localcloud.environment import aws_settings, local_environment
+from localcloud.gate import GatedRequestHandler, GatedServer
+from localcloud.home import Daemon, Home, HomeUnusable, Ports
 from localcloud.loopback import free_port
 
 NOBODY = 65534
@@ -121,6 +123,31 @@ def test_a_home_without_a_key_says_how_to_get_one(tmp_path: Path, written: str |
         cloud.request_to(home, 1, "/health")
     make_access_key(home)
     assert read_access_key(home)
+
+
+class Open(GatedRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+def test_a_proxy_of_the_user_gets_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path / "home")
+    make_access_key(home)
+    server = GatedServer(0, Open, access_key_id=read_access_key(home))
+    port = server.server_address[1]
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    for name in ("http_proxy", "no_proxy", "HTTP_PROXY", "NO_PROXY"):
+        monkeypatch.setenv(name, "elsewhere.example" if "no" in name.lower() else "http://127.0.0.1:9")
+    assert cloud._read_health(home, Daemon(process_id=0, started_at=0, port=port), "/health") is None
+    assert daemons.answers(cloud.request_to(home, port, "/health"))
+    environment = local_environment(Ports(aws=port, sagemaker=port), read_access_key(home))
+    assert {environment["no_proxy"], environment["NO_PROXY"]} == {"127.0.0.1,localhost"}
+    server.shutdown()
+    server.server_close()
 
 
 def test_the_service_does_not_start_without_a_key(tmp_path: Path) -> None:
