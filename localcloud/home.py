@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from localcloud.private_files import NotPrivate, make_private_folder, open_private
+from localcloud.private_files import NotPrivate, make_private_folder, open_private, owner_only
 from traindyno.core.errors import TraindynoError
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
@@ -107,7 +107,7 @@ class Home:
         with self._writing(path):
             self._make_folder()
             lock = open(path, "a+", opener=open_private)  # noqa: SIM115 -- the next line closes it
-        with lock:
+        with lock, owner_only():
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

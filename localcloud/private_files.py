@@ -2,6 +2,8 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 OWNER_ONLY = 0o077  # the umask
@@ -10,6 +12,16 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 class NotPrivate(Exception):
     """The folder can't be made the owner's alone; the text is the reason."""
+
+
+@contextmanager
+def owner_only() -> Iterator[None]:
+    """What this process makes in the meantime is its owner's alone."""
+    before = os.umask(OWNER_ONLY)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def make_private_folder(folder: Path, *, mark: str) -> None:

@@ -35,12 +35,12 @@ def open_to_others(folder: Path) -> dict[str, str]:
     return {path: mode for path, mode in modes.items() if not mode.endswith("------")}
 
 
-@pytest.mark.usefixtures("umask")
-def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path) -> None:
+def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
     home = Home(tmp_path / "a" / "home")
     with home.alone(tell=print):
         home.write("ports", {"aws": 1})
         home.prepare_log("ministack").parent.joinpath("kept").mkdir(mode=0o700)
+        home.state("copied").write_text("by up itself")
         assert make_access_key(home)
         listen = "from pathlib import Path; import sys, time; Path('written').touch(); Path('made').mkdir(); "
         listen += "from http.server import *; HTTPServer(('127.0.0.1', int(sys.argv[1])), SimpleHTTPRequestHandler)"
@@ -56,9 +56,10 @@ def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path) -> None:
         )
         daemons.stop(home, "program", seconds=10)
     assert {path.name for path in home.folder.iterdir()} == {
-        *("credentials.json", "lock", "logs", "made", "ports.json", "written")
+        *("copied", "credentials.json", "lock", "logs", "made", "ports.json", "written")
     }
     assert open_to_others(home.folder) == {}
+    assert os.umask(umask) == umask
 
 
 def test_an_older_home_is_closed_with_all_that_is_in_it(tmp_path: Path) -> None:
