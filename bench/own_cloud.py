@@ -16,10 +16,8 @@ from typing import Any
 import boto3
 import psutil
 
-from localcloud.cloud import MINISTACK, SAGEMAKER, require_ports
-from localcloud.environment import local_environment
+from localcloud.cloud import HEALTH, MINISTACK, SAGEMAKER, environment_of, request_to, require_ports
 from localcloud.home import HOME_VARIABLE, REPO_ROOT, Home
-from localcloud.loopback import LOOPBACK
 from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB
@@ -69,7 +67,7 @@ class OwnCloud:
         return self.traindyno("run", str(suite), *options)
 
     def client(self, service: str) -> Any:
-        environment = local_environment(require_ports(self.home))
+        environment = environment_of(self.home)
         endpoint = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}", environment["AWS_ENDPOINT_URL"])
         session = boto3.Session(
             aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
@@ -80,13 +78,14 @@ class OwnCloud:
 
     def apply_quotas(self, values: Mapping[str, float]) -> None:
         """Values by quota code, as an approved request would set them."""
-        json_type = {"Content-Type": "application/json"}
-        url = self._service_url("/_local/quotas")
-        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(values).encode(), json_type)):
+        request = request_to(self.home, require_ports(self.home).sagemaker, "/_local/quotas", method="POST")
+        request.data = json.dumps(values).encode()
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request):
             pass
 
     def ended_jobs(self) -> int:
-        with urllib.request.urlopen(self._service_url("/health")) as answer:
+        with urllib.request.urlopen(request_to(self.home, require_ports(self.home).sagemaker, HEALTH)) as answer:
             counts: Mapping[str, int] = json.load(answer)["jobs"]
         return sum(count for status, count in counts.items() if status in ENDED)
 
@@ -97,9 +96,6 @@ class OwnCloud:
         family = [process for root in roots for process in (root, *root.children(recursive=True))]
         times = [process.cpu_times() for process in family if process.is_running()]
         return sum(each.user + each.system for each in times)
-
-    def _service_url(self, path: str) -> str:
-        return f"http://{LOOPBACK}:{require_ports(self.home).sagemaker}{path}"
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcloud import daemons
+from localcloud.credentials import make_access_key, read_access_key
 from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import ACCOUNT, REGION, local_environment
-from localcloud.home import ENVIRONMENTS, REPO_ROOT, Daemon, Home, Ports
+from localcloud.gate import authorization
+from localcloud.home import ENVIRONMENTS, REPO_ROOT, Daemon, Home, HomeUnusable, Ports
 from localcloud.loopback import LOOPBACK, free_port, is_taken
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
 OPTIONS = "service-options"
+MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
 # MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda functions too.
@@ -36,11 +39,16 @@ class CloudStatus:
     problem: str | None
 
 
+def environment_of(home: Home) -> dict[str, str]:
+    """The environment of a process that uses the local cloud, which must run."""
+    return local_environment(require_ports(home), read_access_key(home))
+
+
 def status(home: Home) -> CloudStatus:
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
-    problems = [_problem("MiniStack", ministack_health(ministack.port))] if ministack else []
-    problems += [_problem("the local SageMaker service", sagemaker_health(sagemaker.port))] if sagemaker else []
+    problems = [_problem("MiniStack", _read_health(home, ministack, MINISTACK_HEALTH))] if ministack else []
+    problems += [_problem("the local SageMaker service", _read_health(home, sagemaker, HEALTH))] if sagemaker else []
     return CloudStatus(
         home=home.folder,
         ministack=ministack is not None,
@@ -76,6 +84,9 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     ``service_options`` are further arguments of the local SageMaker service. If MiniStack still runs and the service
     does not, the service starts with the arguments that it had.
     """
+    is_restart = make_access_key(home) and stop(home)
+    if is_restart:
+        tell("the local cloud starts again, because it ran without an access key")
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     for part in (MINISTACK, SAGEMAKER):
         daemons.end_leftovers(home, part)
@@ -86,7 +97,7 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
         _start_ministack(home, ports)
     if not sagemaker:
         tell(f"starting the local SageMaker service on {LOOPBACK}:{ports.sagemaker}")
-        before = (home.read(OPTIONS) or {}).get("options", ()) if ministack else ()
+        before = (home.read(OPTIONS) or {}).get("options", ()) if ministack or is_restart else ()
         start_sagemaker(home, ports, service_options or before)
     return ports
 
@@ -105,10 +116,10 @@ def erase(home: Home) -> None:
     shutil.rmtree(home.folder, ignore_errors=True)
 
 
-def save_state(ports: Ports) -> None:
+def save_state(home: Home, ports: Ports) -> None:
     """Makes MiniStack save its state now: a kill then loses only later changes."""
-    request = urllib.request.Request(f"http://{LOOPBACK}:{ports.aws}/_traindyno/save", method="POST")
-    with urllib.request.urlopen(request, timeout=60):
+    request = request_to(home, ports.aws, "/_traindyno/save", method="POST")
+    with daemons.WITHOUT_PROXY.open(request, timeout=60):
         pass
 
 
@@ -118,11 +129,11 @@ def reset_lost_state(home: Home, ports: Ports) -> Path:
     Buckets are folders and outlive the stacks that created them: a new stack could not create them again.
     """
     objects, kept = home.state("ministack-s3"), home.state(f"lost-objects-{int(time.time())}")
-    kept.mkdir()
+    kept.mkdir(mode=0o700)
     for path in list(objects.iterdir()) if objects.exists() else ():
         path.rename(kept / path.name)
-    request = urllib.request.Request(f"http://{LOOPBACK}:{ports.aws}/_ministack/reset", method="POST")
-    with urllib.request.urlopen(request, timeout=60):
+    request = request_to(home, ports.aws, "/_ministack/reset", method="POST")
+    with daemons.WITHOUT_PROXY.open(request, timeout=60):
         return kept
 
 
@@ -171,9 +182,9 @@ def _start_ministack(home: Home, ports: Ports) -> None:
         MINISTACK,
         [str(python), "-P", "-c", RUN_SERVER, str(REPO_ROOT)],
         port=ports.aws,
-        health_url=f"http://{LOOPBACK}:{ports.aws}/_ministack/health",
+        health=request_to(home, ports.aws, MINISTACK_HEALTH),
         environment={
-            **local_environment(ports),
+            **local_environment(ports, read_access_key(home)),
             "BIND_HOST": LOOPBACK,
             "GATEWAY_PORT": str(ports.aws),
             "MINISTACK_REGION": REGION,
@@ -194,7 +205,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
 
 def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> None:
     home.write(OPTIONS, {"options": list(options)})
-    aws = local_environment(ports)
+    aws = local_environment(ports, read_access_key(home))
     daemons.start(
         home,
         SAGEMAKER,
@@ -204,29 +215,30 @@ def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> No
             *options,
         ],
         port=ports.sagemaker,
-        health_url=f"http://{LOOPBACK}:{ports.sagemaker}/health",
+        health=request_to(home, ports.sagemaker, HEALTH),
         environment=aws,
         folder=REPO_ROOT,
     )
 
 
-def ministack_health(port: int) -> str | None:
-    return _read_health(f"http://{LOOPBACK}:{port}/_ministack/health")
+def request_to(home: Home, port: int, path: str, *, method: str = "GET") -> urllib.request.Request:
+    """A request to a path that is not AWS's."""
+    headers = authorization(read_access_key(home))
+    return urllib.request.Request(f"http://{LOOPBACK}:{port}{path}", headers=headers, method=method)
 
 
-def sagemaker_health(port: int) -> str | None:
-    return _read_health(f"http://{LOOPBACK}:{port}/health")
-
-
-def _read_health(url: str) -> str | None:
+def _read_health(home: Home, part: Daemon, path: str) -> str | None:
     """The part's problem; None if it has none."""
     try:
-        with urllib.request.urlopen(url, timeout=5):
+        request = request_to(home, part.port, path)
+        with daemons.WITHOUT_PROXY.open(request, timeout=5):
             return None
+    except HomeUnusable as error:
+        return str(error)
     except urllib.error.HTTPError as error:
         return _message(error)
     except OSError as error:
-        return f"does not answer at {url} ({error})"
+        return f"does not answer at {request.full_url} ({error})"
 
 
 def _message(error: urllib.error.HTTPError) -> str:
@@ -241,5 +253,5 @@ def _problem(part: str, problem: str | None) -> str | None:
 
 
 def _folder(path: Path) -> str:
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
     return str(path)

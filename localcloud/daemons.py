@@ -12,12 +12,15 @@ from pathlib import Path
 import psutil
 
 from localcloud.home import Daemon, Home
+from localcloud.private_files import OWNER_ONLY, open_private
 from traindyno.core.errors import TraindynoError
 
 START_SECONDS = 60.0
 KILL_SECONDS = 1.0
 LOG_LINES_SHOWN = 15
 LOOK_AGAIN_SECONDS = 0.05
+# The user's proxy must not get these requests: they have the local cloud's access key.
+WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class LocalCloudFailed(TraindynoError):
@@ -30,13 +33,13 @@ def start(
     command: Sequence[str],
     *,
     port: int,
-    health_url: str,
+    health: urllib.request.Request,
     environment: Mapping[str, str],
     folder: Path,
 ) -> Daemon:
-    """Start a process in a new session and wait until ``health_url`` answers."""
+    """Start a process in a new session and wait until ``health`` is answered. Its files are its owner's alone."""
     log = home.prepare_log(name)
-    with log.open("ab") as sink:
+    with open(log, "ab", opener=open_private) as sink:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -45,22 +48,24 @@ def start(
             env=dict(environment),
             cwd=folder,
             start_new_session=True,
+            umask=OWNER_ONLY,
         )
     daemon = Daemon(process_id=process.pid, started_at=psutil.Process(process.pid).create_time(), port=port)
     home.write_daemon(name, daemon)
     deadline = time.monotonic() + START_SECONDS
-    while not answers(health_url):
+    while not answers(health):
         if process.poll() is not None or time.monotonic() > deadline:
-            why = "it ended" if process.poll() is not None else f"no answer from {health_url} in {START_SECONDS:.0f} s"
+            silence = f"no answer from {health.full_url} in {START_SECONDS:.0f} s"
+            why = silence if process.poll() is None else "it ended"
             stop(home, name, seconds=KILL_SECONDS)
             raise LocalCloudFailed(f"{name} did not start: {why}. The end of {log}:\n{tail(log)}")
         time.sleep(LOOK_AGAIN_SECONDS)
     return daemon
 
 
-def answers(url: str) -> bool:
+def answers(request: urllib.request.Request) -> bool:
     try:
-        with urllib.request.urlopen(url, timeout=2) as reply:
+        with WITHOUT_PROXY.open(request, timeout=2) as reply:
             return bool(reply.status < 500)
     except urllib.error.HTTPError as error:
         return error.code < 500

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import boto3
+from botocore.config import Config
 
 from localcloud import cloud
+from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed, tail
-from localcloud.environment import ACCOUNT, REGION, local_environment
+from localcloud.environment import ACCOUNT, REGION, aws_settings, local_environment
 from localcloud.home import REPO_ROOT, Home, Ports
+from localcloud.private_files import OWNER_ONLY, open_private
 
 DEPLOYED = "deployed"
 TIME_LIMIT_SECONDS = 600
@@ -24,7 +27,7 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
     fingerprint = _fingerprint() + " ".join(settings)
     before = home.read(DEPLOYED)
-    has_stacks = before is not None and set(before.get("stacks", ())) <= _complete_stacks(ports)
+    has_stacks = before is not None and set(before.get("stacks", ())) <= _complete_stacks(home, ports)
     if before and has_stacks and before["fingerprint"] == fingerprint:
         return False
     if before and not has_stacks:
@@ -42,15 +45,16 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     app = ("--app", f'"{sys.executable}" app.py', "--context", "target=local")
     own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
     _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *app, *own_output, *settings, folder=REPO_ROOT)
-    cloud.save_state(ports)
-    home.write(DEPLOYED, {"fingerprint": fingerprint, "stacks": sorted(_complete_stacks(ports))})
+    cloud.save_state(home, ports)
+    home.write(DEPLOYED, {"fingerprint": fingerprint, "stacks": sorted(_complete_stacks(home, ports))})
     return True
 
 
-def _complete_stacks(ports: Ports) -> set[str]:
+def _complete_stacks(home: Home, ports: Ports) -> set[str]:
     """The names of the complete stacks. There are none if MiniStack was killed before it saved its state."""
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION)
-    client = session.client("cloudformation", endpoint_url=local_environment(ports)["AWS_ENDPOINT_URL"])
+    settings = aws_settings(ports, read_access_key(home))
+    session = boto3.Session(settings["AWS_ACCESS_KEY_ID"], settings["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
+    client = session.client("cloudformation", endpoint_url=settings["AWS_ENDPOINT_URL"], config=Config(proxies={}))
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])
     return {row["StackName"] for page in pages for row in page["StackSummaries"]}
 
@@ -62,12 +66,14 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
         *["--no-notices", "--no-version-reporting", "--no-color"],
     ]
     environment = {
-        **local_environment(ports),
+        **local_environment(ports, read_access_key(home)),
+        # The CDK keeps access keys with their accounts in a cache, which is in the user's home unless this is set.
+        "CDK_HOME": str(home.state("cdk")),
         "PATH": os.pathsep.join([str(_node().parent), os.environ.get("PATH", "")]),
         "CDK_DISABLE_CLI_TELEMETRY": "true",
         "CI": "true",
     }
-    with log.open("wb") as sink:
+    with open(log, "wb", opener=open_private) as sink:
         ended = subprocess.run(
             command,
             cwd=folder,
@@ -77,6 +83,7 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
             stderr=subprocess.STDOUT,
             timeout=TIME_LIMIT_SECONDS,
             check=False,
+            umask=OWNER_ONLY,
         )
     if ended.returncode != 0:
         raise LocalCloudFailed(f"cdk {arguments[0]} failed with {ended.returncode}; the end of {log}:\n{tail(log)}")

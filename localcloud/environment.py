@@ -12,7 +12,7 @@ REGION = "us-east-1"
 FOREIGN = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
 
 
-def aws_settings(ports: Ports) -> dict[str, str]:
+def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
     sagemaker = f"http://{LOOPBACK}:{ports.sagemaker}"
     return {
         "AWS_ENDPOINT_URL": f"http://{LOOPBACK}:{ports.aws}",
@@ -20,18 +20,20 @@ def aws_settings(ports: Ports) -> dict[str, str]:
         "AWS_ENDPOINT_URL_SAGEMAKER_RUNTIME": sagemaker,
         "AWS_ENDPOINT_URL_SERVICE_QUOTAS": sagemaker,
         "AWS_ENDPOINT_URL_PRICING": sagemaker,
-        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_ACCESS_KEY_ID": access_key_id,
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
+        # Some programs read one, some the other, and a proxy of the user must not get these requests.
         "NO_PROXY": f"{LOOPBACK},localhost",
+        "no_proxy": f"{LOOPBACK},localhost",
     }
 
 
-def local_environment(ports: Ports, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+def local_environment(ports: Ports, access_key_id: str, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """A whole process environment: ``base`` without the user's AWS settings, with the local cloud's."""
-    settings = aws_settings(ports)
+    settings = aws_settings(ports, access_key_id)
     kept = {name: value for name, value in base.items() if not is_foreign(name, settings)}
     return {**kept, **settings}
 

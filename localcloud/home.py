@@ -9,9 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from localcloud.private_files import NotPrivate, make_private_folder, open_private, owner_only
 from traindyno.core.errors import TraindynoError
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
+# `up` makes this file first, and nothing removes it: a folder that has it is a home.
+LOCK = "lock"
 REPO_ROOT = Path(__file__).resolve().parent.parent
 # Each folder below is a Python environment whose packages can't be installed together with ours.
 ENVIRONMENTS = REPO_ROOT / ".envs"
@@ -54,7 +57,8 @@ class Home:
         """Creates the log's folder and returns the log's path."""
         log = self.log(name)
         with self._writing(log):
-            log.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
+            log.parent.mkdir(mode=0o700, exist_ok=True)
         return log
 
     def state(self, name: str) -> Path:
@@ -79,8 +83,9 @@ class Home:
         path = self.folder / f"{name}.json"
         draft = path.with_suffix(f".{os.getpid()}.tmp")
         with self._writing(path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps(document, indent=2))
+            self._make_folder()
+            with open(draft, "w", opener=open_private) as file:
+                file.write(json.dumps(document, indent=2))
             draft.replace(path)
 
     def read_daemon(self, name: str) -> Daemon | None:
@@ -98,11 +103,11 @@ class Home:
     @contextmanager
     def alone(self, *, tell: Callable[[str], None]) -> Iterator[None]:
         """Waits for and holds the home's lock, so that no two commands start or stop its parts at the same time."""
-        path = self.folder / "lock"
+        path = self.folder / LOCK
         with self._writing(path):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = path.open("a+")
-        with lock:
+            self._make_folder()
+            lock = open(path, "a+", opener=open_private)  # noqa: SIM115 -- the next line closes it
+        with lock, owner_only():
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -112,6 +117,15 @@ class Home:
             lock.write(str(os.getpid()))
             lock.flush()
             yield
+
+    def _make_folder(self) -> None:
+        try:
+            make_private_folder(self.folder, mark=LOCK)
+        except NotPrivate as error:
+            raise HomeUnusable(
+                f"{self.folder} can't hold a local cloud, which belongs to its owner alone: {error}; set "
+                f"{HOME_VARIABLE} to a new folder"
+            ) from error
 
     @contextmanager
     def _writing(self, path: Path) -> Iterator[None]:

@@ -1,8 +1,8 @@
 """Runs MiniStack with five changes; a program for MiniStack's own environment.
 
 - MiniStack saves its state only when it is asked to end. Here it also saves it while it runs.
-- It answers every web page that reaches its port, and a Lambda function runs code as the person who started MiniStack.
-  Here a filter before its ASGI application refuses web pages.
+- It answers whoever reaches its port, and a Lambda function runs code as the person who started MiniStack. Here a
+  filter before its ASGI application refuses web pages and programs without the access key (``ministack_gate.py``).
 - It starts a worker for each call of a burst, each as a new interpreter. Here their number is limited
   (``function_workers.py``), and they are forked (``worker_processes.py``).
 - It gives every exception of a function the same error type, but state machines retry and catch by the type.
@@ -31,9 +31,10 @@ from ministack.core.persistence import save_state
 from ministack.core.responses import error_response_json
 from ministack.services import lambda_svc, stepfunctions
 
+from localcloud.access_denied import refusal_answer
 from localcloud.function_workers import Worker, WorkerPool
-from localcloud.loopback import find_refusal
 from localcloud.ministack_answers import SingleAnswers, with_error_type
+from localcloud.ministack_gate import MiniStackGate, equip_functions
 from localcloud.throttling import Throttle
 from localcloud.worker_processes import ForkedWorkers
 
@@ -90,10 +91,11 @@ class Saver:
 
 
 class RequestFilter:
-    """Passes the requests of this machine's programs to MiniStack, and refuses those of web pages."""
+    """Passes the requests of the owner's programs to MiniStack, and refuses others."""
 
     def __init__(self, saver: Saver) -> None:
         self._saver = saver
+        self._gate = MiniStackGate()
         self._throttle = Throttle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,11 +103,9 @@ class RequestFilter:
             await ministack.app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = find_refusal(
-            host=headers.get("host", ""), origin=headers.get("origin"), fetch_site=headers.get("sec-fetch-site")
-        )
+        refusal = self._gate.find_refusal(scope, headers)
         if refusal is not None:
-            await _refuse(scope, send, refusal)
+            await _refuse(scope, headers, send, refusal)
         elif scope["type"] == "http" and scope["path"] in {SAVE_PATH, FAULTS_PATH}:
             await self._administer(scope["path"], receive, send)
         elif not scope["path"].startswith("/_") and (throttled := self._throttle.refuse(scope["path"], headers)):
@@ -139,11 +139,11 @@ async def _read_whole(receive: Receive) -> bytes:
     return body
 
 
-async def _refuse(scope: Scope, send: Send, message: str) -> None:
+async def _refuse(scope: Scope, headers: Mapping[str, str], send: Send, message: str) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
     else:
-        await _answer(send, 403, {"message": message})
+        await _send(send, 403, *refusal_answer(scope["path"], headers, message))
 
 
 async def _answer(send: Send, status: int, document: Mapping[str, Any]) -> None:
@@ -162,6 +162,7 @@ def main() -> None:
     _fork_workers()
     _name_errors()
     _take_single_answers()
+    equip_functions()
     saver = Saver()
     config = Config()
     config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]

@@ -13,6 +13,7 @@ GROUPS = {
     "tests/local/test_guard.py": "lab",
     "tests/local/test_hub_model.py": "lab",
     "tests/local/test_money_commands.py": "lab",
+    "tests/local/test_other_users.py": "lab",
     "tests/local/test_permissions.py": "lab",
     "tests/local/test_reference_suites.py": "lab",
     "tests/local/test_serving.py": "lab",

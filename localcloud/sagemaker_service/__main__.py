@@ -1,18 +1,25 @@
-"""``python -m localcloud.sagemaker_service``: serves requests until SIGTERM."""
+"""``python -m localcloud.sagemaker_service``: serves requests until SIGTERM.
+
+Each request must name the access key of the variable AWS_ACCESS_KEY_ID, which is not an argument, because every user of
+the machine can list those.
+"""
 
 import argparse
 import json
 import logging
 import logging.handlers
+import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from localcloud.loopback import LOOPBACK
+from localcloud.private_files import OWNER_ONLY
 from localcloud.sagemaker_service.events.aws_clients import local_aws_clients
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
@@ -20,14 +27,15 @@ from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, Serv
 from traindyno.core.documents.versions import VersionUnknown
 
 LOG_BYTES = 5 * 1024 * 1024
+KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    settings = _read_settings(arguments)
+    settings = replace(_read_settings(arguments), access_key_id=_access_key())
     settings.state_folder.mkdir(parents=True, exist_ok=True)
     _log_to(settings.state_folder / "service.log")
     try:
-        built = Service(settings, local_aws_clients(settings.aws_endpoint, settings.region))
+        built = Service(settings, local_aws_clients(settings.aws_endpoint, settings.region, settings.access_key_id))
     except VersionUnknown as error:
         sys.exit(str(error))
     with built as service:
@@ -70,6 +78,12 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     return ServiceSettings(**vars(parser.parse_args(arguments)))
 
 
+def _access_key() -> str:
+    return os.environ.get(KEY_VARIABLE) or sys.exit(
+        f"{KEY_VARIABLE} is not set: expected the access key that each request must name"
+    )
+
+
 def _folder(text: str) -> Path:
     return Path(text).resolve()
 
@@ -97,4 +111,5 @@ def _log_to(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    os.umask(OWNER_ONLY)
     sys.exit(main())

@@ -83,6 +83,7 @@ class Service:
             invoke=self._hosting.api.invoke,
             activity=self._activity,
             now_seconds=lambda: self._main_clock.now_ms() / 1000,
+            access_key_id=settings.access_key_id,
         )
 
     @property

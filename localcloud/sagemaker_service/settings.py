@@ -33,6 +33,8 @@ class ServiceSettings:
     aws_endpoint: str
     python: str
     cores: tuple[int, ...]
+    # Each request must name it; without one no request is answered.
+    access_key_id: str = field(default="", repr=False)
     region: str = "us-east-1"
     account_id: str = "000000000000"
     environments_folder: Path = ENVIRONMENTS

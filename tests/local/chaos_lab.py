@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from localcloud import cloud, deployment
+from localcloud.credentials import read_access_key
 from localcloud.home import Home
 from tests.local.local_lab import LocalLab
 from tests.local.running_service import administer
@@ -64,12 +65,13 @@ class ChaosLab:
 
     def administer(self, path: str, document: dict[str, Any] | None = None) -> Any:
         """Sends a GET, or a POST of the document, to the local SageMaker service."""
-        return administer(f"http://127.0.0.1:{cloud.require_ports(self.home).sagemaker}", path, document)
+        return self.lab.administer(path, document)
 
     def throttle(self, fraction: float, seed: int) -> None:
         """Throttles requests to MiniStack's services; ``/_local/faults`` throttles the other services."""
         ministack = f"http://127.0.0.1:{cloud.require_ports(self.home).aws}"
-        administer(ministack, "/_traindyno/faults", {"throttling_fraction": fraction, "seed": seed})
+        faults = {"throttling_fraction": fraction, "seed": seed}
+        administer(ministack, "/_traindyno/faults", faults, read_access_key(self.home))
 
     def problem(self) -> str | None:
         return cloud.status(self.home).problem

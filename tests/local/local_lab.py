@@ -1,6 +1,7 @@
 """A local cloud for tests, used through the command line as a person does."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,8 +11,8 @@ import boto3
 import yaml
 from botocore.config import Config
 
-from localcloud.cloud import require_ports
-from localcloud.environment import local_environment
+from localcloud.cloud import environment_of, require_ports
+from localcloud.credentials import read_access_key
 from localcloud.home import Home
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
 from tests.local.running_service import administer
@@ -45,21 +46,26 @@ class LocalLab:
         return resource.Table(name or self.deployment().table)
 
     def _connection(self, service: str) -> dict[str, str]:
-        environment = local_environment(require_ports(self.home))
+        environment = environment_of(self.home)
         endpoint = environment.get(
             f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}", environment["AWS_ENDPOINT_URL"]
         )
         return {
             "endpoint_url": endpoint,
             "region_name": environment["AWS_REGION"],
-            "aws_access_key_id": "test",
-            "aws_secret_access_key": "test",
+            "aws_access_key_id": environment["AWS_ACCESS_KEY_ID"],
+            "aws_secret_access_key": environment["AWS_SECRET_ACCESS_KEY"],
         }
 
     def grant_quotas(self, instances: int, *instance_types: str) -> None:
         """Sets quotas of on-demand training jobs, as approved requests would."""
         codes = {str(instance_quota(name, Purchase.ON_DEMAND).code): instances for name in instance_types}
-        administer(f"http://127.0.0.1:{require_ports(self.home).sagemaker}", "/_local/quotas", codes)
+        self.administer("/_local/quotas", codes)
+
+    def administer(self, path: str, document: Mapping[str, Any] | None = None) -> Any:
+        """The answer of the local SageMaker service."""
+        endpoint = f"http://127.0.0.1:{require_ports(self.home).sagemaker}"
+        return administer(endpoint, path, document, read_access_key(self.home))
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)

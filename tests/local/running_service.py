@@ -12,9 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from localcloud.gate import authorization
 from tests.local.forked_programs import REPO_ROOT, ForkedProgram, start_program
 
 LOOK_AGAIN_SECONDS = 0.05
+ACCESS_KEY = "test"
+SIGNED = authorization(ACCESS_KEY)
 
 
 class ServiceNotReady(Exception):
@@ -68,7 +71,7 @@ def start_service(
         "localcloud.sagemaker_service",
         arguments,
         folder=REPO_ROOT,
-        environment=os.environ,
+        environment={**os.environ, "AWS_ACCESS_KEY_ID": ACCESS_KEY},
         output=output,
         errors=output,
     )
@@ -76,10 +79,13 @@ def start_service(
     return RunningService(process=process, endpoint=endpoint, state_folder=state_folder)
 
 
-def administer(endpoint: str, path: str, document: Mapping[str, Any] | None = None) -> Any:
+def administer(
+    endpoint: str, path: str, document: Mapping[str, Any] | None = None, access_key: str = ACCESS_KEY
+) -> Any:
     """The answer of a path that is not AWS's to a GET, or to a POST of the document."""
     data = None if document is None else json.dumps(document).encode()
-    request = urllib.request.Request(f"{endpoint}{path}", data, {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json", **authorization(access_key)}
+    request = urllib.request.Request(f"{endpoint}{path}", data, headers)
     with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from localcloud.cloud import require_ports
+from localcloud.cloud import environment_of
 from tests.local.forked_programs import REPO_ROOT, Answer
 from tests.local.local_lab import LocalLab
 
@@ -42,8 +42,10 @@ def run(lab: LocalLab, command: str) -> Answer:
     if command.startswith("traindyno "):
         more = ["--format", "json"] if " plan " in command or " run " in command else []
         return lab.traindyno(*shlex.split(command)[1:], *more)
-    written = command.replace("$SAGEMAKER_PORT", str(require_ports(lab.home).sagemaker))
-    ran = subprocess.run(shlex.split(written), capture_output=True, text=True, timeout=60, check=False)
+    environment = environment_of(lab.home)
+    ran = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False, env=environment
+    )
     return Answer(status=ran.returncode, output=ran.stdout, errors=ran.stderr)
 
 

@@ -1,14 +1,11 @@
 """The commands about money in the local cloud: plan, quotas, receipt, reprice, compare and stop."""
 
-import json
 import time
-import urllib.request
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from localcloud.cloud import require_ports
 from tests.local.local_lab import LocalLab
 from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.verdict.cell_trials import is_measured
@@ -145,9 +142,7 @@ def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[s
 
 def billed_by_service(lab: LocalLab, name_part: str) -> dict[str, Decimal]:
     """Billed seconds by job, from the service's own ledger."""
-    url = f"http://127.0.0.1:{require_ports(lab.home).sagemaker}/_local/ledger"
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        rows = json.load(answer)["rows"]
+    rows = lab.administer("/_local/ledger")["rows"]
     found = {row["job_name"]: Decimal(str(row["billed_seconds"])) for row in rows}
     return {name: seconds for name, seconds in found.items() if name_part in name}
 

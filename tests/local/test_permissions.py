@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,7 @@ from typing import Any
 import boto3
 import pytest
 
-from localcloud.cloud import require_ports
-from localcloud.environment import local_environment
+from localcloud.cloud import environment_of, require_ports
 from tests.archives import tar_gz
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
@@ -90,7 +90,7 @@ def prepared_suite() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def sent(lab: LocalLab) -> frozenset[Call]:
     ports = require_ports(lab.home)
-    environment = local_environment(ports)
+    environment = environment_of(lab.home)
     functions = Lambdas(
         LAB=LAB,
         BUCKET=BUCKET,
@@ -194,10 +194,10 @@ def make_older(job_name: str, *, seconds: int) -> None:
 @contextmanager
 def throttled(service: str) -> Iterator[None]:
     try:
-        administer(service, "/_local/faults", {"throttling_fraction": 1.0})
+        administer(service, "/_local/faults", {"throttling_fraction": 1.0}, os.environ["AWS_ACCESS_KEY_ID"])
         yield
     finally:
-        administer(service, "/_local/faults", {})
+        administer(service, "/_local/faults", {}, os.environ["AWS_ACCESS_KEY_ID"])
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -12,8 +12,7 @@ from typing import Any
 import boto3
 import pytest
 
-from localcloud.cloud import require_ports
-from localcloud.environment import local_environment
+from localcloud.cloud import environment_of
 from tests.archives import tar_gz
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
@@ -72,7 +71,7 @@ def sent(lab: LocalLab) -> frozenset[Call]:
         STATE_MACHINE_ARN=f"{MACHINES}:serving-suites",
         DEPLOYMENTS_ARN=f"{MACHINES}:serving-deployments",
     )
-    with as_if_in(local_environment(require_ports(lab.home))):
+    with as_if_in(environment_of(lab.home)):
         make_storage()
         go_through_everything(functions)
     return read_calls(lab.folder / CALLS_FILE, lab=LAB)

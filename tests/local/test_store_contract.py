@@ -2,8 +2,7 @@
 
 import pytest
 
-from localcloud.cloud import require_ports
-from localcloud.environment import local_environment
+from localcloud.cloud import environment_of
 from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import as_if_in, make_table
 from tests.unit.store.contract import ObjectsContract, StoreContract
@@ -21,7 +20,7 @@ def own_table(lab: LocalLab) -> Table:
     """The contract's open attempts need their own table: the sweep of the lab would stop them as jobs of ended
     executions.
     """
-    with as_if_in(local_environment(require_ports(lab.home))):
+    with as_if_in(environment_of(lab.home)):
         make_table(CONTRACT_TABLE)
     return Table(lab.table(CONTRACT_TABLE))
 

@@ -15,6 +15,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localcloud.cloud import require_ports
+from localcloud.credentials import read_access_key
+from localcloud.gate import authorization
 from tests.local.chaos_lab import ChaosLab, until
 from tests.local.oracle import check_finished, find_strays, gather
 from tests.local.test_chaos import ENDED, suite_document
@@ -77,6 +79,7 @@ def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: st
 
 def test_a_throttled_request_whose_body_comes_later_leaves_its_connection_open(throttled: ChaosLab) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", require_ports(throttled.home).aws, timeout=30)
+    signature = authorization(read_access_key(throttled.home))["Authorization"]
     throttled.throttle(1.0, SEED)
     try:
         connection.connect()
@@ -86,6 +89,7 @@ def test_a_throttled_request_whose_body_comes_later_leaves_its_connection_open(t
             connection.putheader("X-Amz-Target", "AWSStepFunctions.ListStateMachines")
             connection.putheader("Content-Type", "application/x-amz-json-1.0")
             connection.putheader("Content-Length", "2")
+            connection.putheader("Authorization", signature)
             connection.endheaders()
             time.sleep(0.3)
             connection.send(b"{}")

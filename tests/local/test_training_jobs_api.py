@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
-from tests.local.running_service import RunningService
+from tests.local.running_service import SIGNED, RunningService
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def refusal(call: Any, **request: Any) -> tuple[str, str]:
 def raw_answer(service: RunningService, target: str, request: dict[str, Any], **headers: str) -> tuple[int, Any]:
     """Sends a request without boto3, which would check it first."""
     connection = http.client.HTTPConnection(service.endpoint.removeprefix("http://"))
-    sent = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": target, **headers}
+    sent = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": target, **SIGNED, **headers}
     connection.request("POST", "/", json.dumps(request), sent)
     response = connection.getresponse()
     answer = response.status, json.loads(response.read())
@@ -94,7 +94,8 @@ def test_pages_of_other_hosts_and_other_content_types_are_turned_away(service: R
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/x-amz-json-1.1"])
 def test_faults_are_taken_as_json_only(service: RunningService, kind: str) -> None:
-    request = urllib.request.Request(f"{service.endpoint}/_local/faults", b'{"seed": 3}', {"Content-Type": kind})
+    headers = {"Content-Type": kind, **SIGNED}
+    request = urllib.request.Request(f"{service.endpoint}/_local/faults", b'{"seed": 3}', headers)
     with pytest.raises(urllib.error.HTTPError, match="415"):
         urllib.request.urlopen(request)
 

@@ -84,9 +84,9 @@ class AccountChoice:
 
 def _local_environment() -> dict[str, str]:
     require_checkout("--local")
-    from localcloud import cloud, environment, home  # noqa: PLC0415  (the wheel lacks it)
+    from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
 
-    return environment.local_environment(cloud.require_ports(home.Home.from_environment()))
+    return cloud.environment_of(home.Home.from_environment())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,13 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import unquote
 from uuid import uuid4
 
 from botocore.model import ServiceModel
 
-from localcloud.loopback import LOOPBACK, find_refusal
+from localcloud.gate import GatedRequestHandler, GatedServer
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api.request_check import check_request
@@ -52,8 +51,7 @@ class Api:
         return operation(request)
 
 
-class LoopbackServer(ThreadingHTTPServer):
-    daemon_threads = True
+class LoopbackServer(GatedServer):
     request_queue_size = 256
 
     def __init__(
@@ -66,6 +64,7 @@ class LoopbackServer(ThreadingHTTPServer):
         invoke: Invoke,
         activity: Activity,
         now_seconds: Callable[[], float],
+        access_key_id: str,
     ) -> None:
         self.activity = activity
         self.now_seconds = now_seconds
@@ -73,7 +72,7 @@ class LoopbackServer(ThreadingHTTPServer):
         self.administration = administration
         self.before_each = before_each
         self._invoke = invoke
-        super().__init__((LOOPBACK, port), RequestHandler)
+        super().__init__(port, RequestHandler, access_key_id=access_key_id)
 
     def answer(self, target: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         prefix, _, operation = target.partition(".")
@@ -91,7 +90,7 @@ class LoopbackServer(ThreadingHTTPServer):
         return self._invoke(endpoint, body, headers)
 
 
-class RequestHandler(BaseHTTPRequestHandler):
+class RequestHandler(GatedRequestHandler):
     server: LoopbackServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -108,7 +107,6 @@ class RequestHandler(BaseHTTPRequestHandler):
             return
         wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
         if self.headers.get_content_type() != wanted:
-            # This also keeps web pages out: a browser asks the server before it sends these types across origins.
             found = self.headers.get("Content-Type")
             self._send(415, {"message": f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"})
         elif wanted == JSON:
@@ -131,8 +129,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def do_GET(self) -> None:
-        if self._is_of_this_machine():
-            self._respond(lambda: self.server.administration("GET", self.path, {}))
+        self._respond(lambda: self.server.administration("GET", self.path, {}))
 
     def date_time_string(self, timestamp: float | None = None) -> str:
         """The ``Date`` of an answer has the time of the jobs' clock: callers compute a simulated job's age from it."""
@@ -143,25 +140,11 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def _read_body(self, most_bytes: int) -> bytes | None:
         size = int(self.headers.get("Content-Length") or 0)
-        if not self._is_of_this_machine():
-            return None
         if size > most_bytes:
             self.close_connection = True
             self._send(413, {"message": f"{size} bytes; at most {most_bytes} are accepted"})
             return None
         return self.rfile.read(size)
-
-    def _is_of_this_machine(self) -> bool:
-        refusal = find_refusal(
-            host=self.headers.get("Host", ""),
-            origin=self.headers.get("Origin"),
-            fetch_site=self.headers.get("Sec-Fetch-Site"),
-        )
-        if refusal is None:
-            return True
-        self.close_connection = True
-        self._send(403, {"message": refusal})
-        return False
 
     def _respond(self, operation: Callable[[], Mapping[str, Any]]) -> None:
         try:

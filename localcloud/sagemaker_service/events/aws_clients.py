@@ -1,4 +1,4 @@
-"""Creates the clients of the local AWS services, without credentials, profile or endpoint of the user."""
+"""Creates the clients of the local AWS services, without profile or endpoint of the user."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -32,8 +32,8 @@ class AwsClients:
     functions: FunctionClient
 
 
-def local_aws_clients(endpoint: str, region: str) -> AwsClients:
-    session = boto3.Session(aws_access_key_id="test", aws_secret_access_key="test", region_name=region)
+def local_aws_clients(endpoint: str, region: str, access_key_id: str) -> AwsClients:
+    session = boto3.Session(aws_access_key_id=access_key_id, aws_secret_access_key="test", region_name=region)
     return AwsClients(
         s3=session.client("s3", endpoint_url=endpoint, config=SETTINGS),
         logs=session.client("logs", endpoint_url=endpoint, config=SETTINGS),

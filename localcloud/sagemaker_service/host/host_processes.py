@@ -91,7 +91,6 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
         "grace_seconds": grace_seconds,
     }
     order_path.write_text(json.dumps(document), encoding="utf-8")
-    order_path.chmod(0o600)
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]
     # With the job's name, the step log knows the supervisor as a launcher and counts the time from its start.
     environment = {**os.environ, JOB_NAME: order.environment.get(JOB_NAME, "")}

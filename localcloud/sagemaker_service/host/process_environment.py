@@ -39,14 +39,19 @@ INHERITED = frozenset(
 )
 # pip's own settings, such as PIP_FIND_LINKS and PIP_INDEX_URL: only pip gets them.
 PIP_PREFIX = "PIP_"
-# With these variables a process uses the local AWS services and can't read real credentials.
-LOCAL_CREDENTIALS = {
+# With these variables a process can't read real credentials, and no local service answers it.
+NO_CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_EC2_METADATA_DISABLED": "true",
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
+
+
+def local_credentials(settings: ServiceSettings) -> dict[str, str]:
+    """With these variables the local AWS services answer a process, and it can't read real credentials."""
+    return {**NO_CREDENTIALS, "AWS_ACCESS_KEY_ID": settings.access_key_id}
 
 
 def process_environment(
@@ -66,7 +71,7 @@ def process_environment(
     """
     threads = max(resources.core_count // max(resources.processes, 1), 1)
     environment = {name: value for name, value in shell.items() if name in INHERITED}
-    environment |= LOCAL_CREDENTIALS
+    environment |= local_credentials(settings)
     environment |= {
         "AWS_ENDPOINT_URL": settings.aws_endpoint,
         "AWS_REGION": settings.region,
@@ -90,4 +95,4 @@ def process_environment(
 def pip_environment(job: TrainingJob, shell: Mapping[str, str]) -> dict[str, str]:
     """What pip gets when it installs the source's requirements: what the job inherits, and pip's own settings."""
     own = {name: value for name, value in shell.items() if name in INHERITED or name.startswith(PIP_PREFIX)}
-    return {**own, **LOCAL_CREDENTIALS, **job.request.get("Environment", {})}
+    return {**own, **NO_CREDENTIALS, **job.request.get("Environment", {})}

@@ -1,33 +1,47 @@
 """Replaces AWS's inference container on this machine. A program of its own, in the environment of the model's image.
 
 It loads ``code/inference.py`` of the model's folder as the container's toolkit does, and serves it over HTTP at
-``/ping`` and ``/invocations``. If the model doesn't load, the program ends with the traceback.
+``/ping`` and ``/invocations``, to programs that have the local cloud's access key. If the model doesn't load, the
+program ends with the traceback.
 """
 
 import argparse
 import gc
 import importlib.util
+import os
 import sys
 import threading
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-LOOPBACK = "127.0.0.1"
 JSON = "application/json"
 
 
-class ModelServer(ThreadingHTTPServer):
-    daemon_threads = True
+def load_module(name: str, source: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, source)
+    if spec is None or spec.loader is None:
+        sys.exit(f"{source} can't be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
+
+if TYPE_CHECKING:
+    from localcloud import gate
+else:
+    # Loaded as a file: with this repository on its path, a model could import modules that its image on AWS lacks.
+    gate = load_module("gate", Path(__file__).resolve().parents[2] / "gate.py")
+
+
+class ModelServer(gate.GatedServer):
     def __init__(self, port: int, handler: ModuleType, model: Any) -> None:
         self.handler = handler
         self.model = model
         # The toolkit has a worker process for each core or device. Here one process answers one request at a time.
         self.turn = threading.Lock()
-        super().__init__((LOOPBACK, port), ModelRequestHandler)
+        super().__init__(port, ModelRequestHandler, access_key_id=os.environ[gate.KEY_VARIABLE])
 
     def answer(self, body: bytes, content_type: str, accept: str) -> bytes:
         with self.turn:
@@ -36,7 +50,7 @@ class ModelServer(ThreadingHTTPServer):
         return made if isinstance(made, bytes) else str(made).encode()
 
 
-class ModelRequestHandler(BaseHTTPRequestHandler):
+class ModelRequestHandler(gate.GatedRequestHandler):
     server: ModelServer
     protocol_version = "HTTP/1.1"
 
@@ -71,13 +85,8 @@ def load_handler(model_folder: Path) -> ModuleType:
     source = model_folder / "code" / "inference.py"
     if not source.is_file():
         sys.exit(f"{source} was not found: the model's archive has no inference handler")
-    spec = importlib.util.spec_from_file_location("inference", source)
-    if spec is None or spec.loader is None:
-        sys.exit(f"{source} can't be imported")
-    handler = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(source.parent))
-    spec.loader.exec_module(handler)
-    return handler
+    return load_module("inference", source)
 
 
 def main() -> None:

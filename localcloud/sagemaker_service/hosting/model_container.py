@@ -10,12 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from localcloud.gate import KEY_VARIABLE, authorization
 from localcloud.loopback import LOOPBACK, free_port
 from localcloud.sagemaker_service.api_error import validation_error
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
 from localcloud.sagemaker_service.host.job_failure import last_lines
 from localcloud.sagemaker_service.host.local_images import find_local_image
-from localcloud.sagemaker_service.host.process_environment import INHERITED, LOCAL_CREDENTIALS
+from localcloud.sagemaker_service.host.process_environment import INHERITED, local_credentials
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, end_stray_processes
 from localcloud.sagemaker_service.hosting import inference_container
 from localcloud.sagemaker_service.hosting.hosting import HostedModel
@@ -82,6 +83,7 @@ class ModelContainer:
             logs, log_to.stream, {HOST: self._log}, settings.checkpoint_sync_seconds, log_group=log_to.group
         )
         self._port = free_port()
+        self._authorization = authorization(settings.access_key_id)
         self._processes: HostProcesses | None = None
 
     def __enter__(self) -> Self:
@@ -124,7 +126,7 @@ class ModelContainer:
         """Raises OSError if the container does not answer within a minute."""
         connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=ANSWER_SECONDS)
         try:
-            connection.request("POST", "/invocations", body, dict(headers))
+            connection.request("POST", "/invocations", body, {**headers, **self._authorization})
             answer = connection.getresponse()
             content_type = answer.getheader("Content-Type") or "application/octet-stream"
             return Invocation(status=answer.status, content_type=content_type, body=answer.read())
@@ -152,8 +154,9 @@ class ModelContainer:
         archive.unlink()
 
     def _environment(self, own: Mapping[str, Any], model_folder: Path) -> dict[str, str]:
-        environment = {name: value for name, value in os.environ.items() if name in INHERITED} | LOCAL_CREDENTIALS
+        environment = {name: value for name, value in os.environ.items() if name in INHERITED}
         return environment | {
+            **local_credentials(self._settings),
             "AWS_REGION": self._settings.region,
             "AWS_ENDPOINT_URL": self._settings.aws_endpoint,
             "SM_MODEL_DIR": str(model_folder),
@@ -161,6 +164,7 @@ class ModelContainer:
             "PYTHONUNBUFFERED": "1",
             MARK_VARIABLE: self._mark,
             **own,
+            KEY_VARIABLE: self._settings.access_key_id,
         }
 
     def _await_health(self, is_ending: Callable[[], bool]) -> None:
@@ -175,7 +179,7 @@ class ModelContainer:
     def _answers(self) -> bool:
         connection = http.client.HTTPConnection(LOOPBACK, self._port, timeout=2)
         try:
-            connection.request("GET", "/ping")
+            connection.request("GET", "/ping", headers=self._authorization)
             return connection.getresponse().status == 200
         except OSError:
             return False

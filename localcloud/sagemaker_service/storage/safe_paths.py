@@ -26,7 +26,7 @@ def unpack_archive(archive: Path, folder: Path) -> None:
 
     Python has a filter for this since 3.11.4 only, so the rules are applied here on every version. Names and links stay
     within ``folder``, no member is written through a link, and no devices are made. The files belong to this user, and
-    only this user may write them.
+    no other user may read or write them.
     """
     with tarfile.open(archive) as tar:
         members = list(_checked(tar, archive.stat().st_size))
@@ -84,5 +84,5 @@ def _and_parents(name: str) -> Iterator[str]:
 def _of_this_user(member: tarfile.TarInfo) -> tarfile.TarInfo:
     own = copy.copy(member)
     own.uid, own.gid, own.uname, own.gname = os.getuid(), os.getgid(), "", ""
-    own.mode = (member.mode & 0o755) | (0o700 if member.isdir() else 0o600)
+    own.mode = (member.mode & 0o700) | (0o700 if member.isdir() else 0o600)
     return own

@@ -97,7 +97,9 @@ def store(jobs: JobStore) -> HostingStore:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> ServiceSettings:
-    return ServiceSettings(port=0, state_folder=tmp_path, aws_endpoint="", python=sys.executable, cores=(0,))
+    return ServiceSettings(
+        port=0, state_folder=tmp_path, aws_endpoint="", python=sys.executable, cores=(0,), access_key_id="key"
+    )
 
 
 def engine_of(

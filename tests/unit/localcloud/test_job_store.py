@@ -71,5 +71,6 @@ def test_the_service_ends_with_the_sentence_and_not_with_a_traceback(
     with_a_document(path)
     write_version(path, 2)
     monkeypatch.setattr("localcloud.sagemaker_service.__main__._log_to", lambda _: None)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     with pytest.raises(SystemExit, match=r"got user_version 2.*expected 1.*traindyno local down --erase"):
         main(["--state", str(path.parent), "--aws-endpoint", "http://127.0.0.1:9"])

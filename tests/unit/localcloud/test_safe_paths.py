@@ -94,7 +94,7 @@ def test_files_folders_and_links_within_the_archive_are_unpacked(tmp_path: Path)
     )
     unpack_data(archive, folder)
     assert (folder / "bin/current").read_text() == (folder / "copy.txt").read_text() == "text"
-    assert (folder / "lib/data.txt").stat().st_mode & 0o7777 == 0o755
+    assert (folder / "lib/data.txt").stat().st_mode & 0o7777 == 0o700
     assert (folder / "lib/data.txt").stat().st_uid == folder.stat().st_uid
 
 

@@ -37,7 +37,7 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
     }
     settings = _read_settings([*REQUIRED, *" ".join(argument for argument, _ in given.values()).split()])
     assert {name: getattr(settings, name) for name in given} == {name: value for name, (_, value) in given.items()}
-    without_argument = {"account_id"}
+    without_argument = {"access_key_id", "account_id"}
     assert {field.name for field in fields(ServiceSettings)} == {
         "state_folder",
         "aws_endpoint",

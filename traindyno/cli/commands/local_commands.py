@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from localcloud import cloud, deployment
+from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home
@@ -101,7 +102,8 @@ def down(
 @app.command()
 def env(output: FormatOption = OutputFormat.TABLE) -> None:
     """Print the variables that connect boto3 and the AWS CLI to the local cloud: eval "$(traindyno local env)"."""
-    variables = aws_settings(cloud.require_ports(Home.from_environment()))
+    home = Home.from_environment()
+    variables = aws_settings(cloud.require_ports(home), read_access_key(home))
     if output is OutputFormat.JSON:
         print_json(variables)
         return

@@ -1,0 +1,40 @@
+"""The access key of a local cloud: made with its home, and needed in every request to it."""
+
+import os
+import secrets
+
+from localcloud.home import HOME_VARIABLE, Home, HomeUnusable
+
+FILE = "credentials"
+KEY_ID = "access_key_id"
+KEY_BYTES = 20
+
+
+def make_access_key(home: Home) -> bool:
+    """True if the home had none, as that of an earlier version."""
+    if _stored(home):
+        return False
+    home.write(FILE, {KEY_ID: f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}"})
+    return True
+
+
+def read_access_key(home: Home) -> str:
+    """Not from a file of another user: requests would go to the local cloud of that user."""
+    path = home.state(f"{FILE}.json")
+    if path.exists() and path.stat().st_uid != os.geteuid():
+        raise HomeUnusable(
+            f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set {HOME_VARIABLE} to a "
+            "folder of your own"
+        )
+    found = _stored(home)
+    if not found:
+        raise HomeUnusable(
+            f"the local cloud in {home.folder} has no access key, which every request to it needs; make one with: "
+            "traindyno local up"
+        )
+    return found
+
+
+def _stored(home: Home) -> str | None:
+    key = (home.read(FILE) or {}).get(KEY_ID)
+    return key if isinstance(key, str) else None

@@ -1,0 +1,294 @@
+"""What another user of this machine gets from a local cloud: 403 at every port, and none of its files.
+
+Root becomes another user for these requests. Without root they are sent as this user, who is refused as well: only the
+access key counts.
+"""
+
+import http.client
+import json
+import multiprocessing
+import os
+import re
+import socket
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import boto3
+import botocore.session
+import psutil
+import pytest
+from botocore.exceptions import ClientError
+
+from localcloud import cloud
+from localcloud.credentials import read_access_key
+from localcloud.gate import authorization
+from localcloud.home import ENVIRONMENTS, REPO_ROOT, Home, HomeUnusable
+from localcloud.worker_fork_server import SERVICES
+from tests.archives import tar_gz
+from tests.local.jobs import eventually
+from tests.local.local_lab import LocalLab
+from tests.local.test_hosting import HANDLER, make_endpoint, wait_for
+
+pytestmark = pytest.mark.local
+
+NOBODY = 65534
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "FOO")
+ROUTE = re.compile(r'f?"(/[^"\s]*)"')
+ENDPOINT = "of-the-owner"
+# MiniStack does not serve these.
+ELSEWHERE = {"pricing", "sagemaker", "service-quotas"}
+Asked = tuple[str, str, Mapping[str, str]]
+Found = TypeVar("Found")
+
+
+def as_other_user(look: Callable[[], Found]) -> Found:
+    """What ``look`` returns in a process of a user without rights."""
+
+    def look_there() -> None:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        sender.send(look())
+
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=look_there)
+    process.start()
+    sender.close()
+    found: Found = receiver.recv()
+    process.join()
+    return found
+
+
+def answer_of(port: int, asked: Asked) -> tuple[int, bytes]:
+    method, path, headers = asked
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, b"{}", dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def answers_other_than_403(port: int, requests: Sequence[Asked]) -> list[Any]:
+    def look() -> list[Any]:
+        found = [(asked, *answer_of(port, asked)) for asked in requests]
+        return [(asked, status, body[:200]) for asked, status, body in found if status != 403]
+
+    return as_other_user(look)
+
+
+@pytest.fixture(scope="module")
+def hosted(lab: LocalLab) -> Iterator[LocalLab]:
+    """The lab with an endpoint, whose container has a port of its own."""
+    bucket, key = lab.deployment().bucket, "models/of-the-owner.tar.gz"
+    model = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", "pass")})
+    lab.client("s3").put_object(Bucket=bucket, Key=key, Body=model)
+    sagemaker = lab.client("sagemaker")
+    make_endpoint(sagemaker, ENDPOINT, f"s3://{bucket}/{key}")
+    wait_for(sagemaker, ENDPOINT, "InService")
+    yield lab
+    sagemaker.delete_endpoint(EndpointName=ENDPOINT)
+
+
+def processes_of(lab: LocalLab) -> list[psutil.Process]:
+    daemons = [lab.home.read_daemon(part) for part in (cloud.MINISTACK, cloud.SAGEMAKER)]
+    roots = [psutil.Process(daemon.process_id) for daemon in daemons if daemon]
+    return [process for root in roots for process in (root, *root.children(recursive=True))]
+
+
+def ports_of(lab: LocalLab) -> dict[int, str]:
+    """Every port that a process of the local cloud listens on, with the program that does."""
+    return {
+        connection.laddr.port: " ".join(process.cmdline())
+        for process in processes_of(lab)
+        for connection in process.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
+def written_routes(*sources: Path) -> list[str]:
+    """Every text in the sources that begins as a path does."""
+    return sorted({route for source in sources for route in ROUTE.findall(source.read_text()) if route.isascii()})
+
+
+def routes_of(program: str) -> list[str]:
+    if "ministack" in program:
+        packages = next((ENVIRONMENTS / "cloud" / "lib").glob("python3*/site-packages/ministack"))
+        return written_routes(
+            packages / "app.py", packages / "core" / "router.py", *(REPO_ROOT / "localcloud").glob("*.py")
+        )
+    service = REPO_ROOT / "localcloud" / "sagemaker_service"
+    return [*written_routes(*service.rglob("*.py")), f"/endpoints/{ENDPOINT}/invocations"]
+
+
+def operations_of(program: str) -> Iterator[Asked]:
+    session = botocore.session.get_session()
+    for service in sorted(ELSEWHERE if "sagemaker_service" in program else {*SERVICES, "events"} - ELSEWHERE):
+        model = session.get_service_model(service)
+        for name in model.operation_names:
+            target = f"{model.metadata.get('targetPrefix', service)}.{name}"
+            yield "POST", "/", {"X-Amz-Target": target, "Content-Type": "application/x-amz-json-1.1"}
+
+
+def test_every_port_and_route_answers_403(hosted: LocalLab) -> None:
+    ports = ports_of(hosted)
+    programs = ("ministack", "sagemaker_service --port", "inference_container")
+    assert [sum(program in each for each in ports.values()) for program in programs] == [1, 1, 1], ports
+    for port, program in ports.items():
+        routes = ["/", *routes_of(program)]
+        assert len(routes) > 5
+        every: list[Asked] = [(method, route, {}) for route in routes for method in ("GET", "PUT")]
+        every += [(method, "/", authorization("test")) for method in METHODS]
+        assert answers_other_than_403(port, [*every, *operations_of(program)]) == []
+
+
+def test_objects_and_functions_of_the_lab_are_closed(hosted: LocalLab) -> None:
+    bucket = hosted.deployment().bucket
+    functions = hosted.client("lambda").list_functions()["Functions"]
+    assert functions
+    asked: list[Asked] = [("GET", f"/{bucket}/models/of-the-owner.tar.gz", {}), ("GET", f"/{bucket}?list-type=2", {})]
+    asked += [("POST", f"/2015-03-31/functions/{each['FunctionName']}/invocations", {}) for each in functions]
+    asked += [("PUT", "/_ministack/cfn-response/00000000-0000-0000-0000-000000000000", {})]
+    assert answers_other_than_403(cloud.require_ports(hosted.home).aws, asked) == []
+
+
+def test_no_other_key_is_taken(hosted: LocalLab) -> None:
+    key = read_access_key(hosted.home)
+    others = ("", "test", "000000000000", key[:-1], f"{key}0", key.lower())
+    headers = [*map(authorization, others), {"Authorization": key}, {"X-Amz-Security-Token": key}]
+    asked: list[Asked] = [("GET", path, each) for path in ("/", "/health", "/ping") for each in headers]
+    for port in ports_of(hosted):
+        assert answers_other_than_403(port, asked) == []
+
+
+def test_web_pages_are_refused_with_the_key_too(hosted: LocalLab) -> None:
+    signed = authorization(read_access_key(hosted.home))
+    page = ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"})
+    asked: list[Asked] = [("GET", "/", {**signed, **each}) for each in page]
+    for port in ports_of(hosted):
+        assert answers_other_than_403(port, asked) == []
+        assert answer_of(port, ("GET", "/", signed))[0] != 403
+
+
+def test_a_websocket_is_refused(hosted: LocalLab) -> None:
+    upgrade = (
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+
+    def look(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+            connection.sendall(upgrade.encode())
+            return connection.recv(100)
+
+    for port in ports_of(hosted):
+        assert as_other_user(partial(look, port)).startswith(b"HTTP/1.1 403")
+
+
+def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: LocalLab) -> None:
+    bucket = hosted.deployment().bucket
+    key = "models/of-the-owner.tar.gz"
+    url = hosted.client("s3").generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": key})
+    path = url.partition("127.0.0.1")[2].partition("/")[2]
+    port = cloud.require_ports(hosted.home).aws
+    assert answer_of(port, ("GET", f"/{path}", {}))[0] == 200
+    forged = path.replace(read_access_key(hosted.home), "test")
+    assert answers_other_than_403(port, [("GET", f"/{forged}", {})]) == []
+
+    role = "arn:aws:iam::000000000000:role/any"
+    given = hosted.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
+    session = boto3.Session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"], "us-east-1")
+    assert session.client("s3", endpoint_url=f"http://127.0.0.1:{port}").head_object(Bucket=bucket, Key=key)
+
+
+def test_boto3_says_what_a_stranger_lacks(hosted: LocalLab) -> None:
+    ports = cloud.require_ports(hosted.home)
+    stranger = boto3.Session("test", "test", region_name="us-east-1")
+    for service, port, call in (
+        ("cloudformation", ports.aws, "list_stacks"),
+        ("dynamodb", ports.aws, "list_tables"),
+        ("s3", ports.aws, "list_buckets"),
+        ("sagemaker", ports.sagemaker, "list_training_jobs"),
+        ("pricing", ports.sagemaker, "describe_services"),
+    ):
+        client = stranger.client(service, endpoint_url=f"http://127.0.0.1:{port}")  # type: ignore[call-overload]
+        with pytest.raises(ClientError, match=r"AccessDenied.*not that of this local cloud.*traindyno local env"):
+            getattr(client, call)()
+
+
+@NEEDS_ROOT
+def test_another_user_can_open_no_file_and_no_environment(hosted: LocalLab) -> None:
+    """The home is looked into from its own descriptor, because the folders above this one are closed too."""
+    folder = hosted.home.folder
+    names = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+    names += [f"/proc/{process.pid}/environ" for process in processes_of(hosted)]
+    home = os.open(folder, os.O_RDONLY)
+
+    def look() -> list[str]:
+        return [name for name in names if os.access(name, os.R_OK, dir_fd=home)]
+
+    assert len(names) > 20
+    assert as_other_user(look) == []
+    os.close(home)
+
+
+def test_the_home_and_all_in_it_are_their_owners_alone(hosted: LocalLab) -> None:
+    folder = hosted.home.folder
+    places = [folder, *(path for path in folder.rglob("*") if not path.is_symlink())]
+    modes = {str(path): stat.filemode(path.stat().st_mode) for path in places}
+    assert {path: mode for path, mode in modes.items() if not mode.endswith("------")} == {}
+
+
+def test_the_key_is_in_no_log_no_argument_and_no_document(hosted: LocalLab) -> None:
+    """Besides its own file, the order that a supervisor reads and the CDK's cache have it."""
+    folder, key = hosted.home.folder, read_access_key(hosted.home)
+    holding = [path for path in folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+    names = {path.relative_to(folder).as_posix() for path in holding}
+    assert [
+        path for path in (Path.home() / ".cdk").rglob("*") if path.is_file() and key.encode() in path.read_bytes()
+    ] == []
+    expected = r"credentials\.json|cdk/cache/accounts_partitions\.json|sagemaker/.*/algo-\d+\.json"
+    assert {name for name in names if not re.fullmatch(expected, name)} == set()
+    assert "credentials.json" in names
+    assert [process.pid for process in processes_of(hosted) if key in " ".join(process.cmdline())] == []
+    status = hosted.traindyno("local", "status", "--format", "json")
+    assert key not in status.output + status.errors
+    assert hosted.traindyno("local", "env", "--format", "json").json()["AWS_ACCESS_KEY_ID"] == key
+
+
+def test_an_older_home_gets_its_key_at_the_next_up(tmp_path: Path) -> None:
+    """Its services ran without one, so they start again, with the settings that they had."""
+    lab = LocalLab(tmp_path)
+    home, told = lab.home, list[str]()
+    try:
+        with home.alone(tell=told.append):
+            cloud.start(home, tell=told.append, service_options=("--grant-quotas", "7"))
+        ports, first = cloud.require_ports(home), read_access_key(home)
+        make_older(home)
+        with pytest.raises(HomeUnusable, match=r"no access key.*traindyno local up"):
+            cloud.environment_of(home)
+        assert cloud.start(home, tell=told.append) == ports
+        assert "the local cloud starts again, because it ran without an access key" in told
+        assert home.read(cloud.OPTIONS) == {"options": ["--grant-quotas", "7"]}
+        key = read_access_key(home)
+        assert key != first
+        eventually(lambda: answer_of(ports.sagemaker, ("GET", "/health", authorization(key)))[0] == 200)
+        assert answer_of(ports.aws, ("GET", "/_ministack/health", authorization(first)))[0] == 403
+        assert json.loads(answer_of(ports.sagemaker, ("GET", "/health", authorization(first)))[1])["message"]
+        modes = [stat.filemode(path.stat().st_mode) for path in (home.folder, *home.folder.rglob("*"))]
+        assert [mode for mode in modes if not mode.endswith("------")] == []
+    finally:
+        cloud.stop(home)
+
+
+def make_older(home: Home) -> None:
+    home.state("credentials.json").unlink()
+    for path in (home.folder, *home.folder.rglob("*")):
+        path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
