@@ -38,9 +38,12 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalStatus:
+    """``ended_ms`` is the end of what is billed; None: now."""
+
     status: Status
     secondary_status: SecondaryStatus
     failure_reason: str | None = None
+    ended_ms: int | None = None
 
 
 COMPLETED = FinalStatus(status=Status.COMPLETED, secondary_status=SecondaryStatus.COMPLETED)
@@ -75,12 +78,20 @@ class JobRun:
         self._context = context
         self._folder = context.settings.state_folder / "jobs" / job.name
         self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
+        self._shipping: LogShipping | None = None
 
     def run(self) -> FinalStatus:
         """Does the job's work, removes its processes and inputs, and returns its final status.
 
         Raises ServiceEnding if the service itself ends. The next start finds the job.
         """
+        try:
+            final = self._run_to_end()
+            return replace(final, ended_ms=self._context.clock.now_ms())
+        finally:
+            self._finish_shipping()
+
+    def _run_to_end(self) -> FinalStatus:
         try:
             return self._run()
         except (UnsupportedJob, DataUnavailable) as error:
@@ -96,6 +107,7 @@ class JobRun:
         while (final := self._run_once()) is None:
             LOG.info("%s is interrupted", self._job.name)
             self._move(SecondaryStatus.INTERRUPTED)
+            self._finish_shipping()
             time.sleep(PAUSE_SECONDS)
             self._move(SecondaryStatus.STARTING)
         return final
@@ -125,9 +137,8 @@ class JobRun:
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._context.settings
-        shipping = LogShipping(self._context.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
+        self._start_shipping()
         instance_type = local_instance_type(self._job.instance_type, gpu_count=self._context.gpu_count)
-        shipping.start()
         if sync is not None:
             sync.start()
         try:
@@ -151,9 +162,19 @@ class JobRun:
                 is_service_ending=self._context.is_service_ending,
             )
         finally:
-            shipping.finish()
             if sync is not None:
                 sync.finish()
+
+    def _start_shipping(self) -> None:
+        period_seconds = self._context.settings.checkpoint_sync_seconds
+        self._shipping = LogShipping(self._context.log_client, self._job.name, self._logs, period_seconds)
+        self._shipping.start()
+
+    def _finish_shipping(self) -> None:
+        """Runs when the instances are not billed: before the job's end is stored, or while it is interrupted."""
+        if self._shipping is not None:
+            self._shipping.finish()
+            self._shipping = None
 
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
         """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""

@@ -163,4 +163,5 @@ def _restarted(job: TrainingJob, now_ms: int) -> TrainingJob:
 
 
 def _ended(job: TrainingJob, final: FinalStatus, now_ms: int) -> TrainingJob:
-    return ended(job, final.status, final.secondary_status, now_ms=now_ms, failure_reason=final.failure_reason)
+    at_ms = now_ms if final.ended_ms is None else final.ended_ms
+    return ended(job, final.status, final.secondary_status, now_ms=at_ms, failure_reason=final.failure_reason)
