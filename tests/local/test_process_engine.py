@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from localcloud.sagemaker_service.host.process_engine import END_UNKNOWN
 from localcloud.sagemaker_service.storage.log_shipping import MOST_EVENTS
 from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
@@ -384,6 +385,8 @@ def test_a_service_that_dies_takes_its_job_along_and_says_so_after_its_restart(
         after = client("sagemaker", running.endpoint)
         lost = wait_until(after, "lost")
         assert lost["FailureReason"] == "InternalServerError: We encountered an internal error.  Please try again."
+        # The service kept the scale of the job's times.
+        assert not any(END_UNKNOWN in step["StatusMessage"] for step in lost["SecondaryStatusTransitions"])
         assert wait_until(after, "queued")["TrainingJobStatus"] == "Completed"
 
 

@@ -24,9 +24,18 @@ from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, S
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, read_program
 from localcloud.sagemaker_service.instance_table import local_instance_type
-from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT, SecondaryStatus, Status, TrainingJob, moved
+from localcloud.sagemaker_service.jobs.job import (
+    FAILURE_REASON_LIMIT,
+    SecondaryStatus,
+    Status,
+    TrainingJob,
+    billed_so_far_ms,
+    moved,
+    with_note,
+)
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
+from localcloud.sagemaker_service.machine_time import ClockWatch, Machine
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
@@ -64,6 +73,7 @@ class JobContext:
     log_client: LogClient
     settings: ServiceSettings
     clock: Clock
+    machine: Machine
     gpu_count: int
     is_service_ending: Callable[[], bool]
 
@@ -79,6 +89,7 @@ class JobRun:
         self._folder = context.settings.state_folder / "jobs" / job.name
         self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
         self._shipping: LogShipping | None = None
+        self._watch = ClockWatch(context.machine)
 
     def run(self) -> FinalStatus:
         """Does the job's work, removes its processes and inputs, and returns its final status.
@@ -247,6 +258,7 @@ class JobRun:
         self._job = self._context.store.change(self._job.name, lambda job: change(job, now_ms))
 
     def _must_stop(self) -> bool:
+        self._note_clocks()
         return self._context.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
 
     def _is_asked_to_stop(self) -> bool:
@@ -254,6 +266,13 @@ class JobRun:
         return stored is not None and stored.stop_requested
 
     def _ran_too_long(self) -> bool:
-        start_ms = self._job.training_start_ms
-        elapsed_ms = 0 if start_ms is None else self._context.clock.now_ms() - start_ms
-        return elapsed_ms >= self._job.max_runtime_seconds * 1000
+        return billed_so_far_ms(self._job, self._context.clock.now_ms()) >= self._job.max_runtime_seconds * 1000
+
+    def _note_clocks(self) -> None:
+        """Writes a sleep or a change of the wall clock where users see it: in the job's status message and its log."""
+        note = self._watch.look()
+        if note is not None:
+            LOG.warning("%s: %s", self._job.name, note)
+            self._change(lambda job, _: with_note(job, note))
+            if self._shipping is not None:
+                self._shipping.note(note)

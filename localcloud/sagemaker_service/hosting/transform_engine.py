@@ -83,9 +83,10 @@ class TransformEngine(HostingEngine):
             self._store.put(moved, [NewEvent(due_seconds=0, document=document)])
 
     def _run(self, name: str) -> None:
-        status, reason = self._end_of(name)
-        if status in ENDED:
-            self._write(lambda: self.move(name, status, reason))
+        with self._clock.running():
+            status, reason = self._end_of(name)
+            if status in ENDED:
+                self._write(lambda: self.move(name, status, reason))
 
     def _end_of(self, name: str) -> tuple[TransformStatus, str | None]:
         """Does the job's work and returns its final status, with the reason of a failure."""

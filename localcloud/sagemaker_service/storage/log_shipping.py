@@ -54,6 +54,7 @@ class LogShipping:
         self._streams = {path: f"{job_name}/{host}-{now}" for host, path in logs.items()}
         self._read_to = dict.fromkeys(logs.values(), 0)
         self._events_left = dict.fromkeys(logs.values(), MOST_EVENTS)
+        self._notes: list[str] = []
         self._period_seconds = period_seconds
         self._is_offered = True
         self._ending = threading.Event()
@@ -61,6 +62,10 @@ class LogShipping:
 
     def start(self) -> None:
         self._thread.start()
+
+    def note(self, text: str) -> None:
+        """Adds a line of the service itself to each stream."""
+        self._notes.append(f"[traindyno: {text}]")
 
     def finish(self) -> None:
         """Sends what remains, for a bounded time."""
@@ -96,7 +101,9 @@ class LogShipping:
         if not self._is_offered:
             return
         try:
+            notes, self._notes = [note.encode() for note in self._notes], []
             for path in self._streams:
+                self._send(path, notes)
                 if path.exists():
                     self._ship_beginning(path)
                     if is_last:
