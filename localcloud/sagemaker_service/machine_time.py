@@ -54,7 +54,7 @@ class ClockWatch:
         if abs(set_ms) >= LEAST_MS:
             direction = "forward" if set_ms > 0 else "back"
             events.append(f"The wall clock moved {direction} by {abs(set_ms) / 1000:.0f} s.")
-        return f"{' '.join(events)} This time is not counted." if events else None
+        return f"{' '.join(events)} This changes no bill and no limit." if events else None
 
     def _differences(self) -> tuple[int, int] | None:
         """Of boot time and monotonic time, and of wall time and boot time; None if the readings took too long."""

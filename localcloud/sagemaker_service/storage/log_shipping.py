@@ -55,6 +55,7 @@ class LogShipping:
         self._read_to = dict.fromkeys(logs.values(), 0)
         self._events_left = dict.fromkeys(logs.values(), MOST_EVENTS)
         self._notes: list[str] = []
+        self._latest_ms = 0
         self._period_seconds = period_seconds
         self._is_offered = True
         self._ending = threading.Event()
@@ -133,12 +134,13 @@ class LogShipping:
 
     def _send(self, path: Path, lines: Sequence[bytes]) -> None:
         messages = [line.decode(errors="replace").rstrip("\r\n")[:MOST_EVENT_CHARACTERS] for line in lines]
-        timestamp = time.time_ns() // 1_000_000
+        # CloudWatch Logs sorts by the time: lines must keep their order when the wall clock is set back.
+        self._latest_ms = max(self._latest_ms, time.time_ns() // 1_000_000)
         for page in _pages([message for message in messages if message.strip()]):
             self._client.put_log_events(
                 logGroupName=self._log_group,
                 logStreamName=self._streams[path],
-                logEvents=[{"timestamp": timestamp, "message": message} for message in page],
+                logEvents=[{"timestamp": self._latest_ms, "message": message} for message in page],
             )
 
     def _give_up(self, error: Exception) -> None:

@@ -4,6 +4,7 @@ import random
 import re
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ class Logs:
 
     def __init__(self) -> None:
         self.messages: list[str] = []
+        self.timestamps: list[int] = []
         self.accepts = threading.Event()
         self.accepts.set()
 
@@ -37,6 +39,7 @@ class Logs:
         self.accepts.wait(20)
         assert len(request["logEvents"]) <= 1000
         self.messages += [event["message"] for event in request["logEvents"]]
+        self.timestamps += [event["timestamp"] for event in request["logEvents"]]
 
 
 def output_file(path: Path) -> OutputFile:
@@ -147,6 +150,23 @@ def test_short_log_is_sent_whole_with_its_unfinished_line(tmp_path: Path) -> Non
     shipping.start()
     shipping.finish()
     assert logs.messages == ["first", "second", "unfinished"]
+
+
+def test_lines_keep_their_order_when_the_wall_clock_is_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, logs, real = tmp_path / "log.txt", Logs(), time.time_ns
+    path.write_text("before\n")
+    shipping = LogShipping(logs, "job", {"algo-1": path}, 0.01)
+    shipping.start()
+    while not logs.timestamps:
+        time.sleep(0.01)
+    monkeypatch.setattr(time, "time_ns", lambda: real() - 3600 * 10**9)
+    with path.open("a") as file:
+        file.write("after\n")
+    shipping.finish()
+    assert logs.messages == ["before", "after"]
+    assert logs.timestamps == sorted(logs.timestamps)
 
 
 def test_logs_that_do_not_answer_hold_up_no_job(
