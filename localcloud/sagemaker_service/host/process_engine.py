@@ -16,7 +16,6 @@ from localcloud.sagemaker_service.jobs.job import (
     Status,
     TrainingJob,
     ended,
-    latest_end_ms,
     moved,
     with_note,
 )
@@ -146,15 +145,14 @@ class ProcessEngine:
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
         continued_ms = self._clock.continued_ms()
         now_ms = self._clock.now_ms() if continued_ms is None else continued_ms
-        at_ms = min(now_ms, latest_end_ms(job))
         if continued_ms is None:
             self._store.change(job.name, lambda job: with_note(job, END_UNKNOWN))
         if job.stop_requested:
-            self._store.change(job.name, lambda job: _ended(job, STOPPED, at_ms))
+            self._store.change(job.name, lambda job: _ended(job, STOPPED, _latest_ms(job, now_ms)))
         elif job.restarts < retries:
-            self._store.change(job.name, lambda job: _restarted(job, at_ms))
+            self._store.change(job.name, lambda job: _restarted(job, now_ms))
         else:
-            self._store.change(job.name, lambda job: _ended(job, failed(INTERNAL_ERROR), at_ms))
+            self._store.change(job.name, lambda job: _ended(job, failed(INTERNAL_ERROR), _latest_ms(job, now_ms)))
 
     def _change(self, name: str, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:
         now_ms = self._clock.now_ms()
@@ -175,8 +173,16 @@ def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:
 
 
 def _restarted(job: TrainingJob, now_ms: int) -> TrainingJob:
-    restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=now_ms)
+    restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=_latest_ms(job, now_ms))
     return replace(restarting, claimed=False, restarts=job.restarts + 1)
+
+
+def _latest_ms(job: TrainingJob, now_ms: int) -> int:
+    """Now, but at most when the job's limit would have ended it: the service was not there to see its end."""
+    if job.training_start_ms is None:
+        return now_ms
+    began_ms = job.transitions[-1].start_ms
+    return max(began_ms, min(now_ms, job.training_start_ms + job.max_runtime_seconds * 1000))
 
 
 def _ended(job: TrainingJob, final: FinalStatus, now_ms: int) -> TrainingJob:

@@ -178,11 +178,6 @@ def billed_so_far_ms(job: TrainingJob, now_ms: int) -> int:
     return billed_ms(job) + (now_ms - last.start_ms if is_running else 0)
 
 
-def latest_end_ms(job: TrainingJob) -> int:
-    """When the job's limit would have ended its current status: the end of a killed service's job is not seen."""
-    return job.transitions[-1].start_ms + max(job.max_runtime_seconds * 1000 - billed_ms(job), 0)
-
-
 def with_note(job: TrainingJob, note: str) -> TrainingJob:
     """The job with a further sentence in the message of its current status, if the message is not too long for it."""
     last = job.transitions[-1]

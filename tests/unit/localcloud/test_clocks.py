@@ -298,10 +298,16 @@ def interrupted_job(store: JobStore, laptop: Laptop, *, trained_ms: int) -> Time
     return scales[-1]
 
 
+def is_billed(job: TrainingJob, seconds: int | None) -> bool:
+    """None: as long as its limit allows, and the stop and the upload after that."""
+    billed = job.billable_seconds or 0
+    return LIMIT_SECONDS <= billed <= LIMIT_SECONDS + 600 if seconds is None else billed == seconds
+
+
 @pytest.mark.parametrize("moved_ms", [-HOUR_MS, 0, HOUR_MS])
-@pytest.mark.parametrize(("trained_ms", "billed_seconds"), [(50_000, 51), (7 * HOUR_MS, LIMIT_SECONDS)])
+@pytest.mark.parametrize(("trained_ms", "billed_seconds"), [(50_000, 51), (7 * HOUR_MS, None)])
 def test_restart_of_the_service_continues_the_times_of_its_job(
-    store: JobStore, tmp_path: Path, moved_ms: int, trained_ms: int, billed_seconds: int
+    store: JobStore, tmp_path: Path, moved_ms: int, trained_ms: int, billed_seconds: int | None
 ) -> None:
     laptop = StoppedLaptop()
     kept = interrupted_job(store, laptop, trained_ms=trained_ms)
@@ -311,14 +317,14 @@ def test_restart_of_the_service_continues_the_times_of_its_job(
     engine.close()
     job = stored(store, "killed")
     assert job.status == "Failed"
-    assert job.billable_seconds == billed_seconds
+    assert is_billed(job, billed_seconds)
     assert is_ordered(job)
     assert not any(END_UNKNOWN in step.message for step in job.transitions)
 
 
-@pytest.mark.parametrize(("moved_ms", "billed_seconds"), [(-HOUR_MS, 1), (0, 51), (HOUR_MS, LIMIT_SECONDS)])
+@pytest.mark.parametrize(("moved_ms", "billed_seconds"), [(-HOUR_MS, 1), (0, 51), (HOUR_MS, None)])
 def test_reboot_leaves_the_wall_clock_within_the_limit_and_says_so(
-    store: JobStore, tmp_path: Path, moved_ms: int, billed_seconds: int
+    store: JobStore, tmp_path: Path, moved_ms: int, billed_seconds: int | None
 ) -> None:
     laptop = StoppedLaptop()
     kept = interrupted_job(store, laptop, trained_ms=50_000)
@@ -328,7 +334,7 @@ def test_reboot_leaves_the_wall_clock_within_the_limit_and_says_so(
     engine.start()
     engine.close()
     job = stored(store, "killed")
-    assert job.billable_seconds == billed_seconds
+    assert is_billed(job, billed_seconds)
     assert is_ordered(job)
     assert END_UNKNOWN in job.transitions[-2].message
 
