@@ -40,16 +40,15 @@ class ClockWatch:
 
     def __init__(self, machine: Machine = MACHINE) -> None:
         self._machine = machine
-        self._slept_ms, self._set_ms = self._differences() or (None, None)
+        self._before = self._differences()
 
     def look(self) -> str | None:
         """What happened, as a sentence; None if nothing did."""
         found = self._differences()
         if found is None:
             return None
-        before, (self._slept_ms, self._set_ms) = (self._slept_ms, self._set_ms), found
-        slept_ms = 0 if before[0] is None else found[0] - before[0]
-        set_ms = 0 if before[1] is None else found[1] - before[1]
+        before, self._before = self._before or found, found
+        slept_ms, set_ms = found[0] - before[0], found[1] - before[1]
         events = [f"The machine slept for {slept_ms / 1000:.0f} s."] if slept_ms >= LEAST_MS else []
         if abs(set_ms) >= LEAST_MS:
             direction = "forward" if set_ms > 0 else "back"
