@@ -57,7 +57,7 @@ class ClockWatch:
 
     def _differences(self) -> tuple[int, int] | None:
         """Of boot time and monotonic time, and of wall time and boot time; None if the readings took too long."""
-        began = self._machine.monotonic_ms()
-        boottime, wall = self._machine.boottime_ms(), self._machine.wall_ms()
-        ended = self._machine.monotonic_ms()
-        return None if ended - began > LONGEST_READING_MS else (boottime - ended, wall - boottime)
+        began = self._machine.boottime_ms()
+        monotonic, wall = self._machine.monotonic_ms(), self._machine.wall_ms()
+        ended = self._machine.boottime_ms()
+        return None if ended - began > LONGEST_READING_MS else (ended - monotonic, wall - ended)

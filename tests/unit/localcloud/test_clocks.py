@@ -52,7 +52,9 @@ class Laptop(Machine):
     """This machine, with clocks that the test moves and a boot that it repeats."""
 
     def __init__(self) -> None:
-        self.wall_moved_ms = self.slept_ms = self.passed_ms = 0
+        self.passed_ms = 0
+        # One attribute: the service reads it while the test changes it.
+        self.wall_moved_and_slept_ms = (0, 0)
         self.boot = "first"
 
     @property
@@ -60,27 +62,28 @@ class Laptop(Machine):
         return self.boot
 
     def wall_ms(self) -> int:
-        return super().wall_ms() + self.wall_moved_ms + self.passed_ms
+        return super().wall_ms() + self.wall_moved_and_slept_ms[0] + self.passed_ms
 
     def monotonic_ms(self) -> int:
         return super().monotonic_ms() + self.passed_ms
 
     def boottime_ms(self) -> int:
-        return self.monotonic_ms() + self.slept_ms
+        return self.monotonic_ms() + self.wall_moved_and_slept_ms[1]
 
     def set_wall(self, ms: int) -> None:
-        self.wall_moved_ms += ms
+        wall_moved_ms, slept_ms = self.wall_moved_and_slept_ms
+        self.wall_moved_and_slept_ms = (wall_moved_ms + ms, slept_ms)
 
     def sleep(self, ms: int) -> None:
-        self.slept_ms += ms
-        self.wall_moved_ms += ms
+        wall_moved_ms, slept_ms = self.wall_moved_and_slept_ms
+        self.wall_moved_and_slept_ms = (wall_moved_ms + ms, slept_ms + ms)
 
 
 class StoppedLaptop(Laptop):
     """Its clocks move only when the test moves them."""
 
     def wall_ms(self) -> int:
-        return 1_800_000_000_000 + self.wall_moved_ms + self.passed_ms
+        return 1_800_000_000_000 + self.wall_moved_and_slept_ms[0] + self.passed_ms
 
     def monotonic_ms(self) -> int:
         return 500_000 + self.passed_ms
