@@ -2,24 +2,74 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Protocol
+
+from localcloud.sagemaker_service.machine_time import MACHINE, Machine
 
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Epoch milliseconds that never decrease."""
+        """Epoch milliseconds that never decrease while a job runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeScale:
+    """Times as the monotonic clock of one boot counts them: ``zero_ms`` is the epoch time at which it was 0."""
+
+    boot_id: str
+    zero_ms: int
 
 
 class SystemClock:
-    """The machine's time. When the system clock is set back, the time stands still."""
+    """The wall clock; while a job runs, the monotonic clock, which neither a new wall time nor a sleep changes.
 
-    def __init__(self) -> None:
-        self._latest_ms = 0
+    Each time that jobs begin to run, ``keep`` gets the scale of their times, so that the next process of the service
+    can continue it (``kept``).
+    """
+
+    def __init__(
+        self,
+        machine: Machine = MACHINE,
+        *,
+        kept: TimeScale | None = None,
+        keep: Callable[[TimeScale], object] = lambda _: None,
+    ) -> None:
+        self.machine = machine
+        self._kept = kept
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._running = 0
+        self._zero_ms: int | None = None
 
     def now_ms(self) -> int:
-        self._latest_ms = max(self._latest_ms, time.time_ns() // 1_000_000)
-        return self._latest_ms
+        zero_ms = self._zero_ms
+        return self.machine.wall_ms() if zero_ms is None else zero_ms + self.machine.monotonic_ms()
+
+    @contextmanager
+    def running(self, *, not_before_ms: int = 0) -> Iterator[None]:
+        """While a job runs. If no other runs, its times begin now, but not before ``not_before_ms``."""
+        with self._lock:
+            if not self._running:
+                zero_ms = max(self.machine.wall_ms(), not_before_ms) - self.machine.monotonic_ms()
+                self._keep(TimeScale(boot_id=self.machine.boot_id, zero_ms=zero_ms))
+                self._zero_ms = zero_ms
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                if not self._running:
+                    self._zero_ms = None
+
+    def continued_ms(self) -> int | None:
+        """Now, on the scale of the jobs that ran when the service ended; None if the machine was started since."""
+        if self._kept is None or self._kept.boot_id != self.machine.boot_id or not self.machine.boot_id:
+            return None
+        return self._kept.zero_ms + self.machine.monotonic_ms()
 
 
 class VirtualClock:

@@ -1,6 +1,9 @@
 """Builds the service from its parts: store, engines, event delivery and the HTTP server."""
 
+import contextlib
+import sqlite3
 import time
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,7 +18,7 @@ from localcloud.sagemaker_service.api.quotas_api import QuotasApi
 from localcloud.sagemaker_service.api.rate_limits import REQUESTS_PER_SECOND, RateLimits
 from localcloud.sagemaker_service.api.training_jobs_api import TrainingJobsApi
 from localcloud.sagemaker_service.api_error import validation_error
-from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
+from localcloud.sagemaker_service.clock import Clock, SystemClock, TimeScale, VirtualClock
 from localcloud.sagemaker_service.events.aws_clients import AwsClients
 from localcloud.sagemaker_service.events.event_delivery import EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
@@ -40,6 +43,7 @@ EXTRA_VALUES = {
     "TransformInstanceType": LOCAL_TYPES,
 }
 SAGEMAKER_TARGET = "SageMaker"
+TIME_SCALE = "time-scale"
 
 
 class Service:
@@ -52,7 +56,7 @@ class Service:
         self._store = JobStore(settings.state_folder / "state.sqlite", self._events_of)
         self._faults = FaultInjector(self._store)
         self._quotas = QuotaTable(self._store, settings.applied_quotas, settings.granted_quota)
-        self._machine_clock = SystemClock()
+        self._machine_clock = self._make_machine_clock()
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
         self._virtual_clock = VirtualClock(start_ms=start_ms, speed_up=settings.speed_up)
         self._delivery = EventDelivery(
@@ -118,6 +122,16 @@ class Service:
     def _main_clock(self) -> Clock:
         """The virtual clock if every job uses it, otherwise the machine's clock."""
         return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
+
+    def _make_machine_clock(self) -> SystemClock:
+        kept = self._store.documents(TIME_SCALE).get(TIME_SCALE)
+
+        def keep(scale: TimeScale) -> None:
+            # On a full disk the jobs run all the same: the scale is only needed if the service is killed.
+            with contextlib.suppress(sqlite3.Error):
+                self._store.put_document(TIME_SCALE, TIME_SCALE, asdict(scale))
+
+        return SystemClock(kept=None if kept is None else TimeScale(**kept), keep=keep)
 
     def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
         return ProcessEngine(
@@ -214,11 +228,11 @@ class Service:
 
     def _may_jump(self) -> bool:
         is_quiet = self._activity.quiet_seconds() >= self._settings.jump_when_quiet_seconds
-        return is_quiet and self._store.pending_event_count(time.time()) == 0
+        return is_quiet and self._store.pending_event_count(time.monotonic()) == 0
 
     def _events_of(self, job: TrainingJob) -> list[NewEvent]:
         """The events of a job's change. The current faults may lose, delay and repeat them."""
         event = state_change_event(job, account_id=self._settings.account_id, region=self._settings.region)
         due_seconds = self._faults.event_delays(job.name, job.secondary_status)
         self._delivery.wake()
-        return [NewEvent(due_seconds=time.time() + delay, document=event) for delay in due_seconds]
+        return [NewEvent(due_seconds=time.monotonic() + delay, document=event) for delay in due_seconds]

@@ -5,6 +5,7 @@ The service under test is the real one. It calls this double with real boto3 cli
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -19,6 +20,7 @@ class AwsDouble:
         self.patterns: dict[str, dict[str, Any]] = {}
         self.invocations: list[dict[str, Any]] = []
         self.log_lines: list[tuple[str, str]] = []
+        self.logs_came_at: dict[str, float] = {}
         self.asked_patterns: list[dict[str, Any]] = []
         self.failing_invocations = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -45,6 +47,7 @@ class AwsDouble:
                 self.asked_patterns.append(json.loads(request["EventPattern"]))
                 return {"Result": True}
             case "PutLogEvents":
+                self.logs_came_at[request["logStreamName"]] = time.time()
                 self.log_lines += [(request["logStreamName"], event["message"]) for event in request["logEvents"]]
         return {}
 

@@ -1,5 +1,6 @@
 """State change events reach the Lambda functions of the rules that they meet, at least once."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,9 @@ def test_events_wait_on_disk_while_eventbridge_is_away(quiet_aws: AwsDouble, tmp
         sagemaker.create_training_job(**job_request("offline"))
         assert wait_until(sagemaker, "offline")["TrainingJobStatus"] == "Failed"
         running.process.kill()
+    with sqlite3.connect(tmp_path / "state.sqlite") as state:
+        # As if the machine had been started since: its monotonic clock was far ahead before.
+        assert state.execute("update events set due_seconds = 1e9").rowcount > 0
     with start_service(tmp_path, quiet_aws.endpoint, *FAST):
         eventually(lambda: len(quiet_aws.invocations) == 1)
     assert quiet_aws.invocations[0]["detail"]["TrainingJobName"] == "offline"

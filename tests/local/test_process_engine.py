@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from localcloud.sagemaker_service.host.process_engine import END_UNKNOWN
+from localcloud.sagemaker_service.storage.log_shipping import MOST_EVENTS
 from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
@@ -198,6 +200,32 @@ time.sleep(600)
     assert "ChildFailedError" not in reason
 
 
+def test_output_of_any_length_is_sent_in_part_and_not_billed(aws: AwsDouble, sagemaker: Any) -> None:
+    """Three million lines, as of a loop that logs without a limit."""
+    stage_script(
+        aws,
+        """
+import sys
+print("first")
+block = "x\\n" * 500_000
+for _ in range(6):
+    sys.stdout.write(block)
+print("last", end="")
+""",
+    )
+    sagemaker.create_training_job(**job_request("loud"))
+    job = wait_until(sagemaker, "loud")
+    assert job["TrainingJobStatus"] == "Completed", job.get("FailureReason")
+    (stream,) = {stream for stream, _ in aws.log_lines if stream.startswith("loud/")}
+    lines = [line for name, line in aws.log_lines if name == stream]
+    assert (lines[0], lines[-1]) == ("first", "last")
+    assert len(lines) == 2 * MOST_EVENTS + 1
+    assert f"[traindyno: {3_000_002 - 2 * MOST_EVENTS} lines (" in lines[MOST_EVENTS]
+    assert len(aws.objects[f"{BUCKET}/out/loud/logs/algo-1.log"]) == 6_000_010
+    # The end of the log was sent when the bill had ended.
+    assert job["TrainingEndTime"].timestamp() <= aws.logs_came_at[stream]
+
+
 def test_a_checkpoint_is_uploaded_while_the_job_runs_and_is_there_for_the_next(aws: AwsDouble, sagemaker: Any) -> None:
     stage_script(
         aws,
@@ -357,6 +385,8 @@ def test_a_service_that_dies_takes_its_job_along_and_says_so_after_its_restart(
         after = client("sagemaker", running.endpoint)
         lost = wait_until(after, "lost")
         assert lost["FailureReason"] == "InternalServerError: We encountered an internal error.  Please try again."
+        # The service kept the scale of the job's times.
+        assert not any(END_UNKNOWN in step["StatusMessage"] for step in lost["SecondaryStatusTransitions"])
         assert wait_until(after, "queued")["TrainingJobStatus"] == "Completed"
 
 

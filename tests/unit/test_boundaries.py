@@ -49,7 +49,7 @@ ROOMS = {
         "entry",
     ),
     "localcloud/sagemaker_service": (
-        *("data", "activity", "api_error", "clock", "instance_table", "service_health", "settings"),
+        *("data", "activity", "api_error", "machine_time", "clock", "instance_table", "service_health", "settings"),
         *("storage", "jobs", "events", "host", "hosting", "api", "replay", "service"),
     ),
 }

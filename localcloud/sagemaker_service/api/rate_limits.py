@@ -48,7 +48,7 @@ class RateLimits:
         with self._lock:
             now_ms = self._clock.now_ms()
             self._by_second[operation][now_ms // 1000] += 1
-            gained = (now_ms - self._counted_at_ms[operation]) / 1000 * rate
+            gained = max(now_ms - self._counted_at_ms[operation], 0) / 1000 * rate
             self._left[operation] = min(self._left[operation] + gained, rate)
             self._counted_at_ms[operation] = now_ms
             if self._left[operation] < 1:

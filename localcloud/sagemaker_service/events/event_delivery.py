@@ -68,6 +68,8 @@ class EventDelivery:
         )
 
     def start(self) -> None:
+        # Their times were counted by the clock of another process, perhaps before the machine started.
+        self._store.make_events_due()
         self._worker.start()
 
     def wake(self) -> None:
@@ -79,7 +81,7 @@ class EventDelivery:
 
     def _deliver_due(self) -> bool:
         """Whether events were due."""
-        due = self._store.due_events(time.time(), 10 * DELIVERED_AT_ONCE)
+        due = self._store.due_events(time.monotonic(), 10 * DELIVERED_AT_ONCE)
         if due and self._has_current_rules(due):
             with self._activity.busy():
                 delivered = list(self._pool.map(self._try_to_deliver, due))
@@ -120,7 +122,7 @@ class EventDelivery:
             (name,) = event.document["resources"]
             LOG.warning("event of %s not delivered, again in %.1f s: %s", name, wait_seconds, error)
             self._rules_read_at = float("-inf")
-            self._store.postpone_event(event.event_id, time.time() + wait_seconds)
+            self._store.postpone_event(event.event_id, time.monotonic() + wait_seconds)
             return None
         return event.event_id
 

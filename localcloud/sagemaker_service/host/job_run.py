@@ -32,10 +32,13 @@ from localcloud.sagemaker_service.jobs.job import (
     SecondaryStatus,
     Status,
     TrainingJob,
+    billed_so_far_ms,
     moved,
     upload_ended_text,
+    with_note,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.machine_time import ClockWatch, Machine
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
@@ -47,9 +50,12 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalStatus:
+    """``ended_ms`` is the end of what is billed; None: now."""
+
     status: Status
     secondary_status: SecondaryStatus
     failure_reason: str | None = None
+    ended_ms: int | None = None
 
 
 COMPLETED = FinalStatus(status=Status.COMPLETED, secondary_status=SecondaryStatus.COMPLETED)
@@ -70,6 +76,7 @@ class JobContext:
     log_client: LogClient
     settings: ServiceSettings
     clock: Clock
+    machine: Machine
     gpu_count: int
     is_service_ending: Callable[[], bool]
 
@@ -85,12 +92,21 @@ class JobRun:
         self._folder = context.settings.state_folder / "jobs" / job.name
         self._upload_time = UploadTime(job.max_upload_seconds)
         self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
+        self._shipping: LogShipping | None = None
+        self._watch = ClockWatch(context.machine)
 
     def run(self) -> FinalStatus:
         """Does the job's work, removes its processes and inputs, and returns its final status.
 
         Raises ServiceEnding if the service itself ends. The next start finds the job.
         """
+        try:
+            final = self._run_to_end()
+            return replace(final, ended_ms=self._context.clock.now_ms())
+        finally:
+            self._finish_shipping()
+
+    def _run_to_end(self) -> FinalStatus:
         try:
             return self._run()
         except (UnsupportedJob, DataUnavailable) as error:
@@ -106,6 +122,7 @@ class JobRun:
         while (final := self._run_once()) is None:
             LOG.info("%s is interrupted", self._job.name)
             self._move(SecondaryStatus.INTERRUPTED)
+            self._finish_shipping()
             time.sleep(PAUSE_SECONDS)
             self._move(SecondaryStatus.STARTING)
         return final
@@ -153,9 +170,8 @@ class JobRun:
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._context.settings
-        shipping = LogShipping(self._context.log_client, self._job.name, self._logs, settings.checkpoint_sync_seconds)
+        self._start_shipping()
         instance_type = local_instance_type(self._job.instance_type, gpu_count=self._context.gpu_count)
-        shipping.start()
         if sync is not None:
             sync.start()
         try:
@@ -180,9 +196,19 @@ class JobRun:
             )
         finally:
             self._upload_time.begin()
-            shipping.finish()
             if sync is not None:
                 self._upload_time.run(partial(sync.finish, self._upload_time.is_over))
+
+    def _start_shipping(self) -> None:
+        period_seconds = self._context.settings.checkpoint_sync_seconds
+        self._shipping = LogShipping(self._context.log_client, self._job.name, self._logs, period_seconds)
+        self._shipping.start()
+
+    def _finish_shipping(self) -> None:
+        """Runs when the instances are not billed: before the job's end is stored, or while it is interrupted."""
+        if self._shipping is not None:
+            self._shipping.finish()
+            self._shipping = None
 
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
         """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
@@ -231,6 +257,7 @@ class JobRun:
         self._job = self._context.store.change(self._job.name, lambda job: change(job, now_ms))
 
     def _must_stop(self) -> bool:
+        self._note_clocks()
         return self._context.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
 
     def _is_asked_to_stop(self) -> bool:
@@ -238,6 +265,13 @@ class JobRun:
         return stored is not None and stored.stop_requested
 
     def _ran_too_long(self) -> bool:
-        start_ms = self._job.training_start_ms
-        elapsed_ms = 0 if start_ms is None else self._context.clock.now_ms() - start_ms
-        return elapsed_ms >= self._job.max_runtime_seconds * 1000
+        return billed_so_far_ms(self._job, self._context.clock.now_ms()) >= self._job.max_runtime_seconds * 1000
+
+    def _note_clocks(self) -> None:
+        """Writes a sleep or a change of the wall clock where users see it: in the job's status message and its log."""
+        note = self._watch.look()
+        if note is not None:
+            LOG.warning("%s: %s", self._job.name, note)
+            self._change(lambda job, _: with_note(job, note))
+            if self._shipping is not None:
+                self._shipping.note(note)

@@ -4,13 +4,21 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
 from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobContext, JobRun, failed
 from localcloud.sagemaker_service.host.spot_interruption import plan_interruptions
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
-from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, Status, TrainingJob, ended, moved
+from localcloud.sagemaker_service.jobs.job import (
+    Engine,
+    SecondaryStatus,
+    Status,
+    TrainingJob,
+    ended,
+    moved,
+    with_note,
+)
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import (
     INTERNAL_ERROR,
@@ -25,6 +33,7 @@ from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 LOG = logging.getLogger(__name__)
 PART = "process engine"
+END_UNKNOWN = "The machine was started since: the end is that of the wall clock, and of the job's limit at the latest."
 WAITING = "Waiting for the machine: it runs one job at a time"
 
 
@@ -36,7 +45,7 @@ class ProcessEngine:
         transfer: S3Transfer,
         log_client: LogClient,
         settings: ServiceSettings,
-        clock: Clock,
+        clock: SystemClock,
         gpu_count: int,
         faults: FaultInjector,
         health: ServiceHealth,
@@ -52,6 +61,7 @@ class ProcessEngine:
             log_client=log_client,
             settings=settings,
             clock=clock,
+            machine=clock.machine,
             gpu_count=gpu_count,
             is_service_ending=self._worker.ending.is_set,
         )
@@ -83,11 +93,12 @@ class ProcessEngine:
         job = self._store.next_waiting(Engine.PROCESS)
         if job is None:
             return False
-        claimed = self._change(job.name, _claimed)
-        if claimed.claimed:
-            LOG.info("%s begins", job.name)
-            self._run(claimed)
-            LOG.info("%s is over", job.name)
+        with self._clock.running(not_before_ms=job.modified_ms):
+            claimed = self._change(job.name, _claimed)
+            if claimed.claimed:
+                LOG.info("%s begins", job.name)
+                self._run(claimed)
+                LOG.info("%s is over", job.name)
         return True
 
     def _run(self, job: TrainingJob) -> None:
@@ -132,12 +143,16 @@ class ProcessEngine:
         stray = self.kill(job)
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
+        continued_ms = self._clock.continued_ms()
+        now_ms = self._clock.now_ms() if continued_ms is None else continued_ms
+        if continued_ms is None:
+            self._store.change(job.name, lambda job: with_note(job, END_UNKNOWN))
         if job.stop_requested:
-            self._change(job.name, lambda job, now_ms: _ended(job, STOPPED, now_ms))
+            self._store.change(job.name, lambda job: _ended(job, STOPPED, _latest_ms(job, now_ms)))
         elif job.restarts < retries:
-            self._change(job.name, _restarted)
+            self._store.change(job.name, lambda job: _restarted(job, now_ms))
         else:
-            self._change(job.name, lambda job, now_ms: _ended(job, failed(INTERNAL_ERROR), now_ms))
+            self._store.change(job.name, lambda job: _ended(job, failed(INTERNAL_ERROR), _latest_ms(job, now_ms)))
 
     def _change(self, name: str, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:
         now_ms = self._clock.now_ms()
@@ -158,9 +173,18 @@ def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:
 
 
 def _restarted(job: TrainingJob, now_ms: int) -> TrainingJob:
-    restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=now_ms)
+    restarting = moved(job, SecondaryStatus.RESTARTING, now_ms=_latest_ms(job, now_ms))
     return replace(restarting, claimed=False, restarts=job.restarts + 1)
 
 
+def _latest_ms(job: TrainingJob, now_ms: int) -> int:
+    """Now, but at most when the job's limit would have ended it: the service was not there to see its end."""
+    if job.training_start_ms is None:
+        return now_ms
+    began_ms = job.transitions[-1].start_ms
+    return max(began_ms, min(now_ms, job.training_start_ms + job.max_runtime_seconds * 1000))
+
+
 def _ended(job: TrainingJob, final: FinalStatus, now_ms: int) -> TrainingJob:
-    return ended(job, final.status, final.secondary_status, now_ms=now_ms, failure_reason=final.failure_reason)
+    at_ms = now_ms if final.ended_ms is None else final.ended_ms
+    return ended(job, final.status, final.secondary_status, now_ms=at_ms, failure_reason=final.failure_reason)

@@ -2,6 +2,8 @@
 
 Its argument names the file with its order. It reads commands from standard input: ``stop`` sends SIGTERM, and SIGKILL
 after the grace time. If the input ends, because the service has ended, the grace time is at most two seconds.
+
+The processes write their output to a pipe. This program copies it to the log file, whose size it bounds.
 """
 
 import contextlib
@@ -12,6 +14,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +24,65 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LOOK_AGAIN_SECONDS = 0.1
 ORPHANED_GRACE_SECONDS = 2.0
+LAST_OUTPUT_SECONDS = 5.0
+COPIED_BYTES = 2**20
+LINE_BYTES = 2**16
+
+
+class OutputFile:
+    """A log file of bounded size. When it exceeds ``most_bytes``, only its first and its last bytes are kept, with a
+    note between them. ``note`` is its text, with the fields ``lines`` and ``bytes``.
+    """
+
+    def __init__(self, path: Path, *, first_bytes: int, last_bytes: int, most_bytes: int, note: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._size = os.fstat(self._descriptor).st_size
+        self._first_bytes, self._last_bytes, self._most_bytes = first_bytes, last_bytes, most_bytes
+        self._note = note
+        self._note_begin = self._note_end = 0
+        self._lines = self._bytes = 0
+
+    def write(self, output: bytes) -> None:
+        self._size += os.pwrite(self._descriptor, output, self._size)
+        if self._size > self._most_bytes:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        if not self._note_end:
+            self._note_begin = self._note_end = self._line_after(self._first_bytes)
+        kept = self._line_after(self._size - self._last_bytes)
+        self._count(self._note_end, kept)
+        begins_line = self._read(self._note_begin - 1, 1) == b"\n"
+        text = self._note.format(lines=self._lines, bytes=self._bytes)
+        note = f"{text}\n" if begins_line else f"\n{text}\n"
+        self._note_end = end = self._note_begin + os.pwrite(self._descriptor, note.encode(), self._note_begin)
+        for position in range(kept, self._size, COPIED_BYTES):
+            block = self._read(position, min(COPIED_BYTES, self._size - position))
+            end += os.pwrite(self._descriptor, block, end)
+        os.ftruncate(self._descriptor, end)
+        self._size = end
+
+    def _count(self, begin: int, end: int) -> None:
+        self._bytes += end - begin
+        for position in range(begin, end, COPIED_BYTES):
+            self._lines += self._read(position, min(COPIED_BYTES, end - position)).count(b"\n")
+
+    def _line_after(self, position: int) -> int:
+        """Where the next line begins; the position itself in the midst of a very long line."""
+        found = self._read(position, LINE_BYTES).find(b"\n")
+        return position + found + 1
+
+    def _read(self, position: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, position)
+
+
+def copy_output(source: int, file: OutputFile) -> None:
+    """Returns when no process has the pipe open any more. Without space on the disk, output is lost: a process must not
+    wait for it.
+    """
+    while block := os.read(source, COPIED_BYTES):
+        with contextlib.suppress(OSError):
+            file.write(block)
 
 
 def main(order_path: str) -> int:
@@ -31,19 +93,24 @@ def main(order_path: str) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         # The handler does nothing. The launcher would inherit SIG_IGN and ignore a stop.
         signal.signal(number, lambda *_: None)
-    with Path(order["log"]).open("ab") as log:
-        launcher = subprocess.Popen(
-            order["command"],
-            cwd=order["folder"],
-            env=order["environment"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=_die_with_supervisor,  # noqa: PLW1509 -- this program has one thread
-        )
+    source, sink = os.pipe()
+    launcher = subprocess.Popen(
+        order["command"],
+        cwd=order["folder"],
+        env=order["environment"],
+        stdin=subprocess.DEVNULL,
+        stdout=sink,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=_die_with_supervisor,  # noqa: PLW1509 -- this program has one thread until the launcher runs
+    )
+    os.close(sink)
+    file = OutputFile(Path(order["log"]), **order["output"])
+    copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
+    copying.start()
     code = _watch(launcher, order["grace_seconds"])
     _end_descendants()
+    copying.join(LAST_OUTPUT_SECONDS)
     return code
 
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import HostedModel, HostingStore
 from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, LogDestination, ModelContainer
@@ -28,7 +28,7 @@ class HostingContext:
     transfer: S3Transfer
     logs: LogClient
     settings: ServiceSettings
-    clock: Clock
+    clock: SystemClock
     health: ServiceHealth
 
 

@@ -55,19 +55,22 @@ class TransformEngine(HostingEngine):
         """Fails the jobs that were in progress when the service ended, with SageMaker's internal error."""
         for job in self._store.all(TransformJob):
             if job.status not in ENDED:
-                self.move(job.name, TransformStatus.FAILED, INTERNAL_ERROR)
+                self.move(job.name, TransformStatus.FAILED, INTERNAL_ERROR, at_ms=self._clock.continued_ms())
 
     def run(self, name: str) -> None:
         self._start_thread(name, self._run, kind="transform")
 
-    def move(self, name: str, status: TransformStatus, failure_reason: str | None = None) -> None:
+    def move(
+        self, name: str, status: TransformStatus, failure_reason: str | None = None, *, at_ms: int | None = None
+    ) -> None:
+        """``at_ms``: when; None: now. A job's times never go back."""
         with self._lock:
             job = self._store.get(TransformJob, name)
             if job is None or job.status in ENDED:
                 return
             if job.status is TransformStatus.STOPPING and status is TransformStatus.IN_PROGRESS:
                 return  # the job was stopped before its thread began
-            now_ms = self._clock.now_ms()
+            now_ms = max(self._clock.now_ms() if at_ms is None else at_ms, job.modified_ms)
             started_ms = job.started_ms
             if started_ms is None and status is TransformStatus.IN_PROGRESS:
                 started_ms = now_ms
@@ -83,9 +86,14 @@ class TransformEngine(HostingEngine):
             self._store.put(moved, [NewEvent(due_seconds=0, document=document)])
 
     def _run(self, name: str) -> None:
-        status, reason = self._end_of(name)
-        if status in ENDED:
-            self._write(lambda: self.move(name, status, reason))
+        with self._clock.running(not_before_ms=self._modified_ms(name)):
+            status, reason = self._end_of(name)
+            if status in ENDED:
+                self._write(lambda: self.move(name, status, reason))
+
+    def _modified_ms(self, name: str) -> int:
+        job = self._store.get(TransformJob, name)
+        return 0 if job is None else job.modified_ms
 
     def _end_of(self, name: str) -> tuple[TransformStatus, str | None]:
         """Does the job's work and returns its final status, with the reason of a failure."""

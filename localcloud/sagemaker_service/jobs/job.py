@@ -43,6 +43,7 @@ BILLED = frozenset(
     {SecondaryStatus.DOWNLOADING, SecondaryStatus.TRAINING, SecondaryStatus.UPLOADING, SecondaryStatus.STOPPING}
 )
 FAILURE_REASON_LIMIT = 1024
+MESSAGE_LIMIT = 1024
 # SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving) x training time.
 # Savings vary by type and hour. AWS names savings of up to 90 %; this nominal one lies between.
 NOMINAL_SPOT_SAVING = 0.6
@@ -86,7 +87,7 @@ class PlannedStep:
 class TrainingJob:
     """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job.
 
-    Its warm pool began at ``pool_began_seconds``, in epoch seconds of the machine's clock. ``pool_longest_seconds`` is
+    Its warm pool began at ``pool_began_seconds`` of the machine's monotonic clock. ``pool_longest_seconds`` is
     the keep-alive period that the job requested first.
     """
 
@@ -185,6 +186,22 @@ def billed_ms(job: TrainingJob) -> int:
     )
 
 
+def billed_so_far_ms(job: TrainingJob, now_ms: int) -> int:
+    """``billed_ms`` with the current status, which has no end yet."""
+    last = job.transitions[-1]
+    is_running = last.status in BILLED and last.end_ms is None
+    return billed_ms(job) + (now_ms - last.start_ms if is_running else 0)
+
+
+def with_note(job: TrainingJob, note: str) -> TrainingJob:
+    """The job with a further sentence in the message of its current status, if the message is not too long for it."""
+    last = job.transitions[-1]
+    message = f"{last.message} {note}"
+    if len(message) > MESSAGE_LIMIT:
+        return job
+    return replace(job, transitions=(*job.transitions[:-1], replace(last, message=message)))
+
+
 def billed_seconds(job: TrainingJob) -> int:
     """The billed seconds of each instance: wall time, reduced by the saving for a simulated spot job."""
     is_discounted = job.is_spot and job.engine is Engine.REPLAY
@@ -211,8 +228,12 @@ def new_job(
 def moved(
     job: TrainingJob, secondary_status: SecondaryStatus, *, now_ms: int, message: str | None = None
 ) -> TrainingJob:
-    """The job in this secondary status. If the job has it already, only the message changes."""
+    """The job in this secondary status. If the job has it already, only the message changes.
+
+    A job's times never go back, even if the wall clock was set back while it waited.
+    """
     last = job.transitions[-1]
+    now_ms = max(now_ms, last.start_ms)
     text = message or MESSAGES[secondary_status]
     if last.status is secondary_status:
         transitions = (*job.transitions[:-1], replace(last, message=text))
@@ -235,6 +256,7 @@ def ended(
     if job.status in TERMINAL:
         return job
     at_end = moved(job, secondary_status, now_ms=now_ms, message=message)
+    now_ms = at_end.modified_ms
     last = replace(at_end.transitions[-1], end_ms=now_ms)
     return replace(
         at_end,

@@ -41,7 +41,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """``due_seconds`` is the real epoch time of the first delivery attempt."""
+    """``due_seconds`` is the time of the first delivery attempt, by the machine's monotonic clock."""
 
     due_seconds: float
     document: dict[str, Any]
@@ -140,6 +140,10 @@ class JobStore:
         with self._transaction() as connection:
             statement = "update events set due_seconds = ?, failures = failures + 1 where event_id = ?"
             connection.execute(statement, (due_seconds, event_id))
+
+    def make_events_due(self) -> None:
+        with self._transaction() as connection:
+            connection.execute("update events set due_seconds = 0")
 
     def put_document(self, kind: str, key: str, document: object) -> None:
         with self._transaction() as connection:

@@ -1,7 +1,7 @@
 """Warm pools: instances that a simulated job keeps for the next matching job.
 
-The time between two jobs is measured by the machine's clock, because the start of the next job is not simulated. A pool
-that no job uses ends in the jobs' virtual time.
+The time between two jobs is measured by the machine's monotonic clock, because the start of the next job is not
+simulated. A pool that no job uses ends in the jobs' virtual time. A start of the machine releases its pools.
 """
 
 from collections.abc import Mapping
@@ -76,7 +76,7 @@ def take_pool(store: JobStore, job: TrainingJob, machine_seconds: float) -> bool
 def _reused(job: TrainingJob, by_name: str, machine_seconds: float) -> TrainingJob:
     if not is_available(job):
         return job
-    between_seconds = max(machine_seconds - (job.pool_began_seconds or machine_seconds), 0)
+    between_seconds = _age_seconds(job, machine_seconds)
     if between_seconds >= keep_alive_seconds(job):
         return job
     return replace(job, warm_pool={**_pool("Reused", round(between_seconds)), "ReusedByJob": by_name})
@@ -84,8 +84,13 @@ def _reused(job: TrainingJob, by_name: str, machine_seconds: float) -> TrainingJ
 
 def _reuse_seconds_left(job: TrainingJob, machine_seconds: float) -> float:
     """How long another job may still take the pool, at most the requested period; 0 or less if it was released."""
-    chance_seconds = min(SHORTEST_SECONDS, keep_alive_seconds(job))
-    return chance_seconds - (machine_seconds - (job.pool_began_seconds or machine_seconds))
+    return min(SHORTEST_SECONDS, keep_alive_seconds(job)) - _age_seconds(job, machine_seconds)
+
+
+def _age_seconds(job: TrainingJob, machine_seconds: float) -> float:
+    """Infinite for a pool of an earlier boot: the monotonic clock began again. Threads may read it in another order."""
+    began = machine_seconds if job.pool_began_seconds is None else job.pool_began_seconds
+    return max(machine_seconds - began, 0) if began < machine_seconds + SHORTEST_SECONDS else float("inf")
 
 
 def _pool(status: str, retained_seconds: int) -> dict[str, Any]:

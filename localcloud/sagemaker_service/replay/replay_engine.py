@@ -149,14 +149,14 @@ class ReplayEngine:
         return self._store.change(job.name, lambda stored: replace(stored, selected_instance_type=chosen))
 
     def _plan(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
-        begun = replace(job, started_warm=take_pool(self._store, job, time.time()))
+        begun = replace(job, started_warm=take_pool(self._store, job, time.monotonic()))
         planned = plan_timeline(begun, trace, work, self._faults)
         return self._store.change(
             job.name, lambda stored: replace(stored, planned=planned, started_warm=begun.started_warm)
         )
 
     def _keep_pool(self, job: TrainingJob) -> NextCheck | None:
-        now_ms, machine_seconds = self._clock.now_ms(), time.time()
+        now_ms, machine_seconds = self._clock.now_ms(), time.monotonic()
         job = self._store.change(job.name, lambda stored: expired(stored, now_ms, machine_seconds))
         expiry_ms = expires_at_ms(job)
         if expiry_ms is None:
@@ -227,7 +227,7 @@ def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:
             failure_reason=step.failure_reason,
             message=message,
         )
-        return with_pool(at_end, time.time())
+        return with_pool(at_end, time.monotonic())
     after = moved(job, step.secondary_status, now_ms=step.due_ms, message=message)
     if step.secondary_status is SecondaryStatus.DOWNLOADING:
         start_ms = job.training_start_ms if job.training_start_ms is not None else step.due_ms
