@@ -214,7 +214,7 @@ def test_an_endpoint_that_is_created_after_its_removal_is_deleted() -> None:
     assert serving.endpoints.hosted == {}
     assert row_of(serving).removed_at == NOW + 10
     serving.endpoints.deleted.clear()
-    sweep_endpoints(services=serving.services, now=NOW + 10 + 1800)
+    sweep_endpoints(services=serving.services, now=NOW + 10 + 7200)
     assert serving.endpoints.deleted == []
 
 
