@@ -22,7 +22,7 @@ from traindyno.store.model_deployments import DeploymentRow, DeploymentRows, Dep
 
 # An event takes seconds; an older deployment that is still being created is described.
 QUIET_SECONDS = 60
-# A call of DeployModel that copies a large model may create the endpoint 15 minutes after the deployment was removed, and
+# A call of DeployModel that copies a large model may create the endpoint 15 minutes after the deployment was removed.
 # SageMaker refuses to delete an endpoint while it is created, which may take an hour.
 LATE_SECONDS = 7200
 GONE = "deleted outside of Traindyno"
