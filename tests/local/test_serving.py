@@ -240,7 +240,7 @@ def sweep(lab: LocalLab) -> None:
     """Runs the function that the lab's schedule starts every minute."""
     pages = lab.client("lambda").get_paginator("list_functions").paginate()
     names = [each["FunctionName"] for page in pages for each in page["Functions"]]
-    (name,) = [each for each in names if "ReconcileEndpointsFunction" in each]
+    (name,) = [each for each in names if "ReconcileEndpoints" in each]
     answer = lab.client("lambda").invoke(FunctionName=name, Payload=b"{}")
     assert "FunctionError" not in answer, answer["Payload"].read()
 
