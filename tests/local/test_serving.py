@@ -183,7 +183,7 @@ def test_an_endpoint_is_deleted_before_it_costs_more_than_its_amount(lab: LocalL
     # $0.10 pays for an hour; ten minutes of it are kept until the end is noticed and has come
     change(lab, name, "created_at = created_at - :seconds", 3000)
     sweep(lab)
-    assert lab.client("sagemaker").list_endpoints(StatusEquals="InService")["Endpoints"] == []
+    eventually(lambda: not lab.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"])
     deployments = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
     (ended,) = [each for each in deployments if each["name"] == name]
     assert ended["status"] == "removed"

@@ -11,7 +11,7 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.latency import Latency
 from traindyno.core.serving.lifetime import end_reason, ends_at, life_seconds, most_usd
-from traindyno.store.items import attribute, attributes_of, read_row
+from traindyno.store.items import RowUnreadable, attribute, attributes_of, read_row
 
 PARTITION, PREFIX = "model-deployments", "deployment#"
 # Characters of a row's message that are kept.
@@ -126,10 +126,16 @@ class DeploymentRows:
         item = self._table.get(_key(name))
         return DeploymentRow.from_item(item) if item else None
 
-    def list_all(self) -> Iterator[DeploymentRow]:
-        """All deployments by name, removed ones included."""
+    def list_all(self, *, unreadable: list[Exception] | None = None) -> Iterator[DeploymentRow]:
+        """All deployments by name, removed ones included. Raises RowUnreadable, or adds it to ``unreadable``."""
         values = {":pk": PARTITION, ":prefix": PREFIX}
-        return map(DeploymentRow.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
+        for item in self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values):
+            try:
+                yield DeploymentRow.from_item(item)
+            except RowUnreadable as error:
+                if unreadable is None:
+                    raise
+                unreadable.append(error)
 
     def settle(
         self, name: str, status: DeploymentStatus, *, now: float, message: str | None, billed_seconds: float | None

@@ -16,6 +16,7 @@ from traindyno.lab.serving.deploy_model import deploy_model
 from traindyno.lab.serving.reconcile_endpoints import SweptEndpoints, sweep_endpoints
 from traindyno.lab.serving.remove_endpoint import cancel_deployment
 from traindyno.sagemaker.serving.serving_description import ServingState
+from traindyno.store.items import RowUnreadable
 from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 
@@ -250,3 +251,12 @@ def test_a_deployment_that_can_not_be_ended_does_not_keep_the_others() -> None:
     with pytest.raises(ClientError, match="AccessDenied"):
         sweep_endpoints(services=serving.services, now=NOW + 200)
     assert sorted(serving.endpoints.hosted) == [NAME]
+
+
+def test_a_damaged_row_does_not_keep_the_other_deployments() -> None:
+    serving = with_row(NOW + 100)
+    item = dict(next(iter(serving.table.items.values())))
+    serving.table.put({**item, "sk": "deployment#traindyno--a", "status": "melted"})
+    with pytest.raises(RowUnreadable, match="deployment#traindyno--a"):
+        sweep_endpoints(services=serving.services, now=NOW + 200)
+    assert serving.endpoints.hosted == {}

@@ -43,11 +43,11 @@ class SweptEndpoints:
 
 
 def sweep_endpoints(*, services: ReconcileEndpointsServices, now: float) -> SweptEndpoints:
-    """Raises the first error of AWS, after all deployments: one that can't be ended does not keep the others."""
-    found = list(services.deployments.list_all())
+    """Raises the first error after all deployments: one that can't be read or ended does not keep the others."""
+    errors: list[Exception] = []
+    found = list(services.deployments.list_all(unreadable=errors))
     rows = sorted((row for row in found if row.is_open), key=lambda row: not row.is_expired(now))
     overdue = [row for row in rows if row.is_expired(now - NOTICE_SECONDS)]
-    errors: list[Exception] = []
     removed = sum(_tried(_settle, row, services, now, errors) for row in rows)
     for row in found:
         _tried(_delete_late, row, services, now, errors)
