@@ -14,10 +14,11 @@ from infra.state_machine_role import LOG_DELIVERY, TRACING
 from infra.steps import Payload, answered_step, waiting_step
 from traindyno.core.lab_names import deployments_machine_name
 from traindyno.core.serving.deployment import Hosting
+from traindyno.core.serving.lifetime import LONGEST_TRANSFORM_HOURS
 
 GIVE_UP_AFTER = cdk.Duration.days(6)
-# SageMaker ends an endpoint that does not start within the hour; a transform job may take days.
-READY_WITHIN = cdk.Duration.days(5)
+# SageMaker ends an endpoint that does not start within the hour. The sweep stops a transform job at its limit.
+READY_WITHIN = cdk.Duration.hours(LONGEST_TRANSFORM_HOURS)
 
 
 class Serving(Construct):

@@ -54,8 +54,8 @@ class ServingEvents(Construct):
         self._alarm(
             "EndpointsOverdue",
             lab_metric(lab, OVERDUE_ENDPOINTS_METRIC),
-            description="An expired endpoint was not deleted within 10 minutes and is still billed: see the log of"
-            " ReconcileEndpoints, or delete it with traindyno undeploy.",
+            description="An endpoint or transform job was not ended within 10 minutes of its limit and is still"
+            " billed: see the log of ReconcileEndpoints, or end it with traindyno undeploy.",
         )
         add_sweep_alarm(
             self,
@@ -63,7 +63,7 @@ class ServingEvents(Construct):
             functions.reconcile_endpoints,
             topic=self._topic,
             images=images,
-            misses="Expired endpoints are not deleted.",
+            misses="Endpoints and transform jobs are not ended at their limits.",
         )
 
     def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, *, description: str) -> None:

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from traindyno.aws.endpoints import InvocationFailed
-from traindyno.core.serving.deployment import parse_deployment
+from traindyno.core.serving.deployment_document import parse_deployment
 from traindyno.lab.environment import BucketEnvironment, read_environment
 from traindyno.lab.services import connect
 from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab
+from traindyno.core.serving.lifetime import SWEEP_SECONDS
 
 
 def rules(**context: str) -> dict[str, dict[str, Any]]:
@@ -232,7 +233,8 @@ def test_a_changed_endpoint_or_transform_job_of_this_lab_wakes_finish_deployment
 def test_expired_endpoints_are_swept_and_those_that_stay_raise_an_alarm() -> None:
     found = lab(target="aws").of_type("AWS::Events::Rule").values()
     (sweep,) = [each for each in found if "ReconcileEndpoints" in flat(each["Targets"][0]["Arn"])]
-    assert sweep["ScheduleExpression"] == "rate(5 minutes)"
+    # so long is reserved from the amount of a deployment
+    assert sweep["ScheduleExpression"] == f"rate({SWEEP_SECONDS // 60} minutes)"
     overdue = alarms()["EndpointsOverdue"]
     assert (overdue["MetricName"], overdue["Statistic"], overdue["Threshold"]) == ("OverdueEndpoints", "Maximum", 0)
     assert alarms()["EndpointSweepMissing"]["TreatMissingData"] == "breaching"

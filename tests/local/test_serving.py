@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import tarfile
+import time
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ import yaml
 from botocore.exceptions import ClientError
 
 from tests.local.forked_programs import REPO_ROOT, Answer
+from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
 from tests.local.test_reference_suites import BRIEF_COMPILATION, XLA_FOLDER, reference_suite
 from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
@@ -167,6 +169,80 @@ def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab
     assert {label for label, _ in answers} <= {"LABEL_0", "LABEL_1"}
     assert all(0.5 <= float(score) <= 1 for _, score in answers)
     assert as_written(lab, f"undeploy {name} --local").status == 0
+
+
+def test_an_endpoint_is_deleted_before_it_costs_more_than_its_amount(lab: LocalLab, trained: str) -> None:
+    """The sweep of the lab deletes it; no command runs then. Its creation is dated back, so that nobody waits."""
+    answer = as_written(lab, line_of("deploy"), "--max-usd", "0.10", "--format", "json")
+    assert answer.status == 0, answer.errors
+    assert "$0.10 per hour, $2.40 per day" in answer.errors
+    assert "it costs $0.10 at most (--max-usd $0.10)" in answer.errors
+    name = answer.json()["deployment"]["name"]
+    sweep(lab)
+    assert ask(lab, name, "a good film")["predictions"]
+    # $0.10 pays for an hour; ten minutes of it are kept until the end is noticed and has come
+    change(lab, name, "created_at = created_at - :seconds", 3000)
+    sweep(lab)
+    eventually(lambda: not lab.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"])
+    deployments = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
+    (ended,) = [each for each in deployments if each["name"] == name]
+    assert ended["status"] == "removed"
+    assert ended["message"] == "the lab ended it before it could cost more than its max_usd of $0.10"
+    # 3,000 s at $0.10 an hour
+    assert 0.083 < float(ended["spent_usd"]) <= 0.10
+
+
+def test_a_transform_job_is_stopped_at_its_limit(lab: LocalLab, trained: str) -> None:
+    """The limit is moved to now as soon as the job works, on requests that keep it busy."""
+    requests = lab.folder / "many.jsonl"
+    requests.write_text('{"inputs": "a good film"}\n' * 30_000)
+    answer = as_written(
+        lab, line_of("deploy"), "--transform", str(requests), "--hours", "2", "--no-wait", "--format", "json"
+    )
+    assert answer.status == 0, answer.errors
+    # two hours and ten minutes of $0.10
+    assert "the lab stops it, if it has not ended, within 10 min after" in answer.errors
+    assert "it costs $0.22 at most" in answer.errors
+    name = answer.json()["name"]
+    eventually(lambda: transform_status(lab, name) == "InProgress", seconds=120)
+    change(lab, name, "deployment.expires_at = :seconds", int(time.time()))
+    sweep(lab)
+    eventually(lambda: transform_status(lab, name) == "Stopped", seconds=30)
+    eventually(lambda: row_of(lab, name)["status"] == "removed", seconds=60)
+    row = row_of(lab, name)
+    assert "the lab stopped it, because it had not ended within its time limit" in row["message"]
+    assert 0 < row["billed_seconds"] < 120
+    answers = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"transforms/{name}/")
+    assert "Contents" not in answers
+
+
+def transform_status(lab: LocalLab, name: str) -> str | None:
+    try:
+        return str(lab.client("sagemaker").describe_transform_job(TransformJobName=name)["TransformJobStatus"])
+    except ClientError:
+        return None
+
+
+def row_of(lab: LocalLab, name: str) -> dict[str, Any]:
+    rows = lab.traindyno("endpoints", "--local", "--all", "--format", "json").json()
+    (row,) = [each for each in rows if each["deployment"]["name"] == name]
+    return dict(row)
+
+
+def change(lab: LocalLab, name: str, assignment: str, seconds: int) -> None:
+    key = {"pk": "model-deployments", "sk": f"deployment#{name}"}
+    lab.table().update_item(
+        Key=key, UpdateExpression=f"SET {assignment}", ExpressionAttributeValues={":seconds": seconds}
+    )
+
+
+def sweep(lab: LocalLab) -> None:
+    """Runs the function that the lab's schedule starts every minute."""
+    pages = lab.client("lambda").get_paginator("list_functions").paginate()
+    names = [each["FunctionName"] for page in pages for each in page["Functions"]]
+    (name,) = [each for each in names if "ReconcileEndpoints" in each]
+    answer = lab.client("lambda").invoke(FunctionName=name, Payload=b"{}")
+    assert "FunctionError" not in answer, answer["Payload"].read()
 
 
 def test_a_transform_job_answers_the_lines_of_a_local_file(lab: LocalLab, trained: str) -> None:

@@ -20,7 +20,8 @@ from tests.permissions.calls import Call, read_calls, recorded_calls
 from traindyno.aws import clients
 from traindyno.aws.table import Table
 from traindyno.core.s3_keys import samples_key, saved_model_key
-from traindyno.core.serving.deployment import Hosting, ModelDeployment, deployment_document
+from traindyno.core.serving.deployment import Hosting, ModelDeployment
+from traindyno.core.serving.deployment_document import deployment_document
 from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.suite.choices import Task
 from traindyno.store.model_deployments import DeploymentRows
@@ -54,6 +55,7 @@ DEPLOYMENT = ModelDeployment(
 FAILING = replace(DEPLOYMENT, name="serving--fails", run_id="fails")
 CHECK = "serving--batch-check"
 TRANSFORM = replace(DEPLOYMENT, name="serving--batch", hosting=Hosting.TRANSFORM, input_s3_uri=f"s3://{BUCKET}/data/x/")
+LATE = replace(TRANSFORM, name="serving--late", expires_at=9_999_999_999)
 LEFT = (
     replace(DEPLOYMENT, name="serving--left", expires_at=9_999_999_999),
     replace(TRANSFORM, name="serving--left-batch"),
@@ -101,8 +103,8 @@ def put_model(deployment: ModelDeployment, at_load: str) -> None:
 
 
 def go_through_everything(functions: Lambdas) -> None:
-    """Makes an endpoint that answers and expires, an endpoint that fails, and a transform job."""
-    for deployment in (DEPLOYMENT, FAILING, TRANSFORM):
+    """Makes an endpoint that answers and expires, an endpoint that fails, a transform job, and one past its limit."""
+    for deployment in (DEPLOYMENT, FAILING, TRANSFORM, LATE):
         functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(deployment)})
     # A task that was started again, and a document that is wrong
     functions.call("deploy_model", {"token": "nobody", "deployment": deployment_document(DEPLOYMENT)})
@@ -118,9 +120,11 @@ def go_through_everything(functions: Lambdas) -> None:
     wait_for(
         lambda: sagemaker.describe_transform_job(TransformJobName=TRANSFORM.name)["TransformJobStatus"] == "Completed"
     )
-    change(DEPLOYMENT.name, "deployment.expires_at = :then", {":then": 1})
+    for deployment in (DEPLOYMENT, LATE):
+        change(deployment.name, "deployment.expires_at = :then", {":then": 1})
+    quiet = {":then": int(time.time()) - 1000}
     for deployment in (FAILING, TRANSFORM):
-        change(deployment.name, "created_at = :then, checked_at = :then", {":then": 1})
+        change(deployment.name, "created_at = :then, checked_at = :then", quiet)
     functions.call("reconcile_endpoints", {})
     for deployment in (FAILING, TRANSFORM):
         key = "EndpointName" if deployment.is_endpoint else "TransformJobName"

@@ -24,14 +24,11 @@ _BY_REASON = {
         "deploy_model s3:CompleteMultipartUpload Object=$BUCKET/models/*",
         "deploy_model s3:AbortMultipartUpload Object=$BUCKET/models/*",
     ),
-    "Only where a transform job's container fails.": (
+    "Only where a transform job fails or is stopped.": (
         "finish_deployment logs:DescribeLogStreams logGroupName=/aws/sagemaker/TransformJobs",
         "finish_deployment logs:GetLogEvents logGroupName=/aws/sagemaker/TransformJobs",
         "reconcile_endpoints logs:DescribeLogStreams logGroupName=/aws/sagemaker/TransformJobs",
         "reconcile_endpoints logs:GetLogEvents logGroupName=/aws/sagemaker/TransformJobs",
-    ),
-    "Only a transform job with an expiry, which no command gives it.": (
-        "reconcile_endpoints sagemaker:StopTransformJob TransformJobName=$LAB--*",
     ),
     "Only where the event of such a job is lost: then the sweep does what FinishRun does.": (
         "reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*",

@@ -388,7 +388,7 @@ def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
 
 SERVING_HANDLERS = ("deploy_model", "check_endpoint", "finish_deployment", "reconcile_endpoints", "remove_endpoint")
 NOT_FOR_SERVING = re.compile(
-    r"traindyno\.(core\.(measurement|planning|search|verdict)\b|core\.costs\.(?!prices$)|report\b|sagemaker\.request$)"
+    r"traindyno\.(core\.(measurement|planning|search|verdict)\b|core\.costs\.(?!(prices|money)$)|report\b|sagemaker\.request$)"
 )
 
 

@@ -10,7 +10,8 @@ from traindyno.aws.table import Item, Table
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.latency import Latency
-from traindyno.store.items import attribute, attributes_of, read_row
+from traindyno.core.serving.lifetime import end_reason, ends_at, life_seconds, most_usd
+from traindyno.store.items import RowUnreadable, attribute, attributes_of, read_row
 
 PARTITION, PREFIX = "model-deployments", "deployment#"
 # Characters of a row's message that are kept.
@@ -66,9 +67,25 @@ class DeploymentRow:
         """When its endpoint or latest transform job was requested."""
         return self.checked_at or self.created_at
 
+    @property
+    def ends_at(self) -> float | None:
+        """From then on a sweep ends it; None: it is kept."""
+        return ends_at(self.deployment, self.created_at)
+
+    @property
+    def end_reason(self) -> str:
+        return end_reason(self.deployment, self.created_at)
+
+    @property
+    def most_usd(self) -> Decimal | None:
+        """The cost of its longest life; None if it is kept, and if its price is unknown."""
+        return most_usd(self.deployment, self.created_at)
+
     def is_expired(self, now: float) -> bool:
-        expires_at = self.deployment.expires_at
-        return self.is_open and expires_at is not None and now >= expires_at
+        """Whether its time or its amount is used up."""
+        seconds = life_seconds(self.deployment, self.created_at)
+        age = Decimal(str(now)) - Decimal(str(self.created_at))
+        return self.is_open and seconds is not None and age >= seconds
 
     def cost_so_far_usd(self, now: float) -> Decimal | None:
         """The billed cost of a transform job; else an upper bound, from creation to removal; None if unknown."""
@@ -109,10 +126,16 @@ class DeploymentRows:
         item = self._table.get(_key(name))
         return DeploymentRow.from_item(item) if item else None
 
-    def list_all(self) -> Iterator[DeploymentRow]:
-        """All deployments by name, removed ones included."""
+    def list_all(self, *, unreadable: list[Exception] | None = None) -> Iterator[DeploymentRow]:
+        """All deployments by name, removed ones included. Raises RowUnreadable, or adds it to ``unreadable``."""
         values = {":pk": PARTITION, ":prefix": PREFIX}
-        return map(DeploymentRow.from_item, self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values))
+        for item in self._table.query("pk = :pk AND begins_with(sk, :prefix)", values=values):
+            try:
+                yield DeploymentRow.from_item(item)
+            except RowUnreadable as error:
+                if unreadable is None:
+                    raise
+                unreadable.append(error)
 
     def settle(
         self, name: str, status: DeploymentStatus, *, now: float, message: str | None, billed_seconds: float | None

@@ -46,7 +46,7 @@ class TransformJobsApi:
         job = self._job(request)
         if job.status in ENDED:
             raise validation_error(f"The request was rejected because the transform job is in status {job.status}.")
-        self._engine.move(job.name, TransformStatus.STOPPING)
+        self._engine.stop(job.name)
         return {}
 
     def _job(self, request: Mapping[str, Any]) -> TransformJob:

@@ -135,6 +135,11 @@ class ModelContainer:
         finally:
             connection.close()
 
+    def interrupt(self) -> None:
+        """Ends the container's processes; a request that waits for its answer raises OSError. Not for a closed one."""
+        if self._processes is not None:
+            self._processes.stop()
+
     def failure(self) -> ContainerFailed:
         return ContainerFailed(self._log)
 

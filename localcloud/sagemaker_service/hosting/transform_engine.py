@@ -2,13 +2,19 @@
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.hosting import TransformJob, TransformStatus
-from localcloud.sagemaker_service.hosting.hosting_engine import CAUSED_BY_THE_REQUEST, HostingEngine, with_last_lines
+from localcloud.sagemaker_service.hosting.hosting_engine import (
+    CAUSED_BY_THE_REQUEST,
+    HostingContext,
+    HostingEngine,
+    with_last_lines,
+)
 from localcloud.sagemaker_service.hosting.hosting_view import transform_event
 from localcloud.sagemaker_service.hosting.model_container import (
     ContainerFailed,
@@ -51,6 +57,10 @@ class TransformWork:
 
 
 class TransformEngine(HostingEngine):
+    def __init__(self, context: HostingContext) -> None:
+        super().__init__(context)
+        self._working: dict[str, ModelContainer] = {}
+
     def start(self) -> None:
         """Fails the jobs that were in progress when the service ended, with SageMaker's internal error."""
         for job in self._store.all(TransformJob):
@@ -59,6 +69,14 @@ class TransformEngine(HostingEngine):
 
     def run(self, name: str) -> None:
         self._start_thread(name, self._run, kind="transform")
+
+    def stop(self, name: str) -> None:
+        """Ends the job, also while its model works on a request."""
+        self.move(name, TransformStatus.STOPPING)
+        with self._lock:
+            container = self._working.get(name)
+            if container is not None:
+                container.interrupt()
 
     def move(
         self, name: str, status: TransformStatus, failure_reason: str | None = None, *, at_ms: int | None = None
@@ -103,6 +121,8 @@ class TransformEngine(HostingEngine):
             # If the service ends, the job stays in progress, and the next start fails it.
             return (TransformStatus.IN_PROGRESS if self._ending.is_set() else TransformStatus.STOPPED), None
         except ContainerFailed as error:
+            if self._is_stopped(name):
+                return TransformStatus.STOPPED, None
             return TransformStatus.FAILED, with_last_lines(f"{SEE_LOGS}.", error)
         except (Refused, *CAUSED_BY_THE_REQUEST) as error:
             return TransformStatus.FAILED, f"ClientError: {str(error).removeprefix('ClientError: ')}"
@@ -119,7 +139,7 @@ class TransformEngine(HostingEngine):
         log_to = LogDestination(group=LOG_GROUP, stream=name)
         container = self._container(job.request["ModelName"], f"transforms/{name}", log_to)
         self.move(name, TransformStatus.IN_PROGRESS)
-        with container:
+        with container, self._interruptible(name, container):
             container.start(lambda: self._is_stopping(name))
             for source, target in self._objects(work, container.folder):
                 answers = [self._ask(container, name, body, work) for body in bodies(source.read_bytes(), work)]
@@ -152,9 +172,22 @@ class TransformEngine(HostingEngine):
             raise Refused(f"the container answered {answer.status} to a request of {len(body)} bytes: {text}")
         return answer.body
 
+    @contextmanager
+    def _interruptible(self, name: str, container: ModelContainer) -> Iterator[None]:
+        with self._lock:
+            self._working[name] = container
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._working[name]
+
     def _is_stopping(self, name: str) -> bool:
+        return self._ending.is_set() or self._is_stopped(name)
+
+    def _is_stopped(self, name: str) -> bool:
         job = self._store.get(TransformJob, name)
-        return self._ending.is_set() or job is None or job.status is TransformStatus.STOPPING
+        return job is None or job.status is TransformStatus.STOPPING
 
 
 def read_transform_work(job: TransformJob) -> TransformWork:

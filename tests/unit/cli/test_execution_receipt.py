@@ -179,6 +179,11 @@ def test_the_document_holds_what_the_executions_deployments_cost() -> None:
         "since": NOW,
         "until": None,
         "expires_at": NOW + 3600,
+        "ends_at": NOW + 3600,
+        "max_usd": None,
+        # the hour and ten minutes of 2 × $0.204
+        "most_usd": "0.4760",
+        "message": None,
     }
     # 600 s of instances at $0.204 an hour
     assert Decimal(batch["spent_usd"]) == Decimal("0.034")

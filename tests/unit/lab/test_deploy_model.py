@@ -9,7 +9,8 @@ from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SAVED_MODEL, SETTINGS
 from traindyno.aws.endpoints import DeploymentRefused
 from traindyno.core.errors import Throttled
 from traindyno.core.s3_keys import check_requests_key, served_model_key
-from traindyno.core.serving.deployment import Hosting, ModelDeployment, check_job_name, deployment_document
+from traindyno.core.serving.deployment import Hosting, ModelDeployment, check_job_name
+from traindyno.core.serving.deployment_document import deployment_document
 from traindyno.lab.serving.deploy_model import deploy_model
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.store.model_deployments import DeploymentStatus

@@ -14,7 +14,7 @@ from lambdas.reconcile_endpoints import handler as reconcile_endpoints
 from lambdas.remove_endpoint import handler as remove_endpoint
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, READY, MemoryServing
-from traindyno.core.serving.deployment import deployment_document
+from traindyno.core.serving.deployment_document import deployment_document
 from traindyno.lab.environment import BucketEnvironment
 
 HANDLERS: tuple[ModuleType, ...] = (

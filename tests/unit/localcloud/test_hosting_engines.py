@@ -42,6 +42,9 @@ def predict_fn(data, model):
     if b"die" in data:
         print("out of memory", flush=True)
         import os; os._exit(3)
+    if b"think" in data:
+        print("thinking", flush=True)
+        time.sleep(600)
     return data
 def output_fn(made, accept):
     return made
@@ -156,8 +159,12 @@ def reason_of(store: HostingStore, kind: type[Endpoint] | type[TransformJob], na
 
 
 def is_loading(settings: ServiceSettings, folder: str) -> bool:
+    return has_printed(settings, folder, "loading the model")
+
+
+def has_printed(settings: ServiceSettings, folder: str, text: str) -> bool:
     log = settings.state_folder / folder / "algo-1" / "log.txt"
-    return log.is_file() and "loading the model" in log.read_text()
+    return log.is_file() and text in log.read_text()
 
 
 def test_a_transform_job_that_is_stopped_while_its_container_starts_is_stopped(
@@ -182,6 +189,21 @@ def test_a_transform_job_that_is_stopped_before_its_thread_begins_stays_stopped(
     until(lambda: status_of(store, TransformJob, "t") in {TransformStatus.STOPPED, TransformStatus.COMPLETED})
     engine.close()
     assert status_of(store, TransformJob, "t") == TransformStatus.STOPPED
+
+
+def test_a_transform_job_that_is_stopped_during_a_request_does_not_wait_for_its_answer(
+    store: HostingStore, settings: ServiceSettings
+) -> None:
+    objects = Objects()
+    objects.request = b'{"inputs": "think"}\n'
+    engine = engine_of(TransformEngine, store, objects, settings)
+    engine.run(new_transform(store).name)
+    until(lambda: has_printed(settings, "transforms/t", "thinking"))
+    engine.stop("t")
+    until(lambda: status_of(store, TransformJob, "t") != "Stopping")
+    engine.close()
+    assert (status_of(store, TransformJob, "t"), reason_of(store, TransformJob, "t")) == ("Stopped", "")
+    assert objects.uploaded == {}
 
 
 def test_service_that_ends_while_containers_start_leaves_their_status_unchanged(

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from traindyno.cli.display.deployment_text import deployments_table, row_document
+from traindyno.cli.display.deployment_text import closing_text, deployments_table, row_document
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
-from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.lab.serving.remove_endpoint import cancel_deployment
@@ -56,4 +55,4 @@ def undeploy(
     else:
         tell(f"{found} is already deleted{f': {row.message}' if row.message else ''}")
     row = services.deployments.find(found) or row
-    tell(f"it cost {usd_text(row.cost_so_far_usd(now))} at most")
+    tell(closing_text(row, now))

@@ -11,8 +11,8 @@ from traindyno.travelling_files import allowed_path
 AlsoSendOption = Annotated[
     list[Path] | None,
     typer.Option(
-        help="A file or folder of the suite's source or data that travels although it is hidden, ignored, named like a "
-        "credential or a link; repeat the option for more."
+        help="A file or folder that is sent although it is hidden, ignored, named like a credential or a link; repeat "
+        "the option for more."
     ),
 ]
 

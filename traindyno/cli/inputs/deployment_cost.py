@@ -14,9 +14,10 @@ class DeploymentCost:
     """Times are epoch seconds; an amount of None is unknown.
 
     ``usd_per_hour`` is the price of all instances. ``since`` is the creation, ``until`` the removal; it is None while
-    billing may continue. ``expires_at`` is None for a kept endpoint and for a transform job. ``spent_usd`` is at most
-    what is billed until now or ``until``. ``usd_per_million_requests`` is the cost if the endpoint answers one request
-    after the other without a pause.
+    billing may continue. ``expires_at`` is None for a kept endpoint; ``ends_at`` is the first of its limits, with that
+    of ``max_usd``. ``spent_usd`` is at most what is billed until now or ``until``, ``most_usd`` the cost of its longest
+    life. ``message``: why it failed or was removed. ``usd_per_million_requests`` is the cost if the endpoint answers
+    one request after the other without a pause.
     """
 
     name: str
@@ -26,8 +27,12 @@ class DeploymentCost:
     since: float
     until: float | None
     expires_at: float | None
+    ends_at: float | None
+    max_usd: Decimal | None
     spent_usd: Decimal | None
+    most_usd: Decimal | None
     usd_per_million_requests: Decimal | None
+    message: str | None
 
 
 def cost_of(row: DeploymentRow, now: float) -> DeploymentCost:
@@ -41,8 +46,12 @@ def cost_of(row: DeploymentRow, now: float) -> DeploymentCost:
         since=row.created_at,
         until=row.removed_at,
         expires_at=deployment.expires_at,
+        ends_at=row.ends_at,
+        max_usd=deployment.max_usd,
         spent_usd=row.cost_so_far_usd(now),
+        most_usd=row.most_usd,
         usd_per_million_requests=usd_per_million_requests(per_hour, row.latency),
+        message=row.message,
     )
 
 

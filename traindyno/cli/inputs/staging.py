@@ -74,7 +74,7 @@ class StagingArea:
             raise StagingRefused(
                 f"--{option} {path} does not exist on this machine; accepted: a file, a folder, or an S3 URI"
             )
-        self.tell(f"--{option} {path}: {find_data(local).sentence()}")
+        self.tell(f"--{option} {path}: {find_data(local, self.allowed).sentence()}")
         return self._staged_files(local)
 
     def _staged_path(self, path: str, field: str) -> str:

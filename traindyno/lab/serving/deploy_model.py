@@ -11,7 +11,8 @@ from traindyno.aws.endpoints import DeploymentRefused, Endpoints
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import DocumentInvalid, NextAttempt
 from traindyno.core.s3_keys import check_requests_key, samples_key, saved_model_key, served_model_key
-from traindyno.core.serving.deployment import ModelDeployment, ModelNotServable, parse_deployment
+from traindyno.core.serving.deployment import ModelDeployment, ModelNotServable
+from traindyno.core.serving.deployment_document import parse_deployment
 from traindyno.core.serving.samples import LINES_CONTENT_TYPE, parse_samples, request_of
 from traindyno.sagemaker.images import ImageUnavailable
 from traindyno.sagemaker.serving.serving_request import (
@@ -47,6 +48,7 @@ def deploy_model(
     if not services.deployments.create(row):
         row = services.deployments.find(deployment.name) or row
     try:
+        _refuse_ended(row, now)
         _create(row, services, settings)
     except NextAttempt as error:
         return _fail(token, error, services)
@@ -58,6 +60,14 @@ def deploy_model(
     except AwsError as error:
         return _fail(token, temporary(error, deployment.name) or DeploymentRefused(str(error)), services)
     return None
+
+
+def _refuse_ended(row: DeploymentRow, now: float) -> None:
+    """Raises DeploymentRefused if nothing may be created any more."""
+    if not row.is_open:
+        raise DeploymentRefused(f"{row.deployment.name} is removed: {row.message or 'the lab gave no reason'}")
+    if row.is_expired(now):
+        raise DeploymentRefused(f"{row.deployment.name}: {row.end_reason}")
 
 
 def _create(row: DeploymentRow, services: DeployModelServices, settings: ServingSettings) -> None:

@@ -62,7 +62,7 @@ def _settle(row: DeploymentRow, state: ServingState, services: FinishDeploymentS
         name,
         DeploymentStatus.READY if state.is_ready else DeploymentStatus.FAILED,
         now=now,
-        message=_explained(row, state.failure, services) if state.failure else None,
+        message=_explained(row, _cause(row, state.failure, now), services) if state.failure else None,
         billed_seconds=_billed_seconds(row, state, services),
     )
     return services.deployments.find(name) or row
@@ -76,6 +76,11 @@ def _billed_seconds(row: DeploymentRow, state: ServingState, services: FinishDep
     if check is None or check.seconds is None:
         return None
     return state.seconds * row.deployment.instance_count + check.seconds
+
+
+def _cause(row: DeploymentRow, failure: str, now: float) -> str:
+    """The lab stops a transform job whose time or amount is used up; SageMaker says only that it was stopped."""
+    return f"{failure}: {row.end_reason}" if row.is_expired(now) else failure
 
 
 def _explained(row: DeploymentRow, failure: str, services: FinishDeploymentServices) -> str:

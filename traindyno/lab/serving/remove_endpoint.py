@@ -5,7 +5,7 @@ from typing import Protocol
 from traindyno.aws.endpoints import Endpoints
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.s3_keys import check_requests_key, served_model_key
-from traindyno.core.serving.deployment import check_job_name
+from traindyno.core.serving.deployment import ModelDeployment, check_job_name
 from traindyno.store.model_deployments import DeploymentRows
 from traindyno.store.results_bucket import ResultsBucket
 
@@ -38,12 +38,22 @@ def remove_endpoint(name: str, *, services: RemoveEndpointServices, now: float, 
     row = services.deployments.find(name)
     if row is None or not row.is_open:
         return False
-    if row.deployment.is_endpoint:
+    delete_resources(row.deployment, services)
+    return services.deployments.remove(name, now=now, message=message)
+
+
+def delete_resources(deployment: ModelDeployment, services: RemoveEndpointServices) -> None:
+    name = deployment.name
+    if deployment.is_endpoint:
         services.endpoints.delete_endpoint(name)
     else:
-        for job_name in (check_job_name(name), name):
-            services.endpoints.stop_transform(job_name)
+        stop_jobs(name, services)
     services.endpoints.delete_model(name)
     for key in (served_model_key(name), check_requests_key(name)):
         services.bucket.delete(key)
-    return services.deployments.remove(name, now=now, message=message)
+
+
+def stop_jobs(name: str, services: RemoveEndpointServices) -> None:
+    """Stop the transform job of a deployment and its check. A job that has ended is ignored."""
+    for job_name in (check_job_name(name), name):
+        services.endpoints.stop_transform(job_name)

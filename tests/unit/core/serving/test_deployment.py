@@ -12,10 +12,9 @@ from traindyno.core.serving.deployment import (
     Hosting,
     ModelDeployment,
     check_job_name,
-    deployment_document,
     deployment_name,
-    parse_deployment,
 )
+from traindyno.core.serving.deployment_document import deployment_document, parse_deployment
 from traindyno.core.suite.choices import Task
 
 SERVERLESS = replace(
@@ -48,6 +47,18 @@ def test_a_valid_deployment_reads_back_equal(deployment: ModelDeployment) -> Non
         (DEPLOYMENT, {"instance_type": "c5.xlarge"}, "instance_type"),
         (DEPLOYMENT, {"instance_type": None}, "instance_type"),
         (DEPLOYMENT, {"instance_count": 0}, "instance_count"),
+        (DEPLOYMENT, {"instance_count": 101}, "instance_count"),
+        (TRANSFORM, {"instance_count": 101}, "instance_count"),
+        (DEPLOYMENT, {"usd_per_hour": "-0.1"}, "usd_per_hour"),
+        # 20 min of $0.204 an hour are $0.068
+        (DEPLOYMENT, {"max_usd": "0.067999"}, "max_usd"),
+        (TRANSFORM, {"max_usd": "0.067999"}, "max_usd"),
+        (DEPLOYMENT, {"max_usd": "0.068", "instance_count": 2}, "max_usd"),
+        (DEPLOYMENT, {"max_usd": 0}, "max_usd"),
+        (DEPLOYMENT, {"max_usd": -5}, "max_usd"),
+        (DEPLOYMENT, {"max_usd": "NaN"}, "max_usd"),
+        (DEPLOYMENT, {"max_usd": 5, "usd_per_hour": None}, "max_usd"),
+        (SERVERLESS, {"max_usd": 5}, "max_usd"),
         (TRANSFORM, {"input_s3_uri": "bucket/requests/"}, "input_s3_uri"),
         (TRANSFORM, {"input_s3_uri": None}, "input_s3_uri"),
         (DEPLOYMENT, {"name": "another--reviews"}, "name"),
@@ -68,6 +79,9 @@ def test_each_part_is_checked(deployment: ModelDeployment, changes: dict[str, An
         (SERVERLESS, {"max_concurrency": 200}),
         (DEPLOYMENT, {"instance_type": "local.cpu"}),
         (DEPLOYMENT, {"instance_count": 1}),
+        (DEPLOYMENT, {"instance_count": 100}),
+        (DEPLOYMENT, {"max_usd": "0.068"}),
+        (TRANSFORM, {"max_usd": "0.136", "instance_count": 2}),
         (DEPLOYMENT, {"input_s3_uri": None}),
     ],
 )
@@ -91,3 +105,12 @@ def test_a_name_is_cut_to_what_sagemaker_takes() -> None:
     long = deployment_name(lab="traindyno", suite_name="a", cell_id="c" * 80, unique="x")
     # with the suffix of its check job
     assert len(check_job_name(long)) == 63
+
+
+def test_an_amount_that_is_too_small_is_refused_with_the_least() -> None:
+    with pytest.raises(DocumentInvalid) as refused:
+        parse_deployment({**deployment_document(DEPLOYMENT), "max_usd": "0.01"}, lab="traindyno")
+    assert str(refused.value).endswith(
+        "max_usd: got 0.01, which pays for 176 s of 1 × ml.c5.xlarge; expected at least $0.068, which pays for"
+        " 1200 s: up to 600 s until it starts, 600 s until it has ended"
+    )
