@@ -56,7 +56,6 @@ def main() -> None:
             run.settings,
             dataset.tokenizer,
             model_path=job.model_path,
-            is_padded=not dataset.is_uniform,
             label_names=dataset.label_names,
         )
         _log_size(run, blueprint.model, step_log)
@@ -145,7 +144,7 @@ def _checkpoints(
 def _log_size(run: RunSettings, model: PreTrainedModel, step_log: StepLogger) -> None:
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, model.config, run.workload.sequence_length)
-    step_log.model(size.parameters, size.flops_per_token, FORMULA)
+    step_log.model(size.parameters, size.flops_per_token, None if size.flops_per_token is None else FORMULA)
 
 
 if __name__ == "__main__":

@@ -161,14 +161,11 @@ def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[
     wanted = sorted(set(degrees))
     if not wanted:
         return
-    from training.models.tensor_plans import PLANS  # noqa: PLC0415  (imports PyTorch's distributed parts: seconds)
+    from training.models.tensor_plans import why_no_plan  # noqa: PLC0415  (imports PyTorch's distributed parts: seconds)
 
-    if config.model_type not in PLANS and not getattr(config, "base_model_tp_plan", None):
-        message = (
-            f"strategy tensor has no plan for model type {config.model_type}; expected one of {', '.join(PLANS)},"
-            " or a model type with a base_model_tp_plan in transformers"
-        )
-        yield Problem(path="matrix.strategy", message=message)
+    why_not = why_no_plan(config)
+    if why_not:
+        yield Problem(path="matrix.strategy", message=why_not)
         return
     for degree in wanted:
         for name in HEAD_COUNTS:

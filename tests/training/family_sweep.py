@@ -1,0 +1,138 @@
+"""Trains a small model of a family of transformers, and compares it with what transformers does by itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AttentionMaskInterface, PreTrainedModel, masking_utils
+
+from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint_of, global_batch, workload
+from tests.training.strategy_trial import train
+from training.errors import RunError
+from training.models import masks
+from training.models.flops import NOT_COUNTED, measure_size
+from training.models.model import AUTO_CLASSES
+from training.models.model_check import check_model
+from training.models.objective import task_loss
+from training.models.optimizer import build_optimizer
+from training.models.replacement import replaced
+from training.process.topology import Topology
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """``packed`` and ``padded`` are "equal", or what differs. ``why`` there is no comparison: else it is None."""
+
+    packed: str | None = None
+    padded: str | None = None
+    flops_are_known: bool = False
+    refused: str | None = None
+    unknown: str | None = None
+
+
+def compare(name: str) -> Compared:
+    """``name`` is a task and a family: ``causal-lm/mixtral``."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # so small operations are much faster on a busy machine
+    try:
+        return _compared(name)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _compared(name: str) -> Compared:
+    case = Case(model=name, layer_count=None)
+    try:
+        asked = workload(case)
+    except NOT_COUNTED as error:
+        return Compared(unknown=f"transformers makes no small configuration: {_line(error)}")
+    problems = list(check_model(asked, [], model_path=None))
+    if problems:
+        return Compared(refused="; ".join(map(str, problems)))
+    try:
+        ours = blueprint_of(case).materialise(torch.device("cpu"))
+        size = measure_size(asked.task, ours.config, asked.sequence_length or 0)
+    except RunError as error:
+        return Compared(refused=_line(error))
+    found = [_compare(Case(model=name, layer_count=None, is_padded=padded), ours) for padded in (False, True)]
+    return Compared(packed=found[0], padded=found[1], flops_are_known=size.flops_per_token is not None)
+
+
+def _compare(case: Case, ours: PreTrainedModel) -> str:
+    batch = global_batch(case.model, 0, is_padded=case.is_padded)
+    inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+    with transformers_own_masks():
+        theirs = _plain(case, ours)
+        try:
+            expected = _logits(theirs, inputs)
+            losses = _plain_losses(case, theirs)
+        except NOT_COUNTED as error:
+            return f"transformers' own model fails: {_line(error)}"
+    if not expected.isfinite().all():
+        return "transformers' own logits are not finite"
+    difference = float((_logits(ours, inputs) - expected).abs().max())
+    if difference > TOLERANCE:
+        return f"logits differ by {difference:.2g}"
+    trained = train(case, Topology()).losses
+    difference = max(abs(mine - other) for mine, other in zip(trained, losses, strict=True))
+    return "equal" if difference <= TOLERANCE else f"losses of {STEP_COUNT} steps differ by {difference:.2g}"
+
+
+def _plain(case: Case, ours: PreTrainedModel) -> PreTrainedModel:
+    model: PreTrainedModel = AUTO_CLASSES[WORKLOADS[case.model][0]].from_config(deepcopy(ours.config))
+    model.load_state_dict(ours.state_dict())
+    return model
+
+
+def _logits(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Returns [B, L, V]."""
+    _seed()
+    model.eval()
+    with torch.no_grad():
+        logits: torch.Tensor = model(**inputs).logits
+    return logits
+
+
+def _plain_losses(case: Case, model: PreTrainedModel) -> list[float]:
+    """The losses of the steps that ``train`` makes."""
+    settings = case.settings(1)
+    optimizer = build_optimizer(model.parameters(), settings, settings.learning_rate.base)
+    model.train()
+    _seed()
+    losses = []
+    for step in range(STEP_COUNT):
+        batch = global_batch(case.model, step, is_padded=case.is_padded)
+        labels = batch.pop("labels")
+        output: Any = model(**batch)
+        loss = task_loss(WORKLOADS[case.model][0], output.logits, labels)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def _seed() -> None:
+    torch.manual_seed(0)
+    np.random.seed(0)  # BigBird draws its random blocks from it
+
+
+@contextmanager
+def transformers_own_masks() -> Iterator[None]:
+    ours = AttentionMaskInterface._global_mapping["sdpa"]
+    AttentionMaskInterface.register("sdpa", masking_utils.sdpa_mask)
+    try:
+        with replaced(masking_utils, "find_packed_sequence_indices", masks._separate_documents):
+            yield
+    finally:
+        AttentionMaskInterface.register("sdpa", ours)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
