@@ -4,7 +4,7 @@ import os
 from collections import deque
 from pathlib import Path
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig
 
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import checkpoint_folder
@@ -58,7 +58,7 @@ def main() -> None:
             model_path=job.model_path,
             label_names=dataset.label_names,
         )
-        _log_size(run, blueprint.model, step_log)
+        _log_size(run, blueprint.config, step_log)
         strategy.place(blueprint)
     evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, stopping=stopping)
     train(
@@ -76,7 +76,7 @@ def main() -> None:
         with step_log.phase("save"):
             tensors = strategy.stream_state_dict()
             if setup.topology.is_first:
-                fresh = empty_model(run.workload.task, blueprint.model.config)
+                fresh = empty_model(run.workload.task, blueprint.config)
                 save_model(tensors, fresh, dataset.tokenizer, job.save_folder)
                 make_servable(job.save_folder, run.workload.task, dataset)
             deque(tensors, maxlen=0)  # the other ranks send their parts
@@ -141,9 +141,9 @@ def _checkpoints(
     )
 
 
-def _log_size(run: RunSettings, model: PreTrainedModel, step_log: StepLogger) -> None:
+def _log_size(run: RunSettings, config: PreTrainedConfig, step_log: StepLogger) -> None:
     assert run.workload.sequence_length is not None
-    size = measure_size(run.workload.task, model.config, run.workload.sequence_length)
+    size = measure_size(run.workload.task, config, run.workload.sequence_length)
     step_log.model(size.parameters, size.flops_per_token, None if size.flops_per_token is None else FORMULA)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import AttentionMaskInterface, PreTrainedModel, masking_utils
+from transformers import AttentionMaskInterface, PreTrainedConfig, PreTrainedModel, masking_utils
 
 from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_trial import train
@@ -27,13 +27,17 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """``packed`` and ``padded`` are "equal", or what differs. ``why`` there is no comparison: else it is None."""
+    """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown`` says why."""
 
     packed: str | None = None
     padded: str | None = None
     flops_are_known: bool = False
     refused: str | None = None
     unknown: str | None = None
+
+
+class NotComparable(Exception):
+    """Transformers' own model does not run."""
 
 
 def compare(name: str) -> Compared:
@@ -51,43 +55,43 @@ def _compared(name: str) -> Compared:
     try:
         asked = workload(case)
     except NOT_COUNTED as error:
-        return Compared(unknown=f"transformers makes no small configuration: {_line(error)}")
+        return Compared(unknown=f"no small configuration: {_line(error)}")
     problems = list(check_model(asked, [], model_path=None))
     if problems:
         return Compared(refused="; ".join(map(str, problems)))
     try:
-        ours = blueprint_of(case).materialise(torch.device("cpu"))
-        size = measure_size(asked.task, ours.config, asked.sequence_length or 0)
+        blueprint = blueprint_of(case)
     except RunError as error:
         return Compared(refused=_line(error))
-    found = [_compare(Case(model=name, layer_count=None, is_padded=padded), ours) for padded in (False, True)]
-    return Compared(packed=found[0], padded=found[1], flops_are_known=size.flops_per_token is not None)
+    assert asked.sequence_length is not None
+    size = measure_size(asked.task, blueprint.config, asked.sequence_length)
+    ours = blueprint.materialise(torch.device("cpu"))
+    try:
+        packed, padded = (_compare(replace(case, is_padded=each), ours, blueprint.config) for each in (False, True))
+    except NotComparable as error:
+        return Compared(unknown=str(error))
+    return Compared(packed=packed, padded=padded, flops_are_known=size.flops_per_token is not None)
 
 
-def _compare(case: Case, ours: PreTrainedModel) -> str:
+def _compare(case: Case, ours: PreTrainedModel, config: PreTrainedConfig) -> str:
     batch = global_batch(case.model, 0, is_padded=case.is_padded)
     inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
     with transformers_own_masks():
-        theirs = _plain(case, ours)
+        theirs: PreTrainedModel = AUTO_CLASSES[WORKLOADS[case.model][0]].from_config(deepcopy(config))
+        theirs.load_state_dict(ours.state_dict())
         try:
             expected = _logits(theirs, inputs)
             losses = _plain_losses(case, theirs)
         except NOT_COUNTED as error:
-            return f"transformers' own model fails: {_line(error)}"
+            raise NotComparable(f"transformers' own model fails: {_line(error)}") from error
     if not expected.isfinite().all():
-        return "transformers' own logits are not finite"
+        raise NotComparable("transformers' own logits are not finite")
     difference = float((_logits(ours, inputs) - expected).abs().max())
     if difference > TOLERANCE:
         return f"logits differ by {difference:.2g}"
     trained = train(case, Topology()).losses
     difference = max(abs(mine - other) for mine, other in zip(trained, losses, strict=True))
     return "equal" if difference <= TOLERANCE else f"losses of {STEP_COUNT} steps differ by {difference:.2g}"
-
-
-def _plain(case: Case, ours: PreTrainedModel) -> PreTrainedModel:
-    model: PreTrainedModel = AUTO_CLASSES[WORKLOADS[case.model][0]].from_config(deepcopy(ours.config))
-    model.load_state_dict(ours.state_dict())
-    return model
 
 
 def _logits(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tensor:

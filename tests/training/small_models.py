@@ -28,7 +28,7 @@ SMALL: Mapping[str, int] = {
     **_keys(
         VOCABULARY,
         """
-        vocab_size decoder_vocab_size unpadded_vocab_size vocab_size_per_layer_input
+        vocab_size encoder_hash_byte_group_vocab decoder_vocab_size unpadded_vocab_size vocab_size_per_layer_input
         """,
     ),
     **_keys(
@@ -98,11 +98,27 @@ SMALL: Mapping[str, int] = {
 }
 # What the table can't know: values that a family computes from others, or that must fit together.
 _EVERY_HEAD_HAS_KEYS = {"num_key_value_heads": 4}
+_ROTATED = {"rope_type": "default", "rope_theta": 10000.0}
 FITTED: Mapping[str, Mapping[str, Any]] = {
     **{kind: {"head_dim": 8} for kind in ("hunyuan_v1_dense", "hunyuan_v1_moe", "ministral")},
-    **{kind: {"head_dim": 8, "num_key_value_heads": 4} for kind in ("dots1", "nemotron")},
-    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0}, "ffn_config": {"ffn_hidden_size": 64}},
+    "cohere_compass_text": {"rope_parameters": {"full_attention": _ROTATED, "sliding_attention": _ROTATED}},
+    "dots1": {"num_key_value_heads": 4, "n_routed_experts": 4, "n_shared_experts": 1, "num_experts_per_tok": 2},
+    "nemotron": {"head_dim": 8, "num_key_value_heads": 4},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0, "clip_qkv": 8.0},
+        "ffn_config": {"ffn_hidden_size": 64},
+    },
     "esm": {"vocab_size": VOCABULARY, "mask_token_id": 4, "pad_token_id": 1},
+    "deepseek_v2": {"num_experts_per_tok": 2},
+    "falcon_h1": {"mamba_d_ssm": 64},
+    "dots3_note_text": {"per_layer_config": {"1": {"num_attention_heads": 2, "num_key_value_heads": 2}}},
+    "gemma3n_text": {"num_kv_shared_layers": 0, "intermediate_size": 64},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "reformer": {"axial_pos_embds": False},
+    "xmod": {"default_language": "en_XX"},
+    "zamba": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2, "attention_hidden_size": 64},
+    "zamba2": {"num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid"] * 2, "attention_hidden_size": 64},
+    "neomme": {"head_dim": 16},
     "esmc": _EVERY_HEAD_HAS_KEYS,
     "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
     "mamba2": {"num_heads": 8},

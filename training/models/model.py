@@ -51,7 +51,7 @@ def build_model(
     if settings.activation_checkpointing:
         enable_checkpointing(model)
     values = _values(workload, config, settings.seed, model_path)
-    return Blueprint(model=_trusting_its_input(model), values=values)
+    return Blueprint(model=_trusting_its_input(model), config=config, values=values)
 
 
 def _values(
@@ -85,9 +85,20 @@ def _translated_values(
 def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     with without_values():
         model = _from_config(task, config)
+    _restore_buffers(model, task, config)
     model.initialize_weights()  # type: ignore[no-untyped-call]  # some buffers get their values here
     model.tie_weights()
     return model
+
+
+def _restore_buffers(model: PreTrainedModel, task: Task, config: PreTrainedConfig) -> None:
+    """Give values to buffers that are made of a parameter, such as I-BERT's. It builds the whole model for them."""
+    lost = [name for name, buffer in model.named_buffers() if buffer.is_meta]
+    if lost:
+        whole = _from_config(task, config)
+        for name in lost:
+            path, _, own_name = name.rpartition(".")
+            model.get_submodule(path)._buffers[own_name] = whole.get_buffer(name)
 
 
 def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:

@@ -9,7 +9,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
-from training.models.model_check import NOT_BUILT, needed_positions
+from training.models.model_check import NOT_BUILT, most_positions, needed_positions
 
 
 def model_config(
@@ -75,7 +75,7 @@ def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBa
 
 
 def _check_length(config: PreTrainedConfig, sequence_length: int | None) -> None:
-    positions = getattr(config, "max_position_embeddings", None)
+    positions = most_positions(config)
     if sequence_length is None or positions is None:
         return
     needed = needed_positions(config, sequence_length)
