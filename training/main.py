@@ -27,6 +27,7 @@ from training.process.process_group import end_process_group
 from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings
 from training.process.topology import read_topology
 from training.run.crash_handling import CrashHandler
+from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.saving import save_model
@@ -60,6 +61,7 @@ def main() -> None:
         )
         _log_size(run, blueprint.config, step_log)
         strategy.place(blueprint)
+        refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
     evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, stopping=stopping)
     train(
         run,

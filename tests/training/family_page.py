@@ -24,8 +24,9 @@ def row(name: str, found: Compared) -> str:
     flops = "counted" if found.flops_are_known else "unknown"
     if found.refused or found.unknown:
         reason = f"refused: {found.refused}" if found.refused else f"unknown: {found.unknown}"
-        return f"| {kind} | {task} | {_escaped(reason)} | | |"
-    return f"| {kind} | {task} | {_escaped(found.packed)} | {_escaped(found.padded)} | {flops} |"
+        return f"| {kind} | {task} | {_escaped(reason)} | | | |"
+    masking = {True: "yes", False: "refused", None: ""}[found.masks_documents]
+    return f"| {kind} | {task} | {_escaped(found.packed)} | {_escaped(found.padded)} | {masking} | {flops} |"
 
 
 def strategy_row(name: str, found: Mapping[str, str]) -> str:
@@ -59,10 +60,12 @@ def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, st
             "- *refused*: the suite's check or the job refuses this configuration, with this reason.",
             "- *unknown*: transformers' own model does not run with the small configuration, so there is no comparison."
             " A full configuration may train.",
+            "- Document masking *refused*: a job with `document_masking` ends before its first step, because a text would"
+            " still see the text before it, or its positions would not begin at 0.",
             "- FLOPs *unknown*: they depend on the data. The report then shows no FLOPs and no MFU.",
             "",
-            "| model type | task | packed rows | padded rows | FLOPs |",
-            "|---|---|---|---|---|",
+            "| model type | task | packed rows | padded rows | document masking | FLOPs |",
+            "|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
             "",
             "## Strategies",

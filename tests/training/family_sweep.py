@@ -10,27 +10,43 @@ import numpy as np
 import torch
 from transformers import AttentionMaskInterface, PreTrainedConfig, PreTrainedModel, masking_utils
 
-from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint_of, global_batch, workload
-from tests.training.strategy_trial import train
+from tests.training.strategy_cases import (
+    STEP_COUNT,
+    VOCABULARY_SIZE,
+    WORKLOADS,
+    Case,
+    blueprint_of,
+    global_batch,
+    workload,
+)
+from tests.training.strategy_trial import make_setup, train
+from traindyno.core.suite.choices import Task
 from training.errors import RunError
 from training.models import masks
 from training.models.flops import NOT_COUNTED, measure_size
+from training.models.masks import set_document_masking
 from training.models.model import AUTO_CLASSES
 from training.models.model_check import check_model
 from training.models.objective import task_loss
 from training.models.optimizer import build_optimizer
 from training.models.replacement import replaced
 from training.process.topology import Topology
+from training.run.document_check import refuse_unless_documents_are_apart
+from training.strategies import build_strategy
 
 TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown`` says why."""
+    """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown`` says why.
+
+    ``masks_documents`` is None for a task without document masking.
+    """
 
     packed: str | None = None
     padded: str | None = None
+    masks_documents: bool | None = None
     flops_are_known: bool = False
     refused: str | None = None
     unknown: str | None = None
@@ -70,7 +86,26 @@ def _compared(name: str) -> Compared:
         packed, padded = (_compare(replace(case, is_padded=each), ours, blueprint.config) for each in (False, True))
     except NotComparable as error:
         return Compared(unknown=str(error))
-    return Compared(packed=packed, padded=padded, flops_are_known=size.flops_per_token is not None)
+    return Compared(
+        packed=packed,
+        padded=padded,
+        masks_documents=_masks_documents(name) if asked.task is Task.CAUSAL_LM else None,
+        flops_are_known=size.flops_per_token is not None,
+    )
+
+
+def _masks_documents(name: str) -> bool:
+    case = Case(model=name, layer_count=None, options={"document_masking": True})
+    setup = make_setup(case, Topology())
+    strategy = build_strategy(setup)
+    strategy.place(blueprint_of(case))
+    try:
+        refuse_unless_documents_are_apart(setup, strategy, VOCABULARY_SIZE)
+    except RunError:
+        return False
+    finally:
+        set_document_masking(False)
+    return True
 
 
 def _compare(case: Case, ours: PreTrainedModel, config: PreTrainedConfig) -> str:

@@ -111,7 +111,10 @@ FITTED: Mapping[str, Mapping[str, Any]] = {
     "esm": {"vocab_size": VOCABULARY, "mask_token_id": 4, "pad_token_id": 1},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "falcon_h1": {"mamba_d_ssm": 64},
-    "dots3_note_text": {"per_layer_config": {"1": {"num_attention_heads": 2, "num_key_value_heads": 2}}},
+    "dots3_note_text": {
+        "head_dim": 16,
+        "per_layer_config": {"1": {"num_attention_heads": 2, "num_key_value_heads": 2}},
+    },
     "gemma3n_text": {"num_kv_shared_layers": 0, "intermediate_size": 64},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "reformer": {"axial_pos_embds": False},

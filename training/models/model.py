@@ -42,7 +42,7 @@ def build_model(
     label_names: Sequence[str] = (),
 ) -> Blueprint:
     """Builds the model in single precision. Its values are the same on every rank, because the seed is."""
-    set_document_masking(False)
+    set_document_masking(settings.document_masking)
     config = model_config(workload, settings, tokenizer, model_path=model_path)
     if label_names:
         name_labels(config, label_names)

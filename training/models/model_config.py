@@ -56,13 +56,18 @@ def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenize
     return config
 
 
-def _special_token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:
-    """A row of a tokenizer without an end token ends with [SEP]. BART and others classify by the end token's state."""
+def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The token that ends a text; [SEP] where a tokenizer has no end token."""
     end: int | None = tokenizer.eos_token_id
+    return tokenizer.sep_token_id if end is None else end
+
+
+def _special_token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:
+    """BART and others classify by the state of the end token."""
     return {
         "pad_token_id": tokenizer.pad_token_id,
         "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.sep_token_id if end is None else end,
+        "eos_token_id": end_token(tokenizer),
     }
 
 
