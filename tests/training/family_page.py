@@ -60,8 +60,8 @@ def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, st
             "- *refused*: the suite's check or the job refuses this configuration, with this reason.",
             "- *unknown*: transformers' own model does not run with the small configuration, so there is no comparison."
             " A full configuration may train.",
-            "- Document masking *refused*: a job with `document_masking` ends before its first step, because a text would"
-            " still see the text before it, or its positions would not begin at 0.",
+            "- Document masking *refused*: a job with `document_masking` ends before its first step, because a text"
+            " would still see the text before it, or its positions would not begin at 0.",
             "- FLOPs *unknown*: they depend on the data. The report then shows no FLOPs and no MFU.",
             "",
             "| model type | task | packed rows | padded rows | document masking | FLOPs |",

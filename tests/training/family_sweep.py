@@ -58,10 +58,17 @@ class NotComparable(Exception):
 
 def compare(name: str) -> Compared:
     """``name`` is a task and a family: ``causal-lm/mixtral``."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so small operations are much faster on a busy machine
-    try:
+    with one_thread():
         return _compared(name)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Small operations are much faster so, on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
 

@@ -1,5 +1,6 @@
 """With document masking, packed texts are trained as if each was alone; models that can't do it are refused."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from tests.training.family_sweep import one_thread
 from tests.training.run_documents import run_document, run_training, write_reviews
 from tests.training.strategy_cases import Case, blueprint_of
 from tests.training.strategy_trial import make_setup
@@ -20,6 +22,12 @@ END = 5
 DOCUMENTS = ([11, 12, 13, END], [END], [21, 22, 23, 24, 25, 26, 27, 28, 29, END], [31])
 APART = ("gpt2", "llama", "mistral", "gemma3_text", "llama4_text", "mixtral")
 JOINED = ("bloom", "mamba2", "opt", "qwen3_next")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 def case_of(kind: str, *, masking: bool) -> Case:
