@@ -35,6 +35,7 @@ from training.run.document_check import refuse_unless_documents_are_apart
 from training.strategies import build_strategy
 
 TOLERANCE = 1e-5
+MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ def _compared(name: str) -> Compared:
     try:
         blueprint = blueprint_of(case)
     except RunError as error:
-        return Compared(refused=_line(error))
+        return Compared(refused=" ".join(str(error).split())[:MOST_CHARACTERS])
     assert asked.sequence_length is not None
     size = measure_size(asked.task, blueprint.config, asked.sequence_length)
     ours = blueprint.materialise(torch.device("cpu"))
@@ -157,7 +158,7 @@ def _plain_losses(case: Case, model: PreTrainedModel) -> list[float]:
         labels = batch.pop("labels")
         output: Any = model(**batch)
         loss = task_loss(WORKLOADS[case.model][0], output.logits, labels)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         losses.append(float(loss.detach()))
@@ -171,7 +172,7 @@ def _seed() -> None:
 
 @contextmanager
 def transformers_own_masks() -> Iterator[None]:
-    ours = AttentionMaskInterface._global_mapping["sdpa"]
+    ours: Any = AttentionMaskInterface._global_mapping["sdpa"]
     AttentionMaskInterface.register("sdpa", masking_utils.sdpa_mask)
     try:
         with replaced(masking_utils, "find_packed_sequence_indices", masks._separate_documents):
@@ -181,4 +182,4 @@ def transformers_own_masks() -> Iterator[None]:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+    return " ".join(f"{type(error).__name__}: {error}".split())[:MOST_CHARACTERS]

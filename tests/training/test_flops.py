@@ -34,6 +34,8 @@ def test_albert_works_for_every_layer_though_the_layers_share_weights() -> None:
     one, two = (measure_size(Task.MASKED_LM, albert(layers), 8) for layers in (1, 2))
     assert one.parameters == two.parameters
     # A layer: 4 x 32^2 + 2 x 32 x 64 = 8192 weights, 6 FLOPs each, and attention 2 x 2 x 8 x 32 x 3 = 3072
+    assert two.flops_per_token is not None
+    assert one.flops_per_token is not None
     assert two.flops_per_token - one.flops_per_token == pytest.approx(6 * 8192 + 3072)
 
 

@@ -26,7 +26,8 @@ def _one_thread() -> Iterator[None]:
 
 def model_of(name: str) -> PreTrainedModel:
     model = blueprint_of(Case(model=name, layer_count=None)).materialise(torch.device("cpu"))
-    return model.eval()
+    model.train(False)
+    return model
 
 
 def masks_of(model: PreTrainedModel, name: str) -> list[torch.Tensor | None]:
@@ -36,7 +37,8 @@ def masks_of(model: PreTrainedModel, name: str) -> list[torch.Tensor | None]:
 
     def watched(*tensors: torch.Tensor, attn_mask: torch.Tensor | None = None, **others: Any) -> torch.Tensor:
         seen.append(attn_mask)
-        return attend(*tensors, attn_mask=attn_mask, **others)
+        attended: torch.Tensor = attend(*tensors, **{"attn_mask": attn_mask, **others})
+        return attended
 
     with replaced(functional, "scaled_dot_product_attention", watched):
         model(input_ids=global_batch(name, 0, is_padded=False)["input_ids"])

@@ -51,4 +51,5 @@ def _flops_per_token(task: Task, config: PreTrainedConfig, sequence_length: int)
                 model(input_ids=torch.zeros((1, sequence_length), dtype=torch.int64))
     except NOT_COUNTED:
         return None
-    return BACKWARD_AND_FORWARD * counter.get_total_flops() / sequence_length
+    forward: int = counter.get_total_flops()
+    return BACKWARD_AND_FORWARD * forward / sequence_length

@@ -81,8 +81,9 @@ def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
     tokens[:, -1] = getattr(model.config, "eos_token_id", None) or 0
     was_training = model.training
     try:
+        model.train(False)
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            logits = model.eval()(input_ids=tokens).logits
+            logits = model(input_ids=tokens).logits
     except (*NOT_BUILT, AssertionError, IndexError):
         return True
     finally:

@@ -5,13 +5,15 @@ how it finds that no mask is needed. By itself, it reads the positions of every 
 makes a mask whenever the model is compiled. It then can't use the fastest kernels.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from transformers import AttentionMaskInterface, masking_utils
 from transformers.masking_utils import sdpa_mask
 
-_separate_documents = masking_utils.find_packed_sequence_indices
+FindDocuments = Callable[[torch.Tensor], torch.Tensor | None]
+_separate_documents: FindDocuments = masking_utils.find_packed_sequence_indices
 
 
 def set_document_masking(is_on: bool) -> None:
@@ -19,8 +21,9 @@ def set_document_masking(is_on: bool) -> None:
     masking_utils.find_packed_sequence_indices = _separate_documents if is_on else _one_document
 
 
-def _one_document(_position_ids: torch.Tensor) -> None:
-    """Takes ``_position_ids`` [B, L], which count up along each row."""
+def _one_document(position_ids: torch.Tensor) -> torch.Tensor | None:
+    """Takes ``position_ids`` [B, L], which count up along each row."""
+    return None
 
 
 def _mask_if_needed(

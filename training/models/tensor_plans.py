@@ -85,8 +85,8 @@ def plan_for(model: PreTrainedModel) -> TensorPlan:
     why_not = why_no_plan(model.config)
     if why_not:
         raise WorkloadError(why_not)
-    kind = model.config.model_type
-    return PLANS[kind] if kind in PLANS else TensorPlan(styles=model.config.base_model_tp_plan)
+    own = PLANS.get(model.config.model_type)
+    return own or TensorPlan(styles=model.config.base_model_tp_plan or {})
 
 
 def why_no_plan(config: PreTrainedConfig) -> str | None:
