@@ -62,8 +62,8 @@ def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, st
             " A full configuration may train.",
             "- Document masking *refused*: a job with `document_masking` ends before its first step, because a text"
             " would still see the text before it, or its positions would not begin at 0.",
-            "- FLOPs *unknown*: they can't be counted without the values of the data. The report then shows no FLOPs and"
-            " no MFU.",
+            "- FLOPs *unknown*: they can't be counted without the values of the data. The report then shows no FLOPs"
+            " and no MFU.",
             "",
             "| model type | task | packed rows | padded rows | document masking | FLOPs |",
             "|---|---|---|---|---|---|",

@@ -33,7 +33,7 @@ def model_of(name: str) -> PreTrainedModel:
 def masks_of(model: PreTrainedModel, name: str) -> list[torch.Tensor | None]:
     """The mask [B, 1, L, L] of each call of PyTorch's fused attention."""
     seen: list[torch.Tensor | None] = []
-    attend = functional.scaled_dot_product_attention
+    attend: Any = functional.scaled_dot_product_attention
 
     def watched(*tensors: torch.Tensor, attn_mask: torch.Tensor | None = None, **others: Any) -> torch.Tensor:
         seen.append(attn_mask)

@@ -5,20 +5,19 @@ how it finds that no mask is needed. By itself, it reads the positions of every 
 makes a mask whenever the model is compiled. It then can't use the fastest kernels.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from transformers import AttentionMaskInterface, masking_utils
 from transformers.masking_utils import sdpa_mask
 
-FindDocuments = Callable[[torch.Tensor], torch.Tensor | None]
-_separate_documents: FindDocuments = masking_utils.find_packed_sequence_indices
+_separate_documents = masking_utils.find_packed_sequence_indices
 
 
 def set_document_masking(is_on: bool) -> None:
     """With it, tokens attend within their document only; a document begins where positions start again."""
-    masking_utils.find_packed_sequence_indices = _separate_documents if is_on else _one_document
+    find: Any = _separate_documents if is_on else _one_document
+    masking_utils.find_packed_sequence_indices = find
 
 
 def _one_document(position_ids: torch.Tensor) -> torch.Tensor | None:
