@@ -78,7 +78,9 @@ def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
     Longformer's global attention is an example, and experts that are chosen for no token.
     """
     tokens = torch.zeros((1, PROBE_TOKENS), dtype=torch.int64, device=device)
-    tokens[:, -1] = getattr(model.config, "eos_token_id", None) or 0
+    end = getattr(model.config, "eos_token_id", None)  # some read the state of this token
+    if isinstance(end, int) and 0 < end < getattr(model.config, "vocab_size", 0):
+        tokens[:, -1] = end
     was_training = model.training
     try:
         model.train(False)
