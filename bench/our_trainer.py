@@ -70,9 +70,7 @@ def train_with_ours(run: RunSettings, dataset: TokenDataset) -> Trained:
         step_log = StepLogger(folder)
         setup = set_up(run, step_log)
         strategy = build_strategy(setup)
-        blueprint = build_model(
-            run.workload, run.settings, dataset.tokenizer, model_path=None, is_padded=not dataset.is_uniform
-        )
+        blueprint = build_model(run.workload, run.settings, dataset.tokenizer, model_path=None)
         strategy.place(blueprint)
         train(run, setup, strategy, dataset, step_log=step_log, should_stop=lambda _: False)
         step_log.close()

@@ -60,6 +60,7 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     config = model_config(run.workload, run.settings, dataset.tokenizer, model_path=None)
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, config, run.workload.sequence_length)
+    assert size.flops_per_token is not None
     return RaceResult(
         chosen=chosen,
         our_step_seconds=tuple(each.median_step_seconds(case.warmup_steps) for each in ours),

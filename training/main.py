@@ -4,7 +4,7 @@ import os
 from collections import deque
 from pathlib import Path
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig
 
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import checkpoint_folder
@@ -27,6 +27,7 @@ from training.process.process_group import end_process_group
 from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings
 from training.process.topology import read_topology
 from training.run.crash_handling import CrashHandler
+from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.saving import save_model
@@ -56,11 +57,11 @@ def main() -> None:
             run.settings,
             dataset.tokenizer,
             model_path=job.model_path,
-            is_padded=not dataset.is_uniform,
             label_names=dataset.label_names,
         )
-        _log_size(run, blueprint.model, step_log)
+        _log_size(run, blueprint.config, step_log)
         strategy.place(blueprint)
+        refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
     evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, stopping=stopping)
     train(
         run,
@@ -77,7 +78,7 @@ def main() -> None:
         with step_log.phase("save"):
             tensors = strategy.stream_state_dict()
             if setup.topology.is_first:
-                fresh = empty_model(run.workload.task, blueprint.model.config)
+                fresh = empty_model(run.workload.task, blueprint.config)
                 save_model(tensors, fresh, dataset.tokenizer, job.save_folder)
                 make_servable(job.save_folder, run.workload.task, dataset)
             deque(tensors, maxlen=0)  # the other ranks send their parts
@@ -142,10 +143,10 @@ def _checkpoints(
     )
 
 
-def _log_size(run: RunSettings, model: PreTrainedModel, step_log: StepLogger) -> None:
+def _log_size(run: RunSettings, config: PreTrainedConfig, step_log: StepLogger) -> None:
     assert run.workload.sequence_length is not None
-    size = measure_size(run.workload.task, model.config, run.workload.sequence_length)
-    step_log.model(size.parameters, size.flops_per_token, FORMULA)
+    size = measure_size(run.workload.task, config, run.workload.sequence_length)
+    step_log.model(size.parameters, size.flops_per_token, None if size.flops_per_token is None else FORMULA)
 
 
 if __name__ == "__main__":

@@ -100,9 +100,7 @@ def train_attempt(attempt: Attempt) -> Ended:
     )
     strategy = build_strategy(setup)
     dataset = load_dataset(run, _job_of(attempt, run), topology)
-    strategy.place(
-        build_model(run.workload, run.settings, dataset.tokenizer, model_path=None, is_padded=not dataset.is_uniform)
-    )
+    strategy.place(build_model(run.workload, run.settings, dataset.tokenizer, model_path=None))
     step_log = StepLogger(str(Path(attempt.checkpoints or tempfile.mkdtemp()).parent / "log"))
     losses: dict[int, float] = {}
     step_log.observe_with(lambda steps: losses.update(_losses(steps)))

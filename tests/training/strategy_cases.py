@@ -1,4 +1,4 @@
-"""What the strategies are compared on: tiny models of the four experiments and ten batches of each, by arithmetic."""
+"""What is compared: tiny models of the four experiments and of families of transformers, ten batches of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from tests.training.small_models import small_values
 from traindyno.core.suite.choices import Compiler, OptimizerName, Strategy, Task
 from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.workload import Model, Workload
@@ -30,12 +31,23 @@ ENCODER = {
     "num_hidden_layers": 4,
     "num_attention_heads": 4,
 }
-WORKLOADS: dict[str, tuple[Task, Mapping[str, Any]]] = {
-    "gpt2": (Task.CAUSAL_LM, {"model_type": "gpt2", **GPT}),
-    "gptj": (Task.CAUSAL_LM, {"model_type": "gptj", "rotary_dim": 4, **GPT}),
-    "albert": (Task.MASKED_LM, {"model_type": "albert", "embedding_size": 16, **ENCODER}),
-    "bert": (Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", **ENCODER}),
-}
+
+
+class Workloads(dict[str, tuple[Task, Mapping[str, Any]]]):
+    """Has a task and a model for each name; for ``causal-lm/mixtral`` the small model of that family."""
+
+    def __missing__(self, name: str) -> tuple[Task, Mapping[str, Any]]:
+        task, _, kind = name.partition("/")
+        self[name] = Task(task), {"model_type": kind, **small_values(kind)}
+        return self[name]
+
+
+WORKLOADS = Workloads(
+    gpt2=(Task.CAUSAL_LM, {"model_type": "gpt2", **GPT}),
+    gptj=(Task.CAUSAL_LM, {"model_type": "gptj", "rotary_dim": 4, **GPT}),
+    albert=(Task.MASKED_LM, {"model_type": "albert", "embedding_size": 16, **ENCODER}),
+    bert=(Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", **ENCODER}),
+)
 MODELS = tuple(WORKLOADS)
 # Transformers' own plans cut it; Qwen3 has norms within a head, of which each process sees only its own.
 LLAMA = {
@@ -56,12 +68,17 @@ WORKLOADS |= {name: (Task.CAUSAL_LM, {"model_type": name, **LLAMA}) for name in 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One model under one setting; ``options`` are the fields of Settings that differ from the reference."""
+    """One model under one setting; ``options`` are the fields of Settings that differ from the reference.
+
+    ``is_padded``: whether rows have unequal length; None for what suits the task. ``layer_count`` is None for the
+    layers of the model's configuration.
+    """
 
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     local_world_size: int | None = None
-    layer_count: int = 4
+    layer_count: int | None = 4
+    is_padded: bool | None = None
 
     def settings(self, data_world_size: int) -> Settings:
         accumulation = self.options.get("gradient_accumulation_steps", 1)
@@ -79,7 +96,7 @@ class Case:
 
 def workload(case: Case) -> Workload:
     task, config = WORKLOADS[case.model]
-    layers = {"n_layer" if "n_layer" in config else "num_hidden_layers": case.layer_count}
+    layers = {"n_layer" if "n_layer" in config else "num_hidden_layers": case.layer_count} if case.layer_count else {}
     is_classified = task is Task.SEQUENCE_CLASSIFICATION
     return Workload(
         task=task,
@@ -94,21 +111,23 @@ def blueprint_of(case: Case) -> Blueprint:
     return build_model(workload(case), case.settings(1), None, model_path=None)
 
 
-def global_batch(model: str, step: int) -> Batch:
-    """Rows of unequal length where the model takes padding, with as many labels that count as each row gives."""
+def global_batch(model: str, step: int, *, is_padded: bool | None = None) -> Batch:
+    """Rows of equal or unequal length, with as many labels that count as each row gives."""
     generator = torch.Generator().manual_seed(1000 + step)
     tokens = torch.randint(5, VOCABULARY_SIZE, (GLOBAL_BATCH_SIZE, SEQUENCE_LENGTH), generator=generator)
     task, _ = WORKLOADS[model]
-    if task is Task.CAUSAL_LM:
+    if is_padded is None:
+        is_padded = task is not Task.CAUSAL_LM
+    if not is_padded:
         lengths = torch.full((GLOBAL_BATCH_SIZE,), SEQUENCE_LENGTH)
     else:
         lengths = torch.randint(SEQUENCE_LENGTH // 2, SEQUENCE_LENGTH + 1, (GLOBAL_BATCH_SIZE,), generator=generator)
     mask = torch.arange(SEQUENCE_LENGTH)[None] < lengths[:, None]
     tokens = tokens * mask
-    batch = {"input_ids": tokens, "attention_mask": mask.long()}
+    batch = {"input_ids": tokens, **({"attention_mask": mask.long()} if is_padded else {})}
     match task:
         case Task.CAUSAL_LM:
-            return {"input_ids": tokens, "labels": tokens}
+            return {**batch, "labels": tokens.masked_fill(~mask, IGNORED_LABEL)}
         case Task.MASKED_LM:
             chosen = (torch.rand(tokens.shape, generator=generator) < 0.3) & mask
             chosen[:, 0] = True
@@ -118,16 +137,16 @@ def global_batch(model: str, step: int) -> Batch:
             return {**batch, "labels": torch.randint(0, LABEL_COUNT, (GLOBAL_BATCH_SIZE,), generator=generator)}
 
 
-def step_batches(model: str, settings: Settings, step: int, data_rank: int, data_world_size: int) -> list[Batch]:
+def step_batches(case: Case, settings: Settings, step: int, data_rank: int, data_world_size: int) -> list[Batch]:
     """This rank's batches of one step, each with the weight that its labels have among all."""
-    whole = global_batch(model, step)
+    whole = global_batch(case.model, step, is_padded=case.is_padded)
     parts = data_world_size * settings.gradient_accumulation_steps
     counted = (whole["labels"] != IGNORED_LABEL).sum()
     batches = []
     for number in range(settings.gradient_accumulation_steps):
         part = {name: tensor.chunk(parts)[number * data_world_size + data_rank] for name, tensor in whole.items()}
         own = (part["labels"] != IGNORED_LABEL).sum()
-        if WORKLOADS[model][0] is Task.MASKED_LM:
+        if WORKLOADS[case.model][0] is Task.MASKED_LM:
             part["weight"] = own * parts / counted
         batches.append(part)
     return batches

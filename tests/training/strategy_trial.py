@@ -52,7 +52,7 @@ def _train(case: Case, setup: Setup, strategy: TrainingStrategy) -> Trained:
     strategy.set_training(True)
     losses = []
     for step in range(STEP_COUNT):
-        batches = step_batches(case.model, settings, step, strategy.data_rank, strategy.data_world_size)
+        batches = step_batches(case, settings, step, strategy.data_rank, strategy.data_world_size)
         loss = strategy.forward_backward([setup.accelerator.to_device(batch) for batch in batches])
         setup.number_format.step(
             optimizer,

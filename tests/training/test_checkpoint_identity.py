@@ -37,6 +37,7 @@ def test_the_settings_in_an_identity() -> None:
         "gradient_clip_norm": 1.0,
         "seed": 0,
         "packing": True,
+        "document_masking": False,
         "pipeline_degree": 4,
         "dropout": 0.0,
         "precision": "bf16",

@@ -85,6 +85,14 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
         "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, bert, albert, "
         "or a model type with a base_model_tp_plan in transformers",
     ),
+    "experts that the strategy can't shard": (
+        Task.CAUSAL_LM,
+        {"model_type": "mixtral"},
+        TENSOR,
+        "matrix.strategy: strategy tensor can't shard model type mixtral: transformers' plan for it uses "
+        "moe_tp_experts, packed_colwise; expected a plan of colwise, rowwise, colwise_gather_output, "
+        "rowwise_split_input, replicated_with_grad_allreduce",
+    ),
     "one key-value head": (
         Task.CAUSAL_LM,
         {"model_type": "llama", "num_key_value_heads": 1},
@@ -111,6 +119,8 @@ GOOD: list[tuple[Task, dict[str, Any], dict[str, Any]]] = [
     (Task.CAUSAL_LM, {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "attn_pdrop": 0.0}, TENSOR),
     (Task.CAUSAL_LM, {"model_type": "llama", "num_key_value_heads": 8, "tie_word_embeddings": True}, TENSOR),
     (Task.MASKED_LM, {"model_type": "roberta", "max_position_embeddings": 130}, {}),
+    (Task.CAUSAL_LM, {"model_type": "xlnet"}, {}),  # its positions are -1: without a limit
+    (Task.CAUSAL_LM, {"model_type": "dots3_note_text"}, {}),  # its layers have different numbers of heads
     (Task.MASKED_LM, {"model_type": "albert", "hidden_size": 64, "num_attention_heads": 4}, {}),
     (Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", "hidden_dropout_prob": 0.2, "pad_token_id": 3}, {}),
 ]

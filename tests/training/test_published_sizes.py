@@ -45,6 +45,7 @@ def test_the_published_sizes_give_the_work_that_the_lab_counts_on_the_model(
     size: TransformerSize, task: Task, config: PreTrainedConfig
 ) -> None:
     counted = measure_size(task, config, size.sequence_length)
+    assert counted.flops_per_token is not None
     assert size.training_flops_per_sample == pytest.approx(counted.flops_per_token * size.sequence_length, rel=1e-3)
 
 

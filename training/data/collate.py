@@ -16,21 +16,28 @@ from training.data.masking import Masking
 from training.data.padding import PadTo
 from training.data.sequences import Sequences
 from training.errors import WorkloadError
+from training.models.model_config import end_token
 from training.models.objective import IGNORED_LABEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """The special tokens of a vocabulary that batching uses."""
+    """The special tokens of a vocabulary that batching uses. ``end`` follows each document in packed sequences."""
 
     vocabulary_size: int
     pad: int
     mask: int | None
+    end: int | None
 
 
 def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
     pad = tokenizer.pad_token_id
-    return SpecialTokens(vocabulary_size=len(tokenizer), pad=0 if pad is None else pad, mask=tokenizer.mask_token_id)
+    return SpecialTokens(
+        vocabulary_size=len(tokenizer),
+        pad=0 if pad is None else pad,
+        mask=tokenizer.mask_token_id,
+        end=end_token(tokenizer),
+    )
 
 
 class Collate(Protocol):
@@ -43,14 +50,22 @@ class Collate(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollateCausal:
-    """The labels are the inputs, which the objective shifts. ``pad_to`` is None if all sequences have one length."""
+    """The labels are the inputs, which the objective shifts. ``pad_to`` is None if all sequences have one length.
+
+    ``document_end``: the token after which positions begin again; None if they count through.
+    """
 
     pad_to: PadTo | None
+    document_end: int | None = None
 
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
         if self.pad_to is None:
-            tokens = torch.from_numpy(sequences.block(samples))
-            return {"input_ids": tokens, "labels": tokens}
+            block = sequences.block(samples)
+            tokens = torch.from_numpy(block)
+            batch = {"input_ids": tokens, "labels": tokens}
+            if self.document_end is not None:
+                batch["position_ids"] = torch.from_numpy(positions_in_documents(block, self.document_end))
+            return batch
         padded = self.pad_to(sequences, samples)
         labels = np.where(padded.mask, padded.tokens, IGNORED_LABEL)
         return {**_inputs(padded.tokens, padded.mask), "labels": torch.from_numpy(labels)}
@@ -93,6 +108,14 @@ class CollateClassified:
         return None
 
 
+def positions_in_documents(tokens: Array, end: int) -> Array:
+    """Returns [B, L]: the position of each of ``tokens`` [B, L] in its document, which ends with the token ``end``."""
+    columns = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
+    begins = np.zeros(tokens.shape, dtype=np.int64)
+    begins[:, 1:] = np.where(tokens[:, :-1] == end, columns[:, 1:], 0)
+    return columns - np.maximum.accumulate(begins, axis=1)
+
+
 def _inputs(tokens: Array, mask: Mask) -> Batch:
     """Takes ``tokens`` [B, L] and ``mask`` [B, L]."""
     return {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask.astype(np.int64))}
@@ -105,7 +128,9 @@ def choose_collate(workload: Workload, settings: Settings, special: SpecialToken
     pad_to = None if is_uniform else padded
     match workload.task:
         case Task.CAUSAL_LM:
-            return CollateCausal(pad_to=pad_to)
+            if settings.document_masking and special.end is None:
+                raise WorkloadError("the tokenizer has no end token; expected one for document_masking")
+            return CollateCausal(pad_to=pad_to, document_end=special.end if settings.document_masking else None)
         case Task.MASKED_LM:
             if special.mask is None:
                 raise WorkloadError("the tokenizer has no mask token; expected one of a masked language model")

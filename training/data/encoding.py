@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from traindyno.core.suite.choices import Task
 from training.data.labels import Labelled, labels_of
 from training.data.rows import Rows
+from training.models.model_config import end_token
 
 Tokens = npt.NDArray[np.int64]
 # The fewest tokens with something to predict: a causal model's first token is not predicted, and a masked model's first
@@ -62,10 +63,8 @@ class Encoder:
 
     def _packed(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
         """Yields blocks of one length without padding. The end token is between documents; a rest is dropped."""
-        end_token = self._tokenizer.eos_token_id
-        if end_token is None:
-            end_token = self._tokenizer.sep_token_id
-        end = np.asarray([] if end_token is None else [end_token], dtype=np.int64)
+        after = end_token(self._tokenizer)
+        end = np.asarray([] if after is None else [after], dtype=np.int64)
         rest = np.zeros(0, dtype=np.int64)
         for document, place in self._documents(rows):
             rest = np.concatenate([rest, document, rest[:0] if place.goes_on else end])

@@ -115,7 +115,7 @@ def measure_steps(
     batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
     with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
         strategy = build_strategy(setup)
-        strategy.place(build_model(workload, settings, None, model_path=model_path, is_padded=not is_uniform))
+        strategy.place(build_model(workload, settings, None, model_path=model_path))
         optimizer = strategy.build_optimizer(lambda parameters: build_optimizer(parameters, settings, 1e-4))
         tracker.see(_parameters(optimizer))
         tracker.reset_peak()

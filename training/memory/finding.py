@@ -6,6 +6,7 @@ from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.memory.estimate import EstimateKey, estimate_key, estimate_memory
+from training.models.flops import NOT_COUNTED
 
 
 class Findings:
@@ -41,6 +42,6 @@ class Findings:
     def _estimated(self, settings: Settings) -> MemoryEstimate | str:
         try:
             return estimate_memory(self._workload, settings, model_path=self._model_path)
-        except (TraindynoError, RuntimeError, ValueError, NotImplementedError, ImportError) as error:
+        except (TraindynoError, *NOT_COUNTED) as error:
             # The planner continues without this estimate; the run itself may still show the memory that it needs.
             return f"the estimate failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"

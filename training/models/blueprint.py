@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
-from transformers import PreTrainedModel, initialization
+from transformers import PreTrainedConfig, PreTrainedModel, initialization
 
 from training.models.replacement import replaced
 
@@ -32,10 +32,12 @@ AsHeld = Callable[[str, Readable], Readable]
 class Blueprint:
     """``model`` has values in its buffers only. ``values`` gives its parameters one by one, by transformers' names.
 
+    ``config`` is what transformers built the model from. The model's own may be a part of it: that of the text.
     ``values`` yields only the wanted names. A tied parameter is yielded once, by the first of its names.
     """
 
     model: PreTrainedModel
+    config: PreTrainedConfig
     values: Callable[[IsWanted], NamedValues]
 
     def materialise(

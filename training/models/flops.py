@@ -6,32 +6,50 @@ from dataclasses import dataclass
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import PreTrainedConfig
+from transformers import PreTrainedConfig, initialization
 
 from traindyno.core.suite.choices import Task
-from training.models.model import AUTO_CLASSES
+from training.models.model import AUTO_CLASSES, empty_model
+from training.models.model_check import NOT_BUILT
 
 FORMULA = (
     "3 x the forward pass's FLOPs (2 per multiply-add of every matrix product, attention in full, counted on one "
     "sequence) / its tokens; recomputed activations are not counted"
 )
 BACKWARD_AND_FORWARD = 3
+# What a forward pass on fake tensors raises, if it needs a tensor's values or an operation without a fake form.
+# PyTorch's own errors of fake tensors are RuntimeErrors.
+NOT_COUNTED = (*NOT_BUILT, AssertionError, IndexError, ImportError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSize:
+    """``flops_per_token`` is None if they can't be counted."""
+
     parameters: int
-    flops_per_token: float
+    flops_per_token: float | None
 
 
 def measure_size(task: Task, config: PreTrainedConfig, sequence_length: int) -> ModelSize:
-    """Count with fake tensors, without computing anything."""
-    with FakeTensorMode(), torch.no_grad():
-        # PyTorch's fused attention on a CPU is not in the counter's table.
-        model = AUTO_CLASSES[task].from_config(deepcopy(config), attn_implementation="eager")
-        with FlopCounterMode(display=False) as counter:
-            model(input_ids=torch.zeros((1, sequence_length), dtype=torch.int64))
+    """Count without computing anything."""
+    model = empty_model(task, deepcopy(config))
+    model.tie_weights()
     return ModelSize(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        flops_per_token=BACKWARD_AND_FORWARD * counter.get_total_flops() / sequence_length,
+        flops_per_token=_flops_per_token(task, config, sequence_length),
     )
+
+
+def _flops_per_token(task: Task, config: PreTrainedConfig, sequence_length: int) -> float | None:
+    try:
+        with FakeTensorMode(), torch.no_grad(), initialization.no_init_weights():
+            # A CPU's fused attention isn't in the counter's table, and grouped products of experts have no fake form.
+            model = AUTO_CLASSES[task].from_config(
+                deepcopy(config), attn_implementation="eager", experts_implementation="batched_mm"
+            )
+            with FlopCounterMode(display=False) as counter:
+                model(input_ids=torch.zeros((1, sequence_length), dtype=torch.int64))
+    except NOT_COUNTED:
+        return None
+    forward: int = counter.get_total_flops()
+    return BACKWARD_AND_FORWARD * forward / sequence_length

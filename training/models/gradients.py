@@ -3,15 +3,20 @@
 Gradients have any shape [...].
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 from torch import distributed, nn
 from torch.distributed import ProcessGroup
 from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
+from transformers import PreTrainedModel
+
+from training.models.model_check import NOT_BUILT
 
 LEAST_NORM = 1e-6
+PROBE_TOKENS = 8
 
 
 def local_gradients(parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
@@ -65,3 +70,39 @@ def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
         nn.utils.clip_grad_norm_(trained, max_norm)
         return
     scale_to_norm(gradients, torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))), max_norm)
+
+
+def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
+    """Whether a few tokens leave a trained parameter without a gradient; also if the model takes no such tokens.
+
+    Longformer's global attention is an example, and experts that are chosen for no token.
+    """
+    tokens = torch.zeros((1, PROBE_TOKENS), dtype=torch.int64, device=device)
+    end = getattr(model.config, "eos_token_id", None)  # some read the state of this token
+    if isinstance(end, int) and 0 < end < getattr(model.config, "vocab_size", 0):
+        tokens[:, -1] = end
+    was_training = model.training
+    try:
+        model.train(False)
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            logits = model(input_ids=tokens).logits
+    except (*NOT_BUILT, AssertionError, IndexError):
+        return True
+    finally:
+        model.train(was_training)
+    used = {id(variable) for variable in _leaves(logits)}
+    return any(parameter.requires_grad and id(parameter) not in used for parameter in model.parameters())
+
+
+def _leaves(result: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The tensors [...] that ``result`` [...] was computed from and that get a gradient."""
+    seen: set[Any] = set()
+    waiting: list[Any] = [result.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            yield node.variable
+        waiting.extend(function for function, _ in node.next_functions)

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from transformers import (
-    AttentionInterface,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
@@ -14,7 +13,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
@@ -23,6 +21,8 @@ from training.errors import WorkloadError, explained
 from training.models.blocks import enable_checkpointing
 from training.models.blueprint import Blueprint, IsWanted, NamedValues, without_values
 from training.models.initial_values import seeded_values
+from training.models.masks import set_document_masking
+from training.models.model_check import NOT_BUILT
 from training.models.model_config import model_config, name_labels
 from training.models.saved_values import find_saved, saved_values
 
@@ -31,11 +31,6 @@ AUTO_CLASSES: Mapping[Task, Any] = {
     Task.MASKED_LM: AutoModelForMaskedLM,
     Task.SEQUENCE_CLASSIFICATION: AutoModelForSequenceClassification,
 }
-# Sequences of one length need no mask to build and to check in every step. Registered without a mask function, so that
-# transformers passes no mask and PyTorch may choose its fastest kernel.
-UNPADDED = "traindyno_unpadded"
-
-AttentionInterface.register(UNPADDED, sdpa_attention_forward)
 
 
 def build_model(
@@ -44,10 +39,10 @@ def build_model(
     tokenizer: PreTrainedTokenizerBase | None,
     *,
     model_path: str | None,
-    is_padded: bool = True,
     label_names: Sequence[str] = (),
 ) -> Blueprint:
     """Builds the model in single precision. Its values are the same on every rank, because the seed is."""
+    set_document_masking(settings.document_masking)
     config = model_config(workload, settings, tokenizer, model_path=model_path)
     if label_names:
         name_labels(config, label_names)
@@ -55,10 +50,8 @@ def build_model(
     model = _skeleton(workload.task, config)
     if settings.activation_checkpointing:
         enable_checkpointing(model)
-    if not is_padded:
-        attend_without_mask(model)
     values = _values(workload, config, settings.seed, model_path)
-    return Blueprint(model=_trusting_its_input(model), values=values)
+    return Blueprint(model=_trusting_its_input(model), config=config, values=values)
 
 
 def _values(
@@ -92,15 +85,26 @@ def _translated_values(
 def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     with without_values():
         model = _from_config(task, config)
+    _restore_buffers(model, task, config)
     model.initialize_weights()  # type: ignore[no-untyped-call]  # some buffers get their values here
     model.tie_weights()
     return model
 
 
+def _restore_buffers(model: PreTrainedModel, task: Task, config: PreTrainedConfig) -> None:
+    """Give values to buffers that are made of a parameter, such as I-BERT's. It builds the whole model for them."""
+    lost = [name for name, buffer in model.named_buffers() if buffer.is_meta]
+    if lost:
+        whole = _from_config(task, config)
+        for name in lost:
+            path, _, own_name = name.rpartition(".")
+            model.get_submodule(path)._buffers[own_name] = whole.get_buffer(name)
+
+
 def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     try:
         model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
-    except (ValueError, TypeError, AssertionError, ZeroDivisionError) as error:
+    except (*NOT_BUILT, AssertionError, ImportError) as error:
         raise WorkloadError(
             f"transformers can't build a {config.model_type} model for {task} from workload.model.config: {error}"
         ) from error
@@ -123,12 +127,3 @@ def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:
 
 def _no_check(_input_ids: torch.Tensor, _attention_mask: torch.Tensor | None) -> None:
     """Takes ``_input_ids`` [B, L] and ``_attention_mask`` [B, L]."""
-
-
-def attend_without_mask(model: PreTrainedModel) -> None:
-    """Models with their own attention (GPT-J) keep it, and their mask."""
-    if model.config._attn_implementation == "sdpa":
-        for module in model.modules():
-            config = getattr(module, "config", None)
-            if isinstance(config, PreTrainedConfig):
-                config._attn_implementation = UNPADDED

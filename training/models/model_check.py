@@ -84,6 +84,12 @@ def _load(model: Model, model_path: str) -> PreTrainedConfig:
     return config
 
 
+def most_positions(config: PreTrainedConfig) -> int | None:
+    """None if any length will do. XLNet says so with -1."""
+    positions = _count(config, "max_position_embeddings")
+    return positions if positions is not None and positions > 0 else None
+
+
 def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
     """How many position embeddings a sequence of this many tokens needs."""
     if config.model_type in POSITIONS_BEHIND_PADDING:
@@ -139,13 +145,13 @@ def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
 
 def _check_heads(config: PreTrainedConfig) -> Iterator[Problem]:
     size, heads = _count(config, "hidden_size"), _count(config, "num_attention_heads")
-    if size and heads and size % heads and not any(getattr(config, name, None) for name in HEAD_SIZES):
+    if size and heads and size % heads and not any(_count(config, name) for name in HEAD_SIZES):
         message = f"the hidden size is {size}; expected one that {heads} attention heads divide"
         yield Problem(path=CONFIG, message=message)
 
 
 def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> Iterator[Problem]:
-    positions = _count(config, "max_position_embeddings")
+    positions = most_positions(config)
     if sequence_length is None or positions is None:
         return
     needed = needed_positions(config, sequence_length)
@@ -161,14 +167,11 @@ def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[
     wanted = sorted(set(degrees))
     if not wanted:
         return
-    from training.models.tensor_plans import PLANS  # noqa: PLC0415  (imports PyTorch's distributed parts: seconds)
+    from training.models.tensor_plans import why_no_plan  # noqa: PLC0415  (imports PyTorch's distributed parts: seconds)
 
-    if config.model_type not in PLANS and not getattr(config, "base_model_tp_plan", None):
-        message = (
-            f"strategy tensor has no plan for model type {config.model_type}; expected one of {', '.join(PLANS)},"
-            " or a model type with a base_model_tp_plan in transformers"
-        )
-        yield Problem(path="matrix.strategy", message=message)
+    why_not = why_no_plan(config)
+    if why_not:
+        yield Problem(path="matrix.strategy", message=why_not)
         return
     for degree in wanted:
         for name in HEAD_COUNTS:
@@ -179,5 +182,8 @@ def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[
 
 
 def _count(config: PreTrainedConfig, name: str) -> int | None:
-    found = getattr(config, name, None)
+    try:
+        found = getattr(config, name, None)
+    except RuntimeError:  # transformers': it differs from layer to layer
+        return None
     return found if isinstance(found, int) else None

@@ -9,9 +9,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
-from training.models.model_check import NOT_BUILT, needed_positions
-
-SPECIAL_TOKEN_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
+from training.models.model_check import NOT_BUILT, most_positions, needed_positions
 
 
 def model_config(
@@ -25,8 +23,8 @@ def model_config(
         config = _config_from_mapping(workload.model.config or {}, tokenizer)
     if tokenizer is not None:
         _check_vocabulary(config, tokenizer)
-        for name in SPECIAL_TOKEN_IDS:
-            setattr(config, name, getattr(tokenizer, name))
+        for name, token in _special_token_ids(tokenizer).items():
+            setattr(config, name, token)
     if workload.task is Task.SEQUENCE_CLASSIFICATION:
         config.num_labels = workload.label_count or 2
     config.use_cache = False
@@ -50,12 +48,27 @@ def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenize
         raise WorkloadError("workload.model.config has no model_type; expected one such as gpt2, gptj, bert or albert")
     if tokenizer is not None:
         values.setdefault("vocab_size", len(tokenizer))
-        values |= {name: getattr(tokenizer, name) for name in SPECIAL_TOKEN_IDS}
+        values |= _special_token_ids(tokenizer)
     try:
         config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
     except NOT_BUILT as error:
         raise WorkloadError(f"workload.model.config: {error}") from error
     return config
+
+
+def end_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+    """The token that ends a text; [SEP] where a tokenizer has no end token."""
+    end: int | None = tokenizer.eos_token_id
+    return tokenizer.sep_token_id if end is None else end
+
+
+def _special_token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | None]:
+    """BART and others classify by the state of the end token."""
+    return {
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": end_token(tokenizer),
+    }
 
 
 def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -67,7 +80,7 @@ def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBa
 
 
 def _check_length(config: PreTrainedConfig, sequence_length: int | None) -> None:
-    positions = getattr(config, "max_position_embeddings", None)
+    positions = most_positions(config)
     if sequence_length is None or positions is None:
         return
     needed = needed_positions(config, sequence_length)
@@ -81,5 +94,7 @@ def _check_length(config: PreTrainedConfig, sequence_length: int | None) -> None
 def _set_dropout(config: PreTrainedConfig, rate: float) -> None:
     names = [name for name in config.to_dict() if name.endswith(("_pdrop", "dropout", "dropout_prob"))]
     for name in names:
-        if isinstance(getattr(config, name, None), float | int):
+        current = getattr(config, name, None)
+        # ESM's token_dropout is not a rate: it says whether masked tokens' embeddings are zero.
+        if isinstance(current, float | int) and not isinstance(current, bool):
             setattr(config, name, rate)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from training.errors import WorkloadError
 
@@ -81,22 +81,32 @@ PLANS: Mapping[str, TensorPlan] = {"gpt2": GPT2, "gptj": GPTJ, "bert": BERT, "al
 
 
 def plan_for(model: PreTrainedModel) -> TensorPlan:
-    kind = model.config.model_type
+    """Raises WorkloadError if there is none."""
+    why_not = why_no_plan(model.config)
+    if why_not:
+        raise WorkloadError(why_not)
+    own = PLANS.get(model.config.model_type)
+    return own or TensorPlan(styles=model.config.base_model_tp_plan or {})
+
+
+def why_no_plan(config: PreTrainedConfig) -> str | None:
+    """Why strategy tensor can't shard a model of this configuration; None if it can."""
+    kind = config.model_type
     if kind in PLANS:
-        return PLANS[kind]
-    styles = getattr(model.config, "base_model_tp_plan", None)
+        return None
+    styles = getattr(config, "base_model_tp_plan", None)
     if not styles:
-        raise WorkloadError(
-            f"strategy tensor has no plan for model type {kind}, and transformers has none either; "
-            f"expected one of {', '.join(PLANS)} or a model with a base_model_tp_plan"
+        return (
+            f"strategy tensor has no plan for model type {kind}; expected one of {', '.join(PLANS)},"
+            " or a model type with a base_model_tp_plan in transformers"
         )
     unknown = sorted(set(styles.values()) - set(STYLES))
     if unknown:
-        raise WorkloadError(
-            f"transformers' tensor plan for model type {kind} uses {', '.join(unknown)}; "
-            f"strategy tensor knows {', '.join(STYLES)}"
+        return (
+            f"strategy tensor can't shard model type {kind}: transformers' plan for it uses {', '.join(unknown)};"
+            f" expected a plan of {', '.join(STYLES)}"
         )
-    return TensorPlan(styles=styles)
+    return None
 
 
 def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> None:

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from traindyno.core.suite.processes import replica_count
+from training.models.gradients import leaves_parameters_out
 from training.models.objective import Objective
 from training.process.process_group import start_process_group
 from training.strategies import Setup, TrainingStrategy
@@ -30,7 +31,11 @@ class DataParallel(WholeModelStrategy):
             return objective
         device = self._setup.accelerator.device
         self._wrapped = DistributedDataParallel(
-            objective, device_ids=[device] if device.type == "cuda" else None, gradient_as_bucket_view=True
+            objective,
+            device_ids=[device] if device.type == "cuda" else None,
+            gradient_as_bucket_view=True,
+            # It searches the graph in every step, so only where it is needed.
+            find_unused_parameters=leaves_parameters_out(objective.model, device),
         )
         return self._wrapped
 

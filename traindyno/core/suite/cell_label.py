@@ -43,6 +43,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "loader_workers": lambda value: f"{value} loader worker{'' if value == 1 else 's'}",
     "padding": lambda value: f"padded to {_text(value).replace('-', ' ')}",
     "packing": lambda value: "packed" if value else "not packed",
+    "document_masking": lambda value: "document masking" if value else "no document masking",
     "activation_checkpointing": lambda value: "checkpointing" if value else "no checkpointing",
     "activation_offloading": lambda value: "offloading" if value else "no offloading",
     "pin_memory": lambda value: "pinned memory" if value else "pageable memory",

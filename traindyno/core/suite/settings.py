@@ -218,6 +218,13 @@ class Settings:
             "join texts into full sequences without padding; has no effect on classification", effect=Effect.LEARNING
         ),
     )
+    document_masking: bool = field(
+        default=False,
+        metadata=setting(
+            "in packed sequences of causal-lm, attend within each text only, with positions that begin at 0",
+            effect=Effect.LEARNING,
+        ),
+    )
     activation_checkpointing: bool = field(
         default=False, metadata=setting("compute activations again in the backward pass instead of keeping them")
     )

@@ -48,6 +48,7 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         {"strategy": "ddp", "instance": "local.cpu", "compiler": "xla"},
         {"loader_workers": 2, "prefetch_factor": 4},
         {"precision": "fp16"},
+        {"document_masking": True, "strategy": "fsdp"},
         {"activation_offloading": True, "activation_checkpointing": True},
         {"precision": "bf16", "instance": "ml.m5.xlarge"},
     ],
@@ -105,6 +106,15 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
                 "micro_batches": 9,
             },
             "micro_batches: micro_batches 9 does not fill 2 equal rounds of pipeline_schedule interleaved",
+        ),
+        (
+            {"document_masking": True, "packing": False},
+            "document_masking: document_masking has no effect without packed texts: expected task causal-lm and "
+            "packing true",
+        ),
+        (
+            {"document_masking": True, "strategy": "pipeline"},
+            "document_masking: strategy pipeline has no document_masking: expected one of single, ddp",
         ),
         ({"micro_batches": 2}, "micro_batches: micro_batches has no effect with strategy ddp"),
         ({"shard_scope": "hybrid"}, "shard_scope: shard_scope hybrid has no effect with strategy ddp"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
-from traindyno.core.suite.choices import Compiler, PipelineSchedule, Precision, ShardScope, Task
+from traindyno.core.suite.choices import Compiler, DatasetFormat, PipelineSchedule, Precision, ShardScope, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
 from traindyno.core.suite.settings import Effect, Settings, has_effect, setting_descriptions, settings_with
 from traindyno.core.suite.strategies import TRAITS, strategies_with
@@ -38,7 +38,8 @@ def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
     rules = LAUNCH_RULES + (SCRIPT_RULES if workload.task is Task.SCRIPT else TRAINING_RULES)
     found = [impossible for rule in rules for impossible in rule(cell.settings, instance_type)]
     if workload.task is not Task.SCRIPT:
-        found += [*check_model(cell.settings, workload), *check_image(cell.settings, workload)]
+        for check in WORKLOAD_RULES:
+            found += check(cell.settings, workload)
     return found
 
 
@@ -203,6 +204,22 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
         yield Impossible(field="tensor_degree", reason=reason)
 
 
+def check_document_masking(settings: Settings, workload: Workload) -> Iterator[Impossible]:
+    if not settings.document_masking:
+        return
+    dataset = workload.dataset
+    if workload.task is not Task.CAUSAL_LM or not settings.packing:
+        reason = "document_masking has no effect without packed texts: expected task causal-lm and packing true"
+        yield Impossible(field="document_masking", reason=reason)
+    elif dataset is not None and dataset.format is DatasetFormat.SYNTHETIC:
+        reason = "a synthetic dataset has no documents: expected document_masking false, or a dataset of texts"
+        yield Impossible(field="document_masking", reason=reason)
+    elif TRAITS[settings.strategy].has_stages:
+        others = ", ".join(strategies_with(lambda traits: not traits.has_stages))
+        reason = f"strategy {settings.strategy} has no document_masking: expected one of {others}"
+        yield Impossible(field="document_masking", reason=reason)
+
+
 def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     return next((config[name] for name in names if isinstance(config.get(name), int)), None)
 
@@ -219,6 +236,7 @@ Rule = Callable[[Settings, InstanceType], Iterator[Impossible]]
 
 LAUNCH_RULES: tuple[Rule, ...] = (check_instance, check_smddp)
 SCRIPT_RULES: tuple[Rule, ...] = (check_xla_in_scripts,)
+WORKLOAD_RULES = (check_model, check_document_masking, check_image)
 TRAINING_RULES: tuple[Rule, ...] = (
     check_xla_in_training,
     check_compiler,

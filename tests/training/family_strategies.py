@@ -1,0 +1,57 @@
+"""Trains 25 families of transformers under strategies of two processes, and compares them with one process."""
+
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from tests.training.forked_jobs import run_forked
+from tests.training.strategy_cases import Case
+from tests.training.strategy_rows import FAMILIES, TOLERANCES
+from tests.training.strategy_runs import WORKER, differences
+from tests.training.strategy_trial import Trained, train
+from traindyno.core.suite.choices import Precision
+from training.process.topology import Topology
+
+TRIED = ("ddp", "fsdp", "tensor")
+# One of each kind: windows, chunks, experts, states instead of attention, relative positions, their own attention.
+TRAINED = (
+    *(f"causal-lm/{kind}" for kind in ("bloom", "cohere2", "deepseek_v3", "falcon", "gemma2", "gemma3_text", "gpt2")),
+    *(f"causal-lm/{kind}" for kind in ("gpt_neo", "gpt_oss", "granite", "llama", "llama4_text", "mamba2", "mistral")),
+    *(f"causal-lm/{kind}" for kind in ("mixtral", "opt", "phi3", "qwen3_moe", "qwen3_next")),
+    *(f"masked-lm/{kind}" for kind in ("albert", "bert", "deberta-v2", "esm", "longformer", "modernbert")),
+)
+
+
+@cache
+def outcomes() -> Mapping[str, Mapping[str, str]]:
+    """By model and strategy: "equal", "refused: why", or what differs."""
+    cases = {
+        f"{strategy} {name}": Case(model=name, options=FAMILIES[strategy], layer_count=None)
+        for name in TRAINED
+        for strategy in TRIED
+    }
+    with tempfile.TemporaryDirectory() as scratch:
+        cases_path, results_path = Path(scratch) / "cases.pt", Path(scratch) / "results.pt"
+        torch.save(cases, cases_path)
+        end = run_forked(Path(scratch), WORKER, str(cases_path), str(results_path), processes=2, timeout_seconds=480)
+        assert end.exit_code == 0, end.output[-6000:]
+        results: dict[str, Trained | str] = torch.load(results_path, weights_only=False)
+    return {name: {strategy: _outcome(results[f"{strategy} {name}"], name) for strategy in TRIED} for name in TRAINED}
+
+
+def _outcome(found: Trained | str, name: str) -> str:
+    if isinstance(found, str):
+        return found
+    allowed = TOLERANCES[Precision.FP32]
+    loss, parameter = differences(found, _one_process(name))
+    if loss <= allowed.loss and parameter <= allowed.parameter:
+        return "equal"
+    return f"losses differ by {loss:.2g}, weights by {parameter:.2g}"
+
+
+@cache
+def _one_process(name: str) -> Trained:
+    return train(Case(model=name, layer_count=None), Topology())

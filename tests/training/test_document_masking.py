@@ -1,0 +1,90 @@
+"""With document masking, packed texts are trained as if each was alone; models that can't do it are refused."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from tests.training.family_sweep import one_thread
+from tests.training.run_documents import run_document, run_training, write_reviews
+from tests.training.strategy_cases import Case, blueprint_of
+from tests.training.strategy_trial import make_setup
+from training.data.collate import positions_in_documents
+from training.errors import WorkloadError
+from training.process.topology import Topology
+from training.run.document_check import refuse_unless_documents_are_apart
+from training.strategies import build_strategy
+
+END = 5
+DOCUMENTS = ([11, 12, 13, END], [END], [21, 22, 23, 24, 25, 26, 27, 28, 29, END], [31])
+APART = ("gpt2", "llama", "mistral", "gemma3_text", "llama4_text", "mixtral")
+JOINED = ("bloom", "mamba2", "opt", "qwen3_next")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def case_of(kind: str, *, masking: bool) -> Case:
+    return Case(model=f"causal-lm/{kind}", layer_count=None, options={"document_masking": masking})
+
+
+def logits_of(model: PreTrainedModel, tokens: list[int], *, masking: bool) -> torch.Tensor:
+    """Returns [L, V]."""
+    block = np.asarray([tokens])
+    inputs = {"position_ids": torch.from_numpy(positions_in_documents(block, END))} if masking else {}
+    with torch.no_grad():
+        logits: torch.Tensor = model.eval()(input_ids=torch.from_numpy(block), **inputs).logits[0]
+    return logits
+
+
+def test_positions_begin_again_after_each_end_token() -> None:
+    block = np.asarray([[7, 8, END, 9, END, END, 7], [END, 7, 8, 9, 9, 9, END]])
+    assert positions_in_documents(block, END).tolist() == [[0, 1, 2, 0, 1, 0, 0], [0, 0, 1, 2, 3, 4, 5]]
+
+
+@pytest.mark.parametrize("kind", APART)
+def test_packed_documents_have_the_logits_of_single_ones(kind: str) -> None:
+    model = blueprint_of(case_of(kind, masking=True)).materialise(torch.device("cpu"))
+    alone = torch.cat([logits_of(model, document, masking=False) for document in DOCUMENTS])
+    packed = [token for document in DOCUMENTS for token in document]
+    assert torch.allclose(logits_of(model, packed, masking=True), alone, atol=1e-5)
+    joined = blueprint_of(case_of(kind, masking=False)).materialise(torch.device("cpu"))
+    assert not torch.allclose(logits_of(joined, packed, masking=False), alone, atol=1e-5)
+
+
+def check(kind: str, *, masking: bool = True) -> None:
+    setup = make_setup(case_of(kind, masking=masking), Topology())
+    strategy = build_strategy(setup)
+    strategy.place(blueprint_of(case_of(kind, masking=masking)))
+    refuse_unless_documents_are_apart(setup, strategy, 64)
+
+
+@pytest.mark.parametrize("kind", APART)
+def test_a_model_that_masks_by_positions_is_accepted(kind: str) -> None:
+    check(kind)
+
+
+@pytest.mark.parametrize("kind", JOINED)
+def test_a_model_whose_documents_see_each_other_is_refused(kind: str) -> None:
+    check(kind, masking=False)
+    with pytest.raises(WorkloadError, match="a document sees the document before it in spite of document_masking"):
+        check(kind)
+
+
+def test_a_run_trains_packed_texts_apart(tmp_path: Path) -> None:
+    reviews = write_reviews(tmp_path / "reviews")
+    losses = {}
+    for masking in (True, False):
+        (tmp_path / str(masking)).mkdir()
+        settings = {"document_masking": masking}
+        end = run_training(tmp_path / str(masking), run_document("gpt2", settings=settings), reviews)
+        assert end.exit_code == 0, end.output
+        losses[masking] = [step["loss"] for step in end.of_kind("step")]
+    assert len(losses[True]) == len(losses[False]) == 10
+    assert losses[True][0] != losses[False][0]

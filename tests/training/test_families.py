@@ -1,0 +1,71 @@
+"""The families of transformers train as transformers' own models do. ``make chaos`` tries every family."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+import transformers
+
+from tests.training.family_page import NAMES, PAGE, row, strategy_row, version_line
+from tests.training.family_strategies import TRAINED, outcomes
+from tests.training.family_sweep import compare, one_thread
+from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch
+from training.models.gradients import leaves_parameters_out
+from training.models.objective import Objective
+
+EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make chaos sets it
+LEAST_EQUAL = 120
+REQUIREMENTS = PAGE.parents[1] / "requirements.txt"
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+@pytest.mark.parametrize("name", NAMES if EVERY_FAMILY else TRAINED)
+def test_a_family_trains_as_the_page_says(name: str) -> None:
+    assert row(name, compare(name)) in PAGE.read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_family_trains_in_two_processes_as_the_page_says(name: str) -> None:
+    assert strategy_row(name, outcomes()[name]) in PAGE.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("causal-lm/gpt2", False),
+        ("causal-lm/llama", False),
+        ("causal-lm/mixtral", False),
+        ("masked-lm/bert", False),
+        ("masked-lm/esm", True),
+        ("masked-lm/longformer", True),
+    ],
+)
+def test_parameters_without_a_gradient_are_searched_for_only_where_there_are_some(name: str, expected: bool) -> None:
+    case = Case(model=name, layer_count=None, is_padded=False)
+    model = blueprint_of(case).materialise(torch.device("cpu"))
+    random_before = torch.get_rng_state()
+    assert leaves_parameters_out(model, torch.device("cpu")) is expected
+    assert torch.equal(torch.get_rng_state(), random_before)
+    loss = Objective(model.train(), WORKLOADS[name][0])(**global_batch(name, 0, is_padded=False))
+    loss.backward()
+    assert any(parameter.grad is None for parameter in model.parameters()) is expected
+
+
+def test_the_page_has_every_family_of_the_pinned_version() -> None:
+    lines = PAGE.read_text().splitlines()
+    assert version_line() in lines
+    assert f"transformers=={transformers.__version__}" in REQUIREMENTS.read_text().splitlines()
+    first_cells = [line.split(" | ")[:2] for line in lines if line.endswith((" counted |", " unknown |", " | | | |"))]
+    assert [f"{task}/{kind.removeprefix('| ')}" for kind, task in first_cells] == NAMES
+
+
+def test_the_page_names_no_family_that_trains_as_another_model() -> None:
+    text = PAGE.read_text()
+    assert "differ by" not in text
+    assert text.count("| equal | equal | ") >= LEAST_EQUAL

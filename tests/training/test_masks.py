@@ -1,0 +1,96 @@
+"""Attention masks are transformers' own, and where PyTorch's kernels know the pattern, there is none."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import PreTrainedModel
+
+from tests.training.family_sweep import one_thread, transformers_own_masks
+from tests.training.small_models import WINDOW
+from tests.training.strategy_cases import SEQUENCE_LENGTH, Case, blueprint_of, global_batch
+from training.models.replacement import replaced
+
+FULL = ("causal-lm/gpt2", "causal-lm/llama", "masked-lm/bert")
+WINDOWED = ("causal-lm/mistral", "causal-lm/llama4_text", "causal-lm/gemma3_text", "masked-lm/modernbert")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def model_of(name: str) -> PreTrainedModel:
+    model = blueprint_of(Case(model=name, layer_count=None)).materialise(torch.device("cpu"))
+    model.train(False)
+    return model
+
+
+def masks_of(model: PreTrainedModel, name: str) -> list[torch.Tensor | None]:
+    """The mask [B, 1, L, L] of each call of PyTorch's fused attention."""
+    seen: list[torch.Tensor | None] = []
+    attend: Any = functional.scaled_dot_product_attention
+
+    def watched(*tensors: torch.Tensor, attn_mask: torch.Tensor | None = None, **others: Any) -> torch.Tensor:
+        seen.append(attn_mask)
+        attended: torch.Tensor = attend(*tensors, **{"attn_mask": attn_mask, **others})
+        return attended
+
+    with replaced(functional, "scaled_dot_product_attention", watched):
+        model(input_ids=global_batch(name, 0, is_padded=False)["input_ids"])
+    assert seen
+    return seen
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_packed_rows_need_no_mask_where_all_tokens_are_seen(name: str) -> None:
+    assert masks_of(model_of(name), name) == [None] * len(masks_of(model_of(name), name))
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_a_window_shorter_than_a_packed_row_is_a_mask(name: str) -> None:
+    assert WINDOW < SEQUENCE_LENGTH
+    made = [mask for mask in masks_of(model_of(name), name) if mask is not None]
+    assert made
+    # The first and the last token are further apart than a window.
+    assert all(not mask[0, 0, -1, 0] for mask in made)
+
+
+class Waits(TorchDispatchMode):
+    """Counts the operations that wait for a device to read a tensor's value."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["causal-lm/gpt2", "causal-lm/llama", "causal-lm/mistral"])
+def test_no_batch_is_read_back_from_the_device(name: str) -> None:
+    model = model_of(name)
+    tokens = global_batch(name, 0, is_padded=False)["input_ids"]
+    with Waits() as ours:
+        model(input_ids=tokens)
+    with transformers_own_masks(), Waits() as theirs:
+        model(input_ids=tokens)
+    assert ours.count == 0 < theirs.count
+
+
+@pytest.mark.parametrize("name", ["causal-lm/gpt2", "causal-lm/llama"])
+def test_a_compiled_model_makes_no_mask_either(name: str) -> None:
+    masks: list[object] = []
+
+    def keep(graph: torch.fx.GraphModule, _inputs: list[torch.Tensor]) -> Any:
+        attention = [node for node in graph.graph.nodes if "scaled_dot_product" in str(node.target)]
+        masks.extend(node.kwargs.get("attn_mask") for node in attention)
+        return graph.forward
+
+    compiled = torch.compile(model_of(name), backend=keep)
+    compiled(input_ids=global_batch(name, 0, is_padded=False)["input_ids"])
+    assert masks
+    assert masks == [None] * len(masks)

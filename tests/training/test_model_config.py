@@ -1,0 +1,50 @@
+"""The model's configuration fits the tokenizer and the suite's settings."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import PreTrainedConfig
+
+from tests.training.small_models import small_values
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.workload import Dataset, Model, Workload
+from training.data.tokenizer import train_tokenizer
+from training.models.model import build_model
+from training.models.model_config import model_config
+
+FOLDER_TEXT = "text,label\n" + "good morning,1\nbad night,0\n" * 20
+CLASSIFIED_BY_THE_END_TOKEN = ("bart", "mbart", "mvp", "plbart")
+
+
+def workload(task: Task, kind: str) -> Workload:
+    return Workload(
+        task=task,
+        examples=1,
+        model=Model(config={"model_type": kind, **small_values(kind), "vocab_size": 300}),
+        dataset=Dataset(path="data"),
+        sequence_length=16,
+        label_count=2 if task is Task.SEQUENCE_CLASSIFICATION else None,
+    )
+
+
+def config_of(task: Task, kind: str, dropout: float) -> PreTrainedConfig:
+    return model_config(workload(task, kind), Settings(instance="local.cpu", dropout=dropout), None, model_path=None)
+
+
+def test_dropout_leaves_a_flag_of_that_name_alone() -> None:
+    config = config_of(Task.MASKED_LM, "esm", 0.25)
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.25, 0.25)
+    assert config.token_dropout is config_of(Task.MASKED_LM, "esm", 0.0).token_dropout is False
+
+
+@pytest.mark.parametrize("kind", CLASSIFIED_BY_THE_END_TOKEN)
+def test_a_trained_tokenizer_has_the_end_token_that_a_classifier_reads(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "train.csv").write_text(FOLDER_TEXT)
+    asked = workload(Task.SEQUENCE_CLASSIFICATION, kind)
+    tokenizer = train_tokenizer(asked, tmp_path, 300)
+    model = build_model(asked, Settings(instance="local.cpu"), tokenizer, model_path=None)
+    batch = tokenizer(["good morning", "bad night, all of it"], padding=True, return_tensors="pt")
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    assert model.materialise(torch.device("cpu"))(**inputs).logits.shape == (2, 2)
