@@ -18,6 +18,8 @@ START_SECONDS = 60.0
 KILL_SECONDS = 1.0
 LOG_LINES_SHOWN = 15
 LOOK_AGAIN_SECONDS = 0.05
+# In a daemon's environment: its home, its name and its port.
+PART = "TRAINDYNO_LOCAL_PART"
 
 
 class LocalCloudFailed(TraindynoError):
@@ -42,7 +44,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            env=dict(environment),
+            env={**environment, PART: _part_text(home, name, port)},
             cwd=folder,
             start_new_session=True,
         )
@@ -88,6 +90,29 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
         _await_end(family, KILL_SECONDS)
     home.forget(name)
     return process is not None
+
+
+def find_again(home: Home, name: str) -> None:
+    """Writes the document of a daemon that runs, and whose document was lost."""
+    marked = [process for number in psutil.pids() if (process := _daemon_of(number, home, name))]
+    if marked:
+        # Programs that it started may have its environment too, and are younger.
+        oldest = min(marked, key=lambda process: process.create_time())
+        port = int(oldest.environ()[PART].rpartition(":")[2])
+        home.write_daemon(name, Daemon(process_id=oldest.pid, started_at=oldest.create_time(), port=port))
+
+
+def _daemon_of(process_id: int, home: Home, name: str) -> psutil.Process | None:
+    try:
+        process = psutil.Process(process_id)
+        is_marked = process.environ().get(PART, "").startswith(_part_text(home, name, ""))
+    except (psutil.Error, OSError):
+        return None
+    return process if is_marked and _session_of(process_id) == process_id else None
+
+
+def _part_text(home: Home, name: str, port: int | str) -> str:
+    return f"{home.folder.absolute()}:{name}:{port}"
 
 
 def end_leftovers(home: Home, name: str) -> None:

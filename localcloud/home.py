@@ -6,12 +6,19 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+from cattrs import Converter
+from cattrs.errors import BaseValidationError
+
+from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
+REPAIR = "set it aside with: traindyno local up"
 REPO_ROOT = Path(__file__).resolve().parent.parent
 # Each folder below is a Python environment whose packages can't be installed together with ours.
 ENVIRONMENTS = REPO_ROOT / ".envs"
@@ -39,6 +46,40 @@ class Ports:
     sagemaker: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceOptions:
+    """The arguments with which the local SageMaker service was started last."""
+
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The sources and the context of the last deployment, and the stacks that it made."""
+
+    fingerprint: str
+    stacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    """MiniStack was started at this time, in epoch seconds, and what ended with the one before is not settled yet."""
+
+    at: float
+
+
+# The forms of the documents in the home.
+FORMS = {
+    "ministack": Daemon,
+    "sagemaker": Daemon,
+    "ports": Ports,
+    "service-options": ServiceOptions,
+    "deployed": Deployed,
+    "restarted": Restarted,
+}
+Form = TypeVar("Form")
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     folder: Path
@@ -60,19 +101,31 @@ class Home:
     def state(self, name: str) -> Path:
         return self.folder / name
 
+    def document(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+    def read_as(self, name: str, form: type[Form]) -> Form | None:
+        """None if there is no such document; raises HomeUnusable for one of another form."""
+        document = self.read(name)
+        try:
+            return None if document is None else _converter().structure(document, form)
+        except BaseValidationError as error:
+            problems = "; ".join(str(problem) for problem in problems_of(error, ""))
+            raise HomeUnusable(f"{self.document(name)} is damaged: {problems}; {REPAIR}") from error
+
     def read(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / f"{name}.json"
+        path = self.document(name)
         if not path.exists():
             return None
         try:
             document = json.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise HomeUnusable(
-                f"{path} is {_found(path)} ({error}): expected a JSON document that the local cloud wrote; remove the "
-                "file, then run: traindyno local up"
+                f"{path} is damaged: {_found(path)} ({error}), expected a JSON document that the local cloud wrote; "
+                f"{REPAIR}"
             ) from error
         if not isinstance(document, dict):
-            raise HomeUnusable(f"{path} is {_found(path)}: expected a JSON object; remove the file")
+            raise HomeUnusable(f"{path} is damaged: {_found(path)}, expected a JSON object; {REPAIR}")
         return document
 
     def write(self, name: str, document: dict[str, Any]) -> None:
@@ -84,8 +137,7 @@ class Home:
             draft.replace(path)
 
     def read_daemon(self, name: str) -> Daemon | None:
-        document = self.read(name)
-        return Daemon(**document) if document else None
+        return self.read_as(name, Daemon)
 
     def write_daemon(self, name: str, daemon: Daemon) -> None:
         self.write(name, asdict(daemon))
@@ -122,6 +174,11 @@ class Home:
                 f"{path} can't be written: {error.strerror}; the local cloud keeps its state in {self.folder}: make it "
                 f"writable, or set {HOME_VARIABLE} to a folder that is"
             ) from error
+
+
+@cache
+def _converter() -> Converter:
+    return strict_converter(())
 
 
 def _holder(lock: IO[str]) -> str:

@@ -31,7 +31,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
         assert up.status == 0, up.errors
         yield lab
     finally:
-        lab.traindyno("local", "down", "--erase")
+        lab.traindyno("local", "down", "--erase", "--yes")
 
 
 def process_of(lab: LocalLab, part: str) -> psutil.Process:

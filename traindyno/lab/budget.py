@@ -95,12 +95,13 @@ def money_of(rows: Iterable[AttemptRow], pools: Mapping[str, WarmPool]) -> Spend
         paid = rounded_up(settlement.spent_usd)
         exposed += paid - rounded_up(settlement.released_usd)
         spent += paid
-        if settlement.keeps_pool and row.job_name not in pools:
-            kept.add(row.job_name)
-        elif settlement.keeps_pool:
-            paid = rounded_up(placed_usd(row, row.end, pools[row.job_name].retained_seconds))
+        pool = pools.get(row.job_name)
+        if pool is not None:
+            paid = rounded_up(placed_usd(row, row.end, pool.retained_seconds))
             exposed += paid - rounded_up(time_usd(row, row.end.keep_warm_seconds))
             spent += paid
+        elif settlement.keeps_pool:
+            kept.add(row.job_name)
     return SpendingRow(exposed_usd=exposed, spent_usd=spent, pools=frozenset(kept))
 
 

@@ -142,6 +142,18 @@ def test_a_save_that_was_torn_in_mid_transaction_costs_nothing(seed: int) -> Non
     check(story.lab)
 
 
+def test_a_pool_that_was_released_before_its_job_is_recorded_again_still_costs() -> None:
+    """A released job is described with a keep-alive period of zero."""
+    lab = told(warm_pool_seconds=600).lab
+    rebuild(lab)
+    for job in lab.jobs.jobs.values():
+        job["ResourceConfig"] = {**job["ResourceConfig"], "KeepAlivePeriodInSeconds": 0}
+    lab.table.items = {}
+    rebuild(lab)
+    assert len(lab.jobs.pools) == len(lab.jobs.jobs)
+    check(lab)
+
+
 def test_a_run_whose_rows_were_lost_keeps_the_outcome_of_its_last_attempt() -> None:
     story = told()
     lab = story.lab
