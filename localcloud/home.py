@@ -18,7 +18,6 @@ from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
-REPAIR = "set it aside with: traindyno local up"
 REPO_ROOT = Path(__file__).resolve().parent.parent
 # Each folder below is a Python environment whose packages can't be installed together with ours.
 ENVIRONMENTS = REPO_ROOT / ".envs"
@@ -26,6 +25,14 @@ ENVIRONMENTS = REPO_ROOT / ".envs"
 
 class HomeUnusable(TraindynoError):
     """The folder of the local cloud can't be written, or holds a file that can't be read."""
+
+
+class DocumentDamaged(HomeUnusable):
+    """A document of the home is not as the local cloud wrote it."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        self.why = why
+        super().__init__(f"{path} is damaged: {why}; set it aside with: traindyno local up")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +118,7 @@ class Home:
             return None if document is None else _converter().structure(document, form)
         except BaseValidationError as error:
             problems = "; ".join(str(problem) for problem in problems_of(error, ""))
-            raise HomeUnusable(f"{self.document(name)} is damaged: {problems}; {REPAIR}") from error
+            raise DocumentDamaged(self.document(name), problems) from error
 
     def read(self, name: str) -> dict[str, Any] | None:
         path = self.document(name)
@@ -119,13 +126,10 @@ class Home:
             return None
         try:
             document = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise HomeUnusable(
-                f"{path} is damaged: {_found(path)} ({error}), expected a JSON document that the local cloud wrote; "
-                f"{REPAIR}"
-            ) from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise DocumentDamaged(path, f"{_found(path)} ({error})") from error
         if not isinstance(document, dict):
-            raise HomeUnusable(f"{path} is damaged: {_found(path)}, expected a JSON object; {REPAIR}")
+            raise DocumentDamaged(path, f"{_found(path)}, no JSON object")
         return document
 
     def write(self, name: str, document: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from localcloud import cloud, daemons
-from localcloud.home import FORMS, Home, HomeUnusable
+from localcloud.home import FORMS, DocumentDamaged, Home
 
 # MiniStack's state as it was after the last deployment: what was deployed outlives the damage of a file.
 DEPLOYED_STATE = "deployed-state"
@@ -25,7 +25,7 @@ LOST = {
     "ports": "the next start may choose other ports",
     "service-options": "lost: the settings of the local SageMaker service, such as --grant-quotas, --traces, --prices",
     "deployed": "nothing is lost; traindyno local up deploys the CDK app again",
-    "restarted": "which executions ended at the last start is no longer told",
+    "restarted": "lost: the note of which executions ended at the last start",
     "dynamodb": (
         "lost: the lab's rows; traindyno local up writes attempts and spending again from the jobs of the local "
         "SageMaker service, and verdicts are missing in traindyno list"
@@ -90,8 +90,8 @@ def _damaged_documents(home: Home) -> Iterator[Damage]:
     for name, form in FORMS.items():
         try:
             home.read_as(name, form)
-        except HomeUnusable as error:
-            yield Damage(path=home.document(name), why=str(error.__cause__ or error))
+        except DocumentDamaged as error:
+            yield Damage(path=home.document(name), why=error.why)
 
 
 def _damaged_states(home: Home) -> Iterator[Damage]:
