@@ -26,14 +26,15 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     fingerprint = _fingerprint() + " ".join(settings)
     before = home.read_as(DEPLOYED, Deployed)
     resources = DeployedResources(local_environment(ports))
-    lost = _lost(before, resources) if before else None
+    lost = find_lost(before, resources)
     if before and lost is None and before.fingerprint == fingerprint:
         return False
     if lost is not None:
         kept = cloud.reset_lost_state(home, ports)
         tell(
             f"the local cloud has lost {lost}, because MiniStack was killed before it saved its state or a file of it "
-            f"is damaged; deploying again (the objects of the old buckets are in {kept})"
+            "is damaged; deploying again. Its rows are lost with it: executions, attempts, spending. The objects of "
+            f"the old buckets, results and reports among them, are in {kept}"
         )
         before = None
     if not before:
@@ -50,11 +51,12 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     return True
 
 
-def _lost(before: Deployed, resources: DeployedResources) -> str | None:
-    """What of the last deployment is gone: its stacks, or resources that these still list. None if nothing is."""
-    if not set(before.stacks) <= resources.complete_stacks():
+def find_lost(before: Deployed | None, resources: DeployedResources) -> str | None:
+    """What of the last deployment is gone: its stacks, or resources that a stack still lists. None if nothing is."""
+    complete = resources.complete_stacks()
+    if before is not None and not set(before.stacks) <= complete:
         return "its stacks"
-    missing = [each for stack in before.stacks for each in resources.missing(stack)]
+    missing = [each for stack in sorted(complete) for each in resources.missing(stack)]
     return f"{missing[0]}{f' and {len(missing) - 1} more' if missing[1:] else ''}" if missing else None
 
 

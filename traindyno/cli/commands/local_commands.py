@@ -12,6 +12,8 @@ from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home, Restarted
 from localcloud.state_files import set_damage_aside
+from traindyno.aws import clients
+from traindyno.aws.executions import Executions
 from traindyno.cli.confirmation import confirm
 from traindyno.cli.inputs.local_restart import running_executions, settle_restart
 from traindyno.cli.lab_choice import FormatOption, LabChoice
@@ -67,7 +69,9 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
         ports = cloud.start(home, tell=tell, service_options=options)
         is_new = deployment.deploy(home, ports, tell=tell)
         if restarted := home.read_as(cloud.RESTARTED, Restarted):
-            settle_restart(LabChoice(local=True).find_target(), since=restarted.at, tell=tell)
+            target = LabChoice(local=True).find_target()
+            deploying = Executions(clients.stepfunctions(), target.deployment.deployments_arn)
+            settle_restart(target, deploying, since=restarted.at, tell=tell)
             home.forget(cloud.RESTARTED)
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
 

@@ -42,8 +42,8 @@ def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str,
         return ()
 
 
-def settle_restart(target: LabTarget, *, since: float, tell: Callable[[str], None]) -> None:
-    """Settle what ended with the MiniStack before, from ``since`` on, and tell it."""
+def settle_restart(target: LabTarget, deploying: Executions, *, since: float, tell: Callable[[str], None]) -> None:
+    """Settle what ended with the MiniStack before, from ``since`` on, and tell it. ``deploying``: of models."""
     rebuilt = rebuild_books(
         lab=target.deployment.lab,
         services=target.services,
@@ -54,7 +54,6 @@ def settle_restart(target: LabTarget, *, since: float, tell: Callable[[str], Non
     ended = [each.execution_id for each in _ended_by_restart(target.executions, since)]
     for name in dict.fromkeys((*ended, *rebuilt.attempts)):
         tell(_settled_text(name, target, is_ended=name in ended, restored=rebuilt.attempts.get(name, 0)))
-    deploying = Executions(clients.stepfunctions(), target.deployment.deployments_arn)
     for each in _ended_by_restart(deploying, since):
         tell(f"deployment {each.execution_id} was running and has ended; start it again with: traindyno deploy")
     if rebuilt.unclaimed:
