@@ -1,6 +1,7 @@
 """A local cloud whose parts are killed, started twice, asked by web pages, and stopped."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -218,7 +219,7 @@ def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab)
     up = own.traindyno("local", "up")
     assert up.status == 0, up.errors
     assert "execution sleeping-1: was running and has ended" in up.errors
-    assert "start it again with: traindyno run sleeping.yaml --local" in up.errors
+    assert re.search(r"start it again with: traindyno run (sleeping|SUITE)\.yaml --local", up.errors)
     assert own.traindyno("receipt", "sleeping-1", "--local").status == 0
 
 
