@@ -3,7 +3,7 @@
 import copy
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -13,8 +13,10 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryExec
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.planning.plan import plan_suite, stored_plan
+from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.wave_items import wave_items
 from traindyno.core.s3_keys import lane_key, plan_key, result_key, suite_key
+from traindyno.core.suite.preparation import REMOTE_INSTANCE, AttemptOwner, DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.finish_run import finish_run
@@ -24,6 +26,7 @@ from traindyno.lab.submit_run import submit_run
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
 BILLED_SECONDS = 300
+PRICES = {name: replace(PRICE, instance_type=name) for name in (PRICE.instance_type, REMOTE_INSTANCE)}
 Items = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -36,14 +39,20 @@ class Story:
 
 
 def told(**changes: Any) -> Story:
-    """One run completes at its second attempt, one at its first, and a third one is at work."""
+    """The data is prepared, one run completes at its second attempt, one at its first, and a third one is at work."""
     lab, runs = make_lab(limits=LIMITS, **changes)
-    keep_documents(lab, runs)
+    lab.plan(prices=PRICES)
+    (preparation,) = keep_documents(lab, runs)
     saves: list[Items] = [{}]
 
     def note() -> None:
         saves.append(copy.deepcopy(lab.table.items))
 
+    note()
+    prepared = submit(lab, preparation, "token-9")
+    note()
+    lab.jobs.end(prepared, "Failed", reason="AlgorithmError: no such column")
+    finish_run(prepared, lab="traindyno", services=lab.services, now=NOW + 400)
     note()
     for number, run in enumerate((runs[0], runs[0], runs[1], runs[2])):
         name = submit(lab, run, f"token-{number}")
@@ -66,14 +75,16 @@ def keep_warm(lab: MemoryLab, job_name: str) -> None:
         lab.jobs.pools.append(WarmPool(job_name=job_name, is_over=False, retained_seconds=20, reused_by=None))
 
 
-def keep_documents(lab: MemoryLab, runs: list[Run]) -> None:
+def keep_documents(lab: MemoryLab, runs: list[Run]) -> tuple[DataPreparation, ...]:
+    """What PlanSuite and PlanRound leave in the bucket; the preparations of the plan."""
     suite = lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
-    plan = plan_suite(suite, execution_id=EXECUTION, prices={PRICE.instance_type: PRICE}, quotas={}, histories={})
+    plan = plan_suite(suite, execution_id=EXECUTION, prices=PRICES, quotas={}, histories={})
     lab.bucket.write_json(plan_key(EXECUTION), stored_plan(plan))
     lab.bucket.write_json(lane_key(EXECUTION, 1, "lane", wave=1), wave_items(runs, suite.limits))
+    return due_preparations(plan.preparation, EXECUTION)
 
 
-def submit(lab: MemoryLab, run: Run, token: str) -> str:
+def submit(lab: MemoryLab, run: AttemptOwner, token: str) -> str:
     before = set(lab.jobs.jobs)
     submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = set(lab.jobs.jobs) - before
@@ -82,7 +93,7 @@ def submit(lab: MemoryLab, run: Run, token: str) -> str:
 
 def rebuild(lab: MemoryLab, sleep: Callable[[float], None] | None = None) -> Rebuilt:
     """After the end of MiniStack: its executions have failed, no task waits, and jobs end when they are stopped."""
-    lab.answers.gone = {f"token-{number}" for number in range(9)} | {"its-task-has-ended"}
+    lab.answers.gone = {f"token-{number}" for number in range(10)} | {"its-task-has-ended"}
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})
     executions.end(EXECUTION, "FAILED", error="States.ServiceRestart")
@@ -110,7 +121,8 @@ def check(lab: MemoryLab) -> None:
     money = lab.money
     assert abs(money.spent_usd - ledger_usd(lab)) <= Decimal("0.00001")
     assert (money.exposed_usd, money.pools) == (money.spent_usd, frozenset())
-    named = [job for row in lab.run_rows.values() for job in row.jobs]
+    owners = (*lab.run_rows.values(), *lab.preparations.list_all(EXECUTION))
+    named = [job for row in owners for job in row.jobs]
     assert sorted(named) == sorted(lab.jobs.jobs)
 
 
@@ -150,7 +162,7 @@ def test_a_pool_that_was_released_before_its_job_is_recorded_again_still_costs()
         job["ResourceConfig"] = {**job["ResourceConfig"], "KeepAlivePeriodInSeconds": 0}
     lab.table.items = {}
     rebuild(lab)
-    assert len(lab.jobs.pools) == len(lab.jobs.jobs)
+    assert len(lab.jobs.pools) == len(lab.jobs.jobs) - 1  # the preparation keeps none
     check(lab)
 
 

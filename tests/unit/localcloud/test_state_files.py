@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -21,7 +22,7 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.state_files import keep_deployed_state, set_damage_aside
 from traindyno.cli.commands.local_commands import app
 
-SOUND = {
+SOUND: dict[str, Any] = {
     cloud.MINISTACK: Daemon(process_id=2**22 + 1, started_at=1.5, port=1),
     cloud.SAGEMAKER: Daemon(process_id=2**22 + 2, started_at=1.5, port=2),
     cloud.PORTS: Ports(aws=1, sagemaker=2),

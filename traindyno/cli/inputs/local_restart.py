@@ -1,15 +1,15 @@
 """The executions of the local cloud: those that run now, and those that a restart has ended."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 
+import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud import cloud, daemons
 from localcloud.environment import local_environment
 from localcloud.home import Home, Ports
-from traindyno.aws import clients
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.executions import Execution, Executions
 from traindyno.cli.lab_choice import LabTarget
@@ -20,6 +20,8 @@ from traindyno.lab.rebuild_books import rebuild_books
 # MiniStack gives this error to the executions that it finds running when it starts.
 ENDED_BY_RESTART = "States.ServiceRestart"
 LATEST = 100
+# A MiniStack that hangs must be stopped too, and soon.
+QUICK = Config(connect_timeout=1, read_timeout=3, retries={"total_max_attempts": 1})
 
 
 def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str, ...]:
@@ -28,13 +30,16 @@ def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str,
     if ministack is None:
         return ()
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port if sagemaker else ministack.port)
-    environment = local_environment(ports)
-    os.environ.clear()
-    os.environ.update(environment)
+    settings = local_environment(ports)
+    session = boto3.Session(
+        settings["AWS_ACCESS_KEY_ID"], settings["AWS_SECRET_ACCESS_KEY"], region_name=settings["AWS_REGION"]
+    )
+    endpoint = settings["AWS_ENDPOINT_URL"]
     try:
-        found = find_deployment(clients.cloudformation(), DEFAULT_LAB)
+        found = find_deployment(session.client("cloudformation", endpoint_url=endpoint, config=QUICK), DEFAULT_LAB)
+        stepfunctions = session.client("stepfunctions", endpoint_url=endpoint, config=QUICK)
         machines = (found.state_machine_arn, found.deployments_arn)
-        return tuple(name for arn in machines for name in Executions(clients.stepfunctions(), arn).list_running())
+        return tuple(name for arn in machines for name in Executions(stepfunctions, arn).list_running())
     except LabNotDeployed:
         return ()
     except (BotoCoreError, ClientError) as error:
