@@ -20,7 +20,7 @@ MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
 OPTIONS = "service-options"
 PORTS, RESTARTED = "ports", "restarted"
-MINISTACK_STATE = "ministack-state"
+MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
 # MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda functions too.
@@ -116,12 +116,17 @@ def save_state(ports: Ports) -> None:
         pass
 
 
+def has_buckets(home: Home) -> bool:
+    objects = home.state(MINISTACK_OBJECTS)
+    return objects.exists() and any(path.is_dir() for path in objects.glob("*/*"))
+
+
 def reset_lost_state(home: Home, ports: Ports) -> Path:
     """Makes MiniStack delete the rest of a state that was lost; returns the folder of its objects.
 
     Buckets are folders and outlive the stacks that created them: a new stack could not create them again.
     """
-    objects, kept = home.state("ministack-s3"), home.state(f"lost-objects-{int(time.time())}")
+    objects, kept = home.state(MINISTACK_OBJECTS), home.state(f"lost-objects-{int(time.time())}")
     kept.mkdir()
     for path in list(objects.iterdir()) if objects.exists() else ():
         path.rename(kept / path.name)
@@ -190,7 +195,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
             "PERSIST_STATE": "1",
             "STATE_DIR": str(home.state(MINISTACK_STATE)),
             "S3_PERSIST": "1",
-            "S3_DATA_DIR": str(home.state("ministack-s3")),
+            "S3_DATA_DIR": str(home.state(MINISTACK_OBJECTS)),
             # MiniStack would also listen on other ports, which Traindyno does not use.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",

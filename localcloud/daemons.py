@@ -5,13 +5,14 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
-from localcloud.home import Daemon, Home
+from localcloud.home import Daemon, Home, Ports
 from traindyno.core.errors import TraindynoError
 
 START_SECONDS = 60.0
@@ -20,6 +21,7 @@ LOG_LINES_SHOWN = 15
 LOOK_AGAIN_SECONDS = 0.05
 # In a daemon's environment: its home, its name and its port.
 PART = "TRAINDYNO_LOCAL_PART"
+ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SAGEMAKER")
 
 
 class LocalCloudFailed(TraindynoError):
@@ -100,6 +102,17 @@ def find_again(home: Home, name: str) -> None:
         oldest = min(marked, key=lambda process: process.create_time())
         port = int(oldest.environ()[PART].rpartition(":")[2])
         home.write_daemon(name, Daemon(process_id=oldest.pid, started_at=oldest.create_time(), port=port))
+
+
+def find_ports(home: Home, names: Iterable[str]) -> Ports | None:
+    """The ports at which a daemon that runs expects both parts, from its environment; None if none of them runs."""
+    for daemon in (running(home, name) for name in names):
+        if daemon:
+            environment = psutil.Process(daemon.process_id).environ()
+            aws, sagemaker = (urlsplit(environment.get(name, "")).port for name in ENDPOINTS)
+            if aws and sagemaker:
+                return Ports(aws=aws, sagemaker=sagemaker)
+    return None
 
 
 def _daemon_of(process_id: int, home: Home, name: str) -> psutil.Process | None:

@@ -26,7 +26,7 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     fingerprint = _fingerprint() + " ".join(settings)
     before = home.read_as(DEPLOYED, Deployed)
     resources = DeployedResources(local_environment(ports))
-    lost = find_lost(before, resources)
+    lost = find_lost(before, resources, has_buckets=cloud.has_buckets(home))
     if before and lost is None and before.fingerprint == fingerprint:
         return False
     if lost is not None:
@@ -51,10 +51,13 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     return True
 
 
-def find_lost(before: Deployed | None, resources: DeployedResources) -> str | None:
-    """What of the last deployment is gone: its stacks, or resources that a stack still lists. None if nothing is."""
+def find_lost(before: Deployed | None, resources: DeployedResources, *, has_buckets: bool) -> str | None:
+    """What of the last deployment is gone: its stacks, or resources that a stack still lists. None if nothing is.
+
+    Buckets outlive their stacks, and show that there were some where ``before`` is lost too.
+    """
     complete = resources.complete_stacks()
-    if before is not None and not set(before.stacks) <= complete:
+    if not set(before.stacks) <= complete if before else has_buckets and not complete:
         return "its stacks"
     missing = [each for stack in sorted(complete) for each in resources.missing(stack)]
     return f"{missing[0]}{f' and {len(missing) - 1} more' if missing[1:] else ''}" if missing else None

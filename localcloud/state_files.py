@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,11 +18,12 @@ from localcloud.home import FORMS, DocumentDamaged, Home
 
 # MiniStack's state as it was after the last deployment: what was deployed outlives the damage of a file.
 DEPLOYED_STATE = "deployed-state"
+PARTS = (cloud.MINISTACK, cloud.SAGEMAKER)
 TABLES = {"jobs", "events", "documents"}
 LOST = {
     cloud.MINISTACK: "nothing is lost; a MiniStack that runs is found again by its environment",
     cloud.SAGEMAKER: "nothing is lost; a service that runs is found again by its environment",
-    "ports": "the next start may choose other ports",
+    "ports": "nothing is lost while a part runs; else the next start may choose other ports",
     "service-options": "lost: the settings of the local SageMaker service, such as --grant-quotas, --traces, --prices",
     "deployed": "nothing is lost; traindyno local up deploys the CDK app again",
     "restarted": "lost: the note of which executions ended at the last start",
@@ -49,8 +50,10 @@ def set_damage_aside(home: Home, *, tell: Callable[[str], None]) -> None:
     """Files of a part that runs are left alone: it writes them anew."""
     for damage in _damaged_documents(home):
         _tell_kept(damage, tell)
-        if damage.path.stem in (cloud.MINISTACK, cloud.SAGEMAKER):
+        if damage.path.stem in PARTS:
             daemons.find_again(home, damage.path.stem)
+        elif damage.path.stem == cloud.PORTS and (ports := daemons.find_ports(home, PARTS)):
+            home.write(cloud.PORTS, asdict(ports))
     if not daemons.running(home, cloud.MINISTACK):
         for damage in _damaged_states(home):
             _tell_kept(damage, tell)

@@ -1,7 +1,7 @@
 """Attempts whose rows were lost, written again from their jobs and from the documents of their execution."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -11,13 +11,14 @@ from traindyno.core.planning.job_terms import job_terms
 from traindyno.core.planning.plan import Plan, prices_of, read_stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.wave_items import WAVE_ITEM
-from traindyno.core.s3_keys import execution_code_key, plan_key, rounds_prefix, s3_uri, suite_key
+from traindyno.core.s3_keys import SUITES_PREFIX, execution_code_key, plan_key, rounds_prefix, s3_uri, suite_key
 from traindyno.core.suite.preparation import AttemptOwner, owner_id, parse_owner
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices
 from traindyno.lab.new_attempt import new_attempt, price_types
 from traindyno.lab.plan_suite import PlanSuiteServices, note_execution, planned_execution
+from traindyno.sagemaker.job_names import digest_in, execution_digest
 from traindyno.sagemaker.job_origin import JobOrigin
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
@@ -37,22 +38,30 @@ class LostAttemptServices(PlanSuiteServices, OwnerServices, Protocol):
 
 
 def restore_attempts(
-    job_names: Sequence[str], *, services: LostAttemptServices
+    job_names: Sequence[str], working: Container[str], *, services: LostAttemptServices
 ) -> tuple[Mapping[str, int], tuple[str, ...]]:
-    """How many rows were written for each execution, and the jobs, now stopped, that belong to no known execution."""
+    """How many rows were written for each execution; and the jobs, of those that are still ``working``, whose execution
+    has no documents: they are stopped.
+    """
     restored, unclaimed = Counter[str](), list[str]()
-    known: dict[str, _Documents] = {}
+    documents = {each.digest: each for each in _list_documents(services)} if job_names else {}
     for name in job_names:
-        origin = services.jobs.find_origin(name)
-        if origin and origin.execution_id not in known:
-            known[origin.execution_id] = _Documents(origin.execution_id, services)
-        row = known[origin.execution_id].attempt(origin) if origin else None
-        if row is None:
+        known = documents.get(digest_in(name) or "")
+        origin = services.jobs.find_origin(name) if known else None
+        row = known.attempt(origin) if known and origin else None
+        if row is not None:
+            restored[row.owner.execution_id] += services.attempts.restore(row)
+        elif name in working:
             services.jobs.stop(name)
             unclaimed.append(name)
-        elif services.attempts.restore(row):
-            restored[row.owner.execution_id] += 1
-    return restored, tuple(unclaimed)
+    return +restored, tuple(unclaimed)
+
+
+def _list_documents(services: LostAttemptServices) -> Iterator["_Documents"]:
+    for key in services.bucket.list_keys(SUITES_PREFIX):
+        execution_id, _, _ = key.removeprefix(SUITES_PREFIX).partition("/")
+        if key == suite_key(execution_id):
+            yield _Documents(execution_id, services)
 
 
 @dataclass
@@ -62,9 +71,13 @@ class _Documents:
     execution_id: str
     services: LostAttemptServices
 
+    @property
+    def digest(self) -> str:
+        return execution_digest(self.execution_id)
+
     def attempt(self, job: JobOrigin) -> AttemptRow | None:
-        """None if the documents of the execution are gone."""
-        owner = self._owners.get(job.owner_id)
+        """None for a job of another execution, or if documents are gone."""
+        owner = self._owners.get(job.owner_id) if job.execution_id == self.execution_id else None
         if owner is None or self._suite is None or self._plan is None:
             return None
         execution = self._execution(self._suite, self._plan, job.created_at)

@@ -47,8 +47,8 @@ class RebuildServices(ReconcileRunsServices, LostAttemptServices, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """``attempts``: execution → how many of its attempts were written again. ``unclaimed``: jobs, now stopped, whose
-    execution left no documents. ``stopping``: jobs that have not ended yet.
+    """``attempts``: execution → how many of its attempts were written again. ``unclaimed``: jobs that ran and
+    are stopped now, because their execution left no documents. ``stopping``: jobs that have not ended yet.
     """
 
     attempts: Mapping[str, int]
@@ -66,7 +66,8 @@ def rebuild_books(
 ) -> Rebuilt:
     """Safe to repeat. The executions that the local cloud's end has ended start no job any more."""
     jobs = frozenset(services.jobs.list_names(jobs_prefix(lab)))
-    restored, unclaimed = restore_attempts(sorted(jobs - {*services.attempts.list_names()}), services=services)
+    lost = sorted(jobs - {*services.attempts.list_names()})
+    restored, unclaimed = restore_attempts(lost, services.jobs.working(jobs_prefix(lab), now=now()), services=services)
     over = _ended_executions(restored, services=services, executions=executions)
     rows = list(services.attempts.list_of(over))
     _note_jobs(rows, services)

@@ -1,6 +1,6 @@
 """What an execution has paid: of runs with a result, of runs without one, and of jobs that still run."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -197,6 +197,14 @@ def test_an_execution_that_step_functions_has_forgotten_still_has_its_receipt() 
 
 
 def target_of(lab: MemoryLab) -> LabTarget:
-    names = {each.name: "x" for each in fields(Deployment) if each.name != "isolates_network"}
-    deployment = Deployment(**{**names, "lab": "traindyno"})
+    deployment = Deployment(
+        lab="traindyno",
+        state_machine_arn="suites",
+        deployments_arn="deployments",
+        bucket="results",
+        table="rows",
+        training_role_arn="role",
+        topic_arn="topic",
+        source_s3_uri="s3://results/code",
+    )
     return LabTarget(is_local=True, deployment=deployment, executions=MemoryExecutions(), services=lab)

@@ -24,11 +24,16 @@ class ListedResources(DeployedResources):
 
 @pytest.mark.parametrize("before", [None, Deployed(fingerprint="f", stacks=("a", "b"))])
 def test_resources_that_a_stack_lists_and_their_service_forgot_are_lost(before: Deployed | None) -> None:
-    assert find_lost(before, ListedResources({"a": [], "b": []})) is None
-    assert find_lost(before, ListedResources({"a": [], "b": ["table t"]})) == "table t"
-    assert find_lost(before, ListedResources({"a": ["table t", "role r"], "b": ["rule x"]})) == "table t and 2 more"
+    cases: tuple[tuple[dict[str, list[str]], str | None], ...] = (
+        ({"a": [], "b": []}, None),
+        ({"a": [], "b": ["table t"]}, "table t"),
+        ({"a": ["table t", "role r"], "b": ["rule x"]}, "table t and 2 more"),
+    )
+    for missing, lost in cases:
+        assert find_lost(before, ListedResources(missing), has_buckets=True) == lost
 
 
 def test_stacks_that_are_gone_are_lost_and_before_the_first_deployment_nothing_is() -> None:
-    assert find_lost(Deployed(fingerprint="f", stacks=("a",)), ListedResources({})) == "its stacks"
-    assert find_lost(None, ListedResources({})) is None
+    assert find_lost(Deployed(fingerprint="f", stacks=("a",)), ListedResources({}), has_buckets=False) == "its stacks"
+    assert find_lost(None, ListedResources({}), has_buckets=True) == "its stacks"
+    assert find_lost(None, ListedResources({}), has_buckets=False) is None

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from localcloud import cloud, daemons
 from localcloud.deployment import DEPLOYED
+from localcloud.environment import local_environment
 from localcloud.home import FORMS, HOME_VARIABLE, Daemon, Deployed, Home, HomeUnusable, Ports, Restarted, ServiceOptions
 from localcloud.loopback import LOOPBACK, free_port
 from localcloud.sagemaker_service.jobs.job_store import JobStore
@@ -162,7 +163,7 @@ def test_the_files_of_a_part_that_runs_are_left_alone(home: Home) -> None:
     assert repair(home) == []
 
 
-def test_a_running_part_is_found_again_when_its_document_is_damaged(home: Home) -> None:
+def test_a_running_part_and_its_ports_are_found_again_when_their_documents_are_damaged(home: Home) -> None:
     port = free_port()
     daemon = daemons.start(
         home,
@@ -170,13 +171,14 @@ def test_a_running_part_is_found_again_when_its_document_is_damaged(home: Home) 
         [sys.executable, "-m", "http.server", str(port), "--bind", LOOPBACK],
         port=port,
         health_url=f"http://{LOOPBACK}:{port}/",
-        environment=dict(os.environ),
+        environment=local_environment(Ports(aws=port, sagemaker=4590)),
         folder=home.folder,
     )
     try:
         home.document(cloud.MINISTACK).write_text("[]")
-        (text,) = repair(home)
-        assert "ministack.json was damaged" in text
+        home.document(cloud.PORTS).write_text("[]")
+        assert len(repair(home)) == 2
         assert home.read_daemon(cloud.MINISTACK) == daemon
+        assert home.read_as(cloud.PORTS, Ports) == Ports(aws=port, sagemaker=4590)
     finally:
         assert daemons.stop(home, cloud.MINISTACK, seconds=1)

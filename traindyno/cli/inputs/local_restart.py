@@ -63,8 +63,8 @@ def settle_restart(target: LabTarget, deploying: Executions, *, since: float, te
         tell(f"deployment {each.execution_id} was running and has ended; start it again with: traindyno deploy")
     if rebuilt.unclaimed:
         tell(
-            f"{len(rebuilt.unclaimed)} jobs belong to executions whose documents are gone; those that still ran were "
-            f"stopped, and no receipt has them: {', '.join(rebuilt.unclaimed)}"
+            f"{len(rebuilt.unclaimed)} jobs were stopped, and no receipt has them, because the documents of their "
+            f"executions are gone: {', '.join(rebuilt.unclaimed)}"
         )
     if rebuilt.stopping:
         tell(f"{len(rebuilt.stopping)} jobs are still stopping, and are billed until they end")
