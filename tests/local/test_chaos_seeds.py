@@ -148,7 +148,7 @@ def strike(lab: ChaosLab) -> str:
     restarted = lab.home.read_as(cloud.RESTARTED, Restarted)
     assert restarted is not None
     target, deploying = target_of(lab.lab)
-    settle_restart(target, deploying, since=restarted.at, tell=told.append)
+    assert settle_restart(target, deploying, since=restarted.at, tell=told.append)
     lab.home.forget(cloud.RESTARTED)
     return "\n".join(told[1:])
 

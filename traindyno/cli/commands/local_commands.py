@@ -71,8 +71,8 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
         if restarted := home.read_as(cloud.RESTARTED, Restarted):
             target = LabChoice(local=True).find_target()
             deploying = Executions(clients.stepfunctions(), target.deployment.deployments_arn)
-            settle_restart(target, deploying, since=restarted.at, tell=tell)
-            home.forget(cloud.RESTARTED)
+            if settle_restart(target, deploying, since=restarted.at, tell=tell):
+                home.forget(cloud.RESTARTED)
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
 
 

@@ -14,8 +14,9 @@ from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.executions import Execution, Executions
 from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.costs.quantity_text import usd_text
+from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.lab.rebuild_books import rebuild_books
+from traindyno.lab.rebuild_books import Rebuilt, rebuild_books
 
 # MiniStack gives this error to the executions that it finds running when it starts.
 ENDED_BY_RESTART = "States.ServiceRestart"
@@ -47,15 +48,29 @@ def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str,
         return ()
 
 
-def settle_restart(target: LabTarget, deploying: Executions, *, since: float, tell: Callable[[str], None]) -> None:
-    """Settle what ended with the MiniStack before, from ``since`` on, and tell it. ``deploying``: of models."""
-    rebuilt = rebuild_books(
-        lab=target.deployment.lab,
-        services=target.services,
-        executions=target.executions,
-        now=time.time,
-        sleep=time.sleep,
-    )
+def settle_restart(target: LabTarget, deploying: Executions, *, since: float, tell: Callable[[str], None]) -> bool:
+    """Settle what ended with the MiniStack before, from ``since`` on, and tell it. ``deploying``: of models.
+
+    False if it failed: a later try goes on.
+    """
+    try:
+        rebuilt = rebuild_books(
+            lab=target.deployment.lab,
+            services=target.services,
+            executions=target.executions,
+            now=time.time,
+            sleep=time.sleep,
+        )
+    except (TraindynoError, BotoCoreError, ClientError) as error:
+        tell(f"what ended with the MiniStack before is not settled: {error}; try again with: traindyno local up")
+        return False
+    _tell_settled(rebuilt, target, deploying, since=since, tell=tell)
+    return True
+
+
+def _tell_settled(
+    rebuilt: Rebuilt, target: LabTarget, deploying: Executions, *, since: float, tell: Callable[[str], None]
+) -> None:
     ended = [each.execution_id for each in _ended_by_restart(target.executions, since)]
     for name in dict.fromkeys((*ended, *rebuilt.attempts)):
         tell(_settled_text(name, target, is_ended=name in ended, restored=rebuilt.attempts.get(name, 0)))
