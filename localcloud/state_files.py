@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from localcloud import cloud, daemons
-from localcloud.home import FORMS, DocumentDamaged, Home
+from localcloud.home import FORMS, DocumentDamaged, Home, Restarted
 
 # MiniStack's state as it was after the last deployment: what was deployed outlives the damage of a file.
 DEPLOYED_STATE = "deployed-state"
@@ -50,10 +50,7 @@ def set_damage_aside(home: Home, *, tell: Callable[[str], None]) -> None:
     """Files of a part that runs are left alone: it writes them anew."""
     for damage in _damaged_documents(home):
         _tell_kept(damage, tell)
-        if damage.path.stem in PARTS:
-            daemons.find_again(home, damage.path.stem)
-        elif damage.path.stem == cloud.PORTS and (ports := daemons.find_ports(home, PARTS)):
-            home.write(cloud.PORTS, asdict(ports))
+        _put_back(home, damage.path.stem)
     if not daemons.running(home, cloud.MINISTACK):
         for damage in _damaged_states(home):
             _tell_kept(damage, tell)
@@ -62,6 +59,16 @@ def set_damage_aside(home: Home, *, tell: Callable[[str], None]) -> None:
                 shutil.copyfile(deployed, damage.path)
     if not daemons.running(home, cloud.SAGEMAKER) and (found := _damaged_jobs(home)):
         _tell_kept(found, tell)
+
+
+def _put_back(home: Home, name: str) -> None:
+    """What a document said, as far as it is known otherwise."""
+    if name in PARTS:
+        daemons.find_again(home, name)
+    elif name == cloud.PORTS and (ports := daemons.find_ports(home, PARTS)):
+        home.write(cloud.PORTS, asdict(ports))
+    elif name == cloud.RESTARTED:
+        home.write(cloud.RESTARTED, asdict(Restarted(at=time.time())))
 
 
 def keep_deployed_state(home: Home) -> None:
