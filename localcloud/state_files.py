@@ -20,6 +20,7 @@ from localcloud.home import FORMS, DocumentDamaged, Home, Restarted
 DEPLOYED_STATE = "deployed-state"
 PARTS = (cloud.MINISTACK, cloud.SAGEMAKER)
 TABLES = {"jobs", "events", "documents"}
+NO_JOB = "json_type(document, '$.request') is not 'object' or json_type(document, '$.transitions') is not 'array'"
 LOST = {
     cloud.MINISTACK: "nothing is lost; a MiniStack that runs is found again by its environment",
     cloud.SAGEMAKER: "nothing is lost; a service that runs is found again by its environment",
@@ -165,4 +166,5 @@ def _database_damage(connection: sqlite3.Connection) -> str | None:
         (count,) = connection.execute(f"select count(*) from {table} where not json_valid(document)").fetchone()
         if count:
             return f"{count} rows of {table} are not JSON"
-    return None
+    (count,) = connection.execute(f"select count(*) from jobs where {NO_JOB}").fetchone()
+    return f"{count} rows of jobs are no training jobs" if count else None

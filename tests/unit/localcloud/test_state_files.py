@@ -19,6 +19,7 @@ from localcloud.deployment import DEPLOYED
 from localcloud.environment import local_environment
 from localcloud.home import FORMS, HOME_VARIABLE, Daemon, Deployed, Home, HomeUnusable, Ports, Restarted, ServiceOptions
 from localcloud.loopback import LOOPBACK, free_port
+from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.state_files import keep_deployed_state, set_damage_aside
 from traindyno.cli.commands.local_commands import app
@@ -147,11 +148,20 @@ def test_what_sqlite_keeps_beside_a_database_goes_with_it(home: Home) -> None:
     assert {each.name.partition(".damaged-")[0] for each in path.parent.iterdir()} == {path.name}
 
 
-def test_rows_of_the_job_store_that_are_no_json_are_damage(home: Home) -> None:
+@pytest.mark.parametrize(("document", "why"), [("{", "not JSON"), ('{"x": 1}', "no training jobs")])
+def test_rows_of_the_job_store_that_are_no_jobs_are_damage(home: Home, document: str, why: str) -> None:
     with closing(sqlite3.connect(home.folder / JOBS)) as connection, connection:
-        connection.execute("insert into jobs (name, document) values ('a', '{')")
+        connection.execute("insert into jobs (name, document) values ('a', ?)", (document,))
     (text,) = repair(home)
-    assert "1 rows of jobs are not JSON" in text
+    assert f"1 rows of jobs are {why}" in text
+
+
+def test_a_job_store_with_a_job_is_sound(home: Home) -> None:
+    store = JobStore(home.folder / JOBS, lambda _: [])
+    request = {"TrainingJobName": "a", "ResourceConfig": {"InstanceType": "local.cpu"}}
+    store.add(new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message=""))
+    store.close()
+    assert repair(home) == []
 
 
 def test_the_files_of_a_part_that_runs_are_left_alone(home: Home) -> None:
