@@ -173,7 +173,7 @@ def test_the_files_of_a_part_that_runs_are_left_alone(home: Home) -> None:
     assert repair(home) == []
 
 
-def test_a_running_part_and_its_ports_are_found_again_when_their_documents_are_damaged(home: Home) -> None:
+def test_a_running_part_and_its_ports_are_found_again(home: Home) -> None:
     port = free_port()
     daemon = daemons.start(
         home,
