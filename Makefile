@@ -112,7 +112,7 @@ lock: ## Resolve the dependencies of pyproject.toml into the requirements files
 	rm -rf .envs/lock
 
 clean: ## Stop the local cloud and remove everything that the targets made
-	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase
+	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase --yes
 	rm -rf $(VENV) .envs node_modules cdk.out mutants .traindyno
 
 $(VENV)/.installed: requirements.txt pyproject.toml

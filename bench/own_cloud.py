@@ -112,4 +112,4 @@ def own_cloud() -> Iterator[OwnCloud]:
         try:
             yield cloud
         finally:
-            cloud.traindyno("local", "down", "--erase")
+            cloud.traindyno("local", "down", "--erase", "--yes")

@@ -7,7 +7,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localcloud import daemons
@@ -15,13 +15,24 @@ from localcloud.credentials import make_access_key, read_access_key
 from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import ACCOUNT, REGION, local_environment
 from localcloud.gate import authorization
-from localcloud.home import ENVIRONMENTS, REPO_ROOT, Daemon, Home, HomeUnusable, Ports
+from localcloud.home import (
+    ENVIRONMENTS,
+    REPO_ROOT,
+    Daemon,
+    Home,
+    HomeUnusable,
+    Ports,
+    Restarted,
+    ServiceOptions,
+)
 from localcloud.loopback import LOOPBACK, free_port, is_taken
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
 OPTIONS = "service-options"
 MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
+PORTS, RESTARTED = "ports", "restarted"
+MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
 # MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda functions too.
@@ -91,14 +102,16 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     for part in (MINISTACK, SAGEMAKER):
         daemons.end_leftovers(home, part)
     ports = _choose_ports(home, ministack, sagemaker)
-    home.write("ports", {"aws": ports.aws, "sagemaker": ports.sagemaker})
+    home.write(PORTS, asdict(ports))
     if not ministack:
+        if home.read_as(RESTARTED, Restarted) is None:
+            home.write(RESTARTED, asdict(Restarted(at=time.time())))
         tell(f"starting MiniStack on {LOOPBACK}:{ports.aws}")
         _start_ministack(home, ports)
     if not sagemaker:
         tell(f"starting the local SageMaker service on {LOOPBACK}:{ports.sagemaker}")
-        before = (home.read(OPTIONS) or {}).get("options", ()) if ministack or is_restart else ()
-        start_sagemaker(home, ports, service_options or before)
+        before = home.read_as(OPTIONS, ServiceOptions) if ministack or is_restart else None
+        start_sagemaker(home, ports, service_options or (before.options if before else ()))
     return ports
 
 
@@ -123,12 +136,17 @@ def save_state(home: Home, ports: Ports) -> None:
         pass
 
 
+def has_buckets(home: Home) -> bool:
+    objects = home.state(MINISTACK_OBJECTS)
+    return objects.exists() and any(path.is_dir() for path in objects.glob("*/*"))
+
+
 def reset_lost_state(home: Home, ports: Ports) -> Path:
     """Makes MiniStack delete the rest of a state that was lost; returns the folder of its objects.
 
     Buckets are folders and outlive the stacks that created them: a new stack could not create them again.
     """
-    objects, kept = home.state("ministack-s3"), home.state(f"lost-objects-{int(time.time())}")
+    objects, kept = home.state(MINISTACK_OBJECTS), home.state(f"lost-objects-{int(time.time())}")
     kept.mkdir(mode=0o700)
     for path in list(objects.iterdir()) if objects.exists() else ():
         path.rename(kept / path.name)
@@ -147,18 +165,23 @@ def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None
 
     A running part expects the other part at its last port, which must then be free.
     """
-    before = home.read("ports") or {}
+    before = home.read_as(PORTS, Ports)
     if ministack and sagemaker:
         return Ports(aws=ministack.port, sagemaker=sagemaker.port)
     if ministack:
-        return Ports(aws=ministack.port, sagemaker=_same_port(home, before.get("sagemaker")))
+        return Ports(aws=ministack.port, sagemaker=_same_port(home, before.sagemaker if before else None))
     if sagemaker:
-        return Ports(aws=_same_port(home, before.get("aws")), sagemaker=sagemaker.port)
-    return Ports(aws=_port(before.get("aws")), sagemaker=_port(before.get("sagemaker")))
+        return Ports(aws=_same_port(home, before.aws if before else None), sagemaker=sagemaker.port)
+    return Ports(aws=_port(before.aws if before else None), sagemaker=_port(before.sagemaker if before else None))
 
 
 def _same_port(home: Home, wanted: int | None) -> int:
-    if not wanted or is_taken(wanted):
+    if wanted is None:
+        raise LocalCloudFailed(
+            f"a part of the local cloud in {home.folder} runs, and the port at which it expects the other part is "
+            "unknown; run: traindyno local down, then: traindyno local up"
+        )
+    if is_taken(wanted):
         raise LocalCloudFailed(
             f"port {wanted} is taken by another program: the running part of the local cloud in {home.folder} expects "
             "the other part there; run: traindyno local down, then: traindyno local up"
@@ -190,9 +213,9 @@ def _start_ministack(home: Home, ports: Ports) -> None:
             "MINISTACK_REGION": REGION,
             "MINISTACK_ACCOUNT_ID": ACCOUNT,
             "PERSIST_STATE": "1",
-            "STATE_DIR": str(home.state("ministack-state")),
+            "STATE_DIR": str(home.state(MINISTACK_STATE)),
             "S3_PERSIST": "1",
-            "S3_DATA_DIR": str(home.state("ministack-s3")),
+            "S3_DATA_DIR": str(home.state(MINISTACK_OBJECTS)),
             # MiniStack would also listen on other ports, which Traindyno does not use.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
@@ -204,7 +227,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
 
 
 def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> None:
-    home.write(OPTIONS, {"options": list(options)})
+    home.write(OPTIONS, asdict(ServiceOptions(options=tuple(options))))
     aws = local_environment(ports, read_access_key(home))
     daemons.start(
         home,

@@ -2,11 +2,11 @@
 
 import os
 import secrets
+from dataclasses import asdict
 
-from localcloud.home import HOME_VARIABLE, Home, HomeUnusable
+from localcloud.home import HOME_VARIABLE, Credentials, Home, HomeUnusable
 
 FILE = "credentials"
-KEY_ID = "access_key_id"
 KEY_BYTES = 20
 
 
@@ -14,7 +14,8 @@ def make_access_key(home: Home) -> bool:
     """True if the home had none, as that of an earlier version."""
     if _stored(home):
         return False
-    home.write(FILE, {KEY_ID: f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}"})
+    made = Credentials(access_key_id=f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}")
+    home.write(FILE, asdict(made))
     return True
 
 
@@ -36,5 +37,5 @@ def read_access_key(home: Home) -> str:
 
 
 def _stored(home: Home) -> str | None:
-    key = (home.read(FILE) or {}).get(KEY_ID)
-    return key if isinstance(key, str) else None
+    found = home.read_as(FILE, Credentials)
+    return found.access_key_id if found else None

@@ -5,13 +5,14 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 
-from localcloud.home import Daemon, Home
+from localcloud.home import Daemon, Home, Ports
 from localcloud.private_files import OWNER_ONLY, open_private
 from traindyno.core.errors import TraindynoError
 
@@ -21,6 +22,9 @@ LOG_LINES_SHOWN = 15
 LOOK_AGAIN_SECONDS = 0.05
 # The user's proxy must not get these requests: they have the local cloud's access key.
 WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+# In a daemon's environment: its home, its name and its port.
+PART = "TRAINDYNO_LOCAL_PART"
+ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SAGEMAKER")
 
 
 class LocalCloudFailed(TraindynoError):
@@ -45,7 +49,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            env=dict(environment),
+            env={**environment, PART: _part_text(home, name, port)},
             cwd=folder,
             start_new_session=True,
             umask=OWNER_ONLY,
@@ -93,6 +97,40 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
         _await_end(family, KILL_SECONDS)
     home.forget(name)
     return process is not None
+
+
+def find_again(home: Home, name: str) -> None:
+    """Writes the document of a daemon that runs, and whose document was lost."""
+    marked = [process for number in psutil.pids() if (process := _daemon_of(number, home, name))]
+    if marked:
+        # Programs that it started may have its environment too, and are younger.
+        oldest = min(marked, key=lambda process: process.create_time())
+        port = int(oldest.environ()[PART].rpartition(":")[2])
+        home.write_daemon(name, Daemon(process_id=oldest.pid, started_at=oldest.create_time(), port=port))
+
+
+def find_ports(home: Home, names: Iterable[str]) -> Ports | None:
+    """The ports at which a daemon that runs expects both parts, from its environment; None if none of them runs."""
+    for daemon in (running(home, name) for name in names):
+        if daemon:
+            environment = psutil.Process(daemon.process_id).environ()
+            aws, sagemaker = (urlsplit(environment.get(name, "")).port for name in ENDPOINTS)
+            if aws and sagemaker:
+                return Ports(aws=aws, sagemaker=sagemaker)
+    return None
+
+
+def _daemon_of(process_id: int, home: Home, name: str) -> psutil.Process | None:
+    try:
+        process = psutil.Process(process_id)
+        is_marked = process.environ().get(PART, "").startswith(_part_text(home, name, ""))
+    except (psutil.Error, OSError):
+        return None
+    return process if is_marked and _session_of(process_id) == process_id else None
+
+
+def _part_text(home: Home, name: str, port: int | str) -> str:
+    return f"{home.folder.absolute()}:{name}:{port}"
 
 
 def end_leftovers(home: Home, name: str) -> None:

@@ -5,17 +5,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
-
-import boto3
-from botocore.config import Config
 
 from localcloud import cloud
 from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed, tail
-from localcloud.environment import ACCOUNT, REGION, aws_settings, local_environment
-from localcloud.home import REPO_ROOT, Home, Ports
+from localcloud.deployed_resources import DeployedResources
+from localcloud.environment import ACCOUNT, REGION, local_environment
+from localcloud.home import REPO_ROOT, Deployed, Home, Ports
 from localcloud.private_files import OWNER_ONLY, open_private
+from localcloud.state_files import keep_deployed_state
 
 DEPLOYED = "deployed"
 TIME_LIMIT_SECONDS = 600
@@ -26,15 +26,17 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     """Bootstraps and deploys; False if these sources and this ``context`` are deployed already."""
     settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
     fingerprint = _fingerprint() + " ".join(settings)
-    before = home.read(DEPLOYED)
-    has_stacks = before is not None and set(before.get("stacks", ())) <= _complete_stacks(home, ports)
-    if before and has_stacks and before["fingerprint"] == fingerprint:
+    before = home.read_as(DEPLOYED, Deployed)
+    resources = DeployedResources(local_environment(ports, read_access_key(home)))
+    lost = find_lost(before, resources, has_buckets=cloud.has_buckets(home))
+    if before and lost is None and before.fingerprint == fingerprint:
         return False
-    if before and not has_stacks:
+    if lost is not None:
         kept = cloud.reset_lost_state(home, ports)
         tell(
-            "the local cloud has lost its stacks, because MiniStack was killed before it saved them; deploying again "
-            f"(the objects of the old buckets are in {kept})"
+            f"the local cloud has lost {lost}, because MiniStack was killed before it saved its state or a file of it "
+            "is damaged; deploying again. Its rows are lost with it: executions, attempts, spending. The objects of "
+            f"the old buckets, results and reports among them, are in {kept}"
         )
         before = None
     if not before:
@@ -46,17 +48,21 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
     _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *app, *own_output, *settings, folder=REPO_ROOT)
     cloud.save_state(home, ports)
-    home.write(DEPLOYED, {"fingerprint": fingerprint, "stacks": sorted(_complete_stacks(home, ports))})
+    keep_deployed_state(home)
+    home.write(DEPLOYED, asdict(Deployed(fingerprint=fingerprint, stacks=tuple(sorted(resources.complete_stacks())))))
     return True
 
 
-def _complete_stacks(home: Home, ports: Ports) -> set[str]:
-    """The names of the complete stacks. There are none if MiniStack was killed before it saved its state."""
-    settings = aws_settings(ports, read_access_key(home))
-    session = boto3.Session(settings["AWS_ACCESS_KEY_ID"], settings["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
-    client = session.client("cloudformation", endpoint_url=settings["AWS_ENDPOINT_URL"], config=Config(proxies={}))
-    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])
-    return {row["StackName"] for page in pages for row in page["StackSummaries"]}
+def find_lost(before: Deployed | None, resources: DeployedResources, *, has_buckets: bool) -> str | None:
+    """What of the last deployment is gone: its stacks, or resources that a stack still lists. None if nothing is.
+
+    Buckets outlive their stacks, and show that there were some where ``before`` is lost too.
+    """
+    complete = resources.complete_stacks()
+    if not set(before.stacks) <= complete if before else has_buckets and not complete:
+        return "its stacks"
+    missing = [each for stack in sorted(complete) for each in resources.missing(stack)]
+    return f"{missing[0]}{f' and {len(missing) - 1} more' if missing[1:] else ''}" if missing else None
 
 
 def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:

@@ -6,10 +6,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
+
+from cattrs import Converter
+from cattrs.errors import BaseValidationError
 
 from localcloud.private_files import NotPrivate, make_private_folder, open_private, owner_only
+from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
 
 HOME_VARIABLE = "TRAINDYNO_HOME"
@@ -22,6 +28,14 @@ ENVIRONMENTS = REPO_ROOT / ".envs"
 
 class HomeUnusable(TraindynoError):
     """The folder of the local cloud can't be written, or holds a file that can't be read."""
+
+
+class DocumentDamaged(HomeUnusable):
+    """A document of the home is not as the local cloud wrote it."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        self.why = why
+        super().__init__(f"{path} is damaged: {why}; set it aside with: traindyno local up")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +54,48 @@ class Daemon:
 class Ports:
     aws: int
     sagemaker: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceOptions:
+    """The arguments with which the local SageMaker service was started last."""
+
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The sources and the context of the last deployment, and the stacks that it made."""
+
+    fingerprint: str
+    stacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    """MiniStack was started at this time, in epoch seconds, and what ended with the one before is not settled yet."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What every request to the local cloud has to name."""
+
+    access_key_id: str
+
+
+# The forms of the documents in the home.
+FORMS = {
+    "ministack": Daemon,
+    "sagemaker": Daemon,
+    "ports": Ports,
+    "service-options": ServiceOptions,
+    "deployed": Deployed,
+    "restarted": Restarted,
+    "credentials": Credentials,
+}
+Form = TypeVar("Form")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +120,28 @@ class Home:
     def state(self, name: str) -> Path:
         return self.folder / name
 
+    def document(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
+
+    def read_as(self, name: str, form: type[Form]) -> Form | None:
+        """None if there is no such document; raises HomeUnusable for one of another form."""
+        document = self.read(name)
+        try:
+            return None if document is None else _converter().structure(document, form)
+        except BaseValidationError as error:
+            problems = "; ".join(str(problem) for problem in problems_of(error, ""))
+            raise DocumentDamaged(self.document(name), problems) from error
+
     def read(self, name: str) -> dict[str, Any] | None:
-        path = self.folder / f"{name}.json"
+        path = self.document(name)
         if not path.exists():
             return None
         try:
             document = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise HomeUnusable(
-                f"{path} is {_found(path)} ({error}): expected a JSON document that the local cloud wrote; remove the "
-                "file, then run: traindyno local up"
-            ) from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise DocumentDamaged(path, f"{_found(path)} ({error})") from error
         if not isinstance(document, dict):
-            raise HomeUnusable(f"{path} is {_found(path)}: expected a JSON object; remove the file")
+            raise DocumentDamaged(path, f"{_found(path)}, no JSON object")
         return document
 
     def write(self, name: str, document: dict[str, Any]) -> None:
@@ -89,8 +154,7 @@ class Home:
             draft.replace(path)
 
     def read_daemon(self, name: str) -> Daemon | None:
-        document = self.read(name)
-        return Daemon(**document) if document else None
+        return self.read_as(name, Daemon)
 
     def write_daemon(self, name: str, daemon: Daemon) -> None:
         self.write(name, asdict(daemon))
@@ -136,6 +200,11 @@ class Home:
                 f"{path} can't be written: {error.strerror}; the local cloud keeps its state in {self.folder}: make it "
                 f"writable, or set {HOME_VARIABLE} to a folder that is"
             ) from error
+
+
+@cache
+def _converter() -> Converter:
+    return strict_converter(())
 
 
 def _holder(lock: IO[str]) -> str:

@@ -35,13 +35,11 @@ from localcloud.access_denied import refusal_answer
 from localcloud.function_workers import Worker, WorkerPool
 from localcloud.ministack_answers import SingleAnswers, with_error_type
 from localcloud.ministack_gate import MiniStackGate, equip_functions
+from localcloud.save_pause import pause_seconds
 from localcloud.throttling import Throttle
 from localcloud.worker_processes import ForkedWorkers
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
-LEAST_SECONDS_BETWEEN_SAVES = 5.0
-# Saving takes at most a twentieth of the time: the pause after a save is this many times as long as the save.
-PAUSE_FACTOR = 20
 TRIES = 5
 LOG = logging.getLogger("traindyno")
 Scope = Mapping[str, Any]
@@ -87,7 +85,7 @@ class Saver:
             self._has_changed.wait()
             began = time.thread_time()  # CPU time of this thread: wall time grows when the machine is busy.
             self.save()
-            time.sleep(max(LEAST_SECONDS_BETWEEN_SAVES, PAUSE_FACTOR * (time.thread_time() - began)))
+            time.sleep(pause_seconds(time.thread_time() - began, load=os.getloadavg()[0], cores=os.cpu_count() or 1))
 
 
 class RequestFilter:

@@ -37,7 +37,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
         assert up.status == 0, up.errors
         yield lab
     finally:
-        lab.traindyno("local", "down", "--erase")
+        lab.traindyno("local", "down", "--erase", "--yes")
     check_calls(lab.folder)
 
 

@@ -64,7 +64,12 @@ def gather(chaos: ChaosLab, *executions: str) -> Evidence:
 def check_finished(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]:
     """What is wrong with an execution that succeeded: each run, job, second and cent must count once in both books."""
     problems = [*_check_runs(evidence, execution_id), *_check_jobs(evidence, execution_id)]
-    return [*problems, *_check_money(evidence, execution_id, receipt)]
+    return [*problems, *check_paid(evidence, execution_id, receipt)]
+
+
+def check_paid(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]:
+    """What is wrong with the money of an execution, however it ended."""
+    return list(_check_money(evidence, execution_id, receipt))
 
 
 def check_ended(evidence: Evidence, execution_id: str) -> list[str]:

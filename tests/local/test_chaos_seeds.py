@@ -15,13 +15,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.config import Config
 
 from localcloud import cloud, deployment
+from localcloud.home import Restarted
 from tests.local.chaos_lab import CONTEXT, SLOW_LANE, WAIT_SCALE, ChaosLab, chaos_lab, until
-from tests.local.oracle import Evidence, check_ended, check_finished, find_strays, gather
+from tests.local.local_lab import LocalLab
+from tests.local.oracle import Evidence, check_ended, check_finished, check_paid, find_strays, gather
 from tests.local.recorded_calls import check_calls, writing_calls
 from tests.local.small_disk import full_disk, is_small_disk, small_disk
 from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_document
+from traindyno.aws.executions import Executions
+from traindyno.aws.log_tail import LogTail
+from traindyno.aws.table import Table
+from traindyno.aws.task_answers import TaskAnswers
+from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.cli.inputs.local_restart import settle_restart
+from traindyno.cli.lab_choice import LabTarget
+from traindyno.lab.services import LabServices
+from traindyno.store.results_bucket import ResultsBucket
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
 SEEDS = [int(word) for word in os.environ.get("TRAINDYNO_CHAOS_SEEDS", "1").split(",")]
@@ -51,24 +63,19 @@ class Aftermath:
     strays: set[str]
     not_ended: set[str]
     in_flight: dict[str, int]
-
-
-@pytest.fixture(scope="module")
-def unsaved() -> set[str]:
-    """Jobs that were submitted after MiniStack's last save before it was killed: the table does not have them."""
-    return set()
+    struck_text: str
 
 
 @pytest.fixture(scope="module", params=SEEDS)
-def aftermath(request: pytest.FixtureRequest, lab: ChaosLab, unsaved: set[str]) -> Iterator[Aftermath]:
+def aftermath(request: pytest.FixtureRequest, lab: ChaosLab) -> Iterator[Aftermath]:
     seed = int(request.param)
     lab.administer("/_local/faults", {**FAULTS, "seed": seed})
     lab.throttle(THROTTLED_SHARE, seed)
-    yield wreak(lab, seed, unsaved)
+    yield wreak(lab, seed)
     lab.throttle(0.0, seed)
 
 
-def wreak(lab: ChaosLab, seed: int, unsaved: set[str]) -> Aftermath:
+def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     names = {role: f"{role}-{seed}" for role in ("main", "second", "aborted", "stopped", "struck")}
     before = counted(lab, *LANES, has_ended=True)
     start(lab, names["main"], LANES, CELLS_PER_LANE, 3600)
@@ -82,14 +89,14 @@ def wreak(lab: ChaosLab, seed: int, unsaved: set[str]) -> Aftermath:
     lab.until_swept(lambda: all(lab.execution_status(names[role]) in ENDED for role in ("main", "second")), 600)
     lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     receipts = {role: lab.document("receipt", names[role])["receipt"] for role in ("main", "second")}
-    strays_before_kill = {*find_strays(gather(lab))} - unsaved
+    strays_before_kill = {*find_strays(gather(lab))}
     in_flight["struck"] = start_slow(lab, names["struck"])
-    until(lambda: is_saved(lab, names["struck"]) and submits_nothing(lab, names["struck"]), 120)
-    unsaved |= strike(lab)
+    struck_text = strike(lab)
     lab.invoke("ReconcileRuns")
     lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     lab.until_swept(lambda: not check_ended(gather(lab), names["struck"]), 60)
     lab.invoke("ReconcileRuns")
+    receipts["struck"] = lab.document("receipt", names["struck"])["receipt"]
     evidence = gather(lab, names["main"], names["second"])
     return Aftermath(
         seed=seed,
@@ -97,9 +104,10 @@ def wreak(lab: ChaosLab, seed: int, unsaved: set[str]) -> Aftermath:
         evidence=evidence,
         receipts=receipts,
         strays_before_kill=strays_before_kill,
-        strays={*find_strays(evidence)} - unsaved,
-        not_ended={name for name, row in evidence.ledger.items() if not row["has_ended"]} - unsaved,
+        strays={*find_strays(evidence)},
+        not_ended={name for name, row in evidence.ledger.items() if not row["has_ended"]},
         in_flight=in_flight,
+        struck_text=struck_text,
     )
 
 
@@ -121,36 +129,15 @@ def start_slow(lab: ChaosLab, name: str) -> int:
     return counts[-1]
 
 
-def is_saved(lab: ChaosLab, name: str) -> bool:
-    """Whether a regular save of MiniStack has the execution and all its jobs in flight."""
-    executions = (lab.home.state("ministack-state") / "stepfunctions.json").read_text()
-    working = {job for job, row in lab.ledger().items() if row["instance_type"] == SLOW_LANE and not row["has_ended"]}
-    rows = saved_rows(lab)
-    return name in executions and all(job in rows for job in working)
-
-
-def submits_nothing(lab: ChaosLab, name: str) -> bool:
-    """Whether each attempt has its job. A SubmitRun that was killed before it created the job leaves a row that is open
-    for 10 minutes.
-    """
-    evidence = gather(lab)
-    return evidence.attempts(name).keys() <= evidence.ledger.keys()
-
-
-def saved_rows(lab: ChaosLab) -> str:
-    return (lab.home.state("ministack-state") / "dynamodb.json").read_text()
-
-
-def strike(lab: ChaosLab) -> set[str]:
+def strike(lab: ChaosLab) -> str:
     """Kills MiniStack and starts it as ``traindyno local up`` does; nothing else is started or deployed.
 
-    Returns the jobs that were submitted after its last save: the table has lost them.
+    Its last seconds of rows are lost. Returns what ``up`` tells about the executions that ended.
     """
     daemon = lab.home.read_daemon(cloud.MINISTACK)
     assert daemon is not None
     os.kill(daemon.process_id, signal.SIGKILL)
     until(lambda: not cloud.status(lab.home).ministack, 10, 0.1)
-    saved = saved_rows(lab)
     told: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         for name, value in WAIT_SCALE.items():
@@ -158,7 +145,25 @@ def strike(lab: ChaosLab) -> set[str]:
         ports = cloud.start(lab.home, tell=told.append)
     assert not deployment.deploy(lab.home, ports, tell=told.append, context=CONTEXT)
     assert told == [f"starting MiniStack on 127.0.0.1:{ports.aws}"]
-    return {job for job in lab.ledger() if job not in saved}
+    restarted = lab.home.read_as(cloud.RESTARTED, Restarted)
+    assert restarted is not None
+    target, deploying = target_of(lab.lab)
+    assert settle_restart(target, deploying, since=restarted.at, tell=told.append)
+    lab.home.forget(cloud.RESTARTED)
+    return "\n".join(told[1:])
+
+
+def target_of(lab: LocalLab) -> tuple[LabTarget, Executions]:
+    """The lab as the command line sees it, and its deployments of models."""
+    found, patient = lab.deployment(), Config(retries={"mode": "standard", "total_max_attempts": 11})
+    services = LabServices(table=Table(lab.table()), bucket=ResultsBucket(lab.client("s3"), found.bucket))
+    services.jobs = TrainingJobs(lab.client("sagemaker", patient))
+    services.answers = TaskAnswers(lab.client("stepfunctions"))
+    services.log_tail = LogTail(lab.client("logs"))
+    suites, deploying = (
+        Executions(lab.client("stepfunctions"), arn) for arn in (found.state_machine_arn, found.deployments_arn)
+    )
+    return LabTarget(is_local=True, deployment=found, executions=suites, services=services), deploying
 
 
 def test_both_executions_succeed_and_their_books_agree_to_the_second_and_the_cent(aftermath: Aftermath) -> None:
@@ -181,6 +186,14 @@ def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role:
     ledger = aftermath.evidence.ledger
     statuses = {ledger[job]["status"] for job in aftermath.evidence.attempts(name) if job in ledger}
     assert statuses <= {"Stopped", "Failed"}
+
+
+def test_a_kill_of_ministack_loses_no_money_and_up_names_what_it_ended(aftermath: Aftermath) -> None:
+    name = f"struck-{aftermath.seed}"
+    assert check_paid(aftermath.evidence, name, aftermath.receipts["struck"]) == []
+    assert len(aftermath.receipts["struck"]["lines"]) >= aftermath.in_flight["struck"] > 0
+    assert f"execution {name}: was running and has ended" in aftermath.struck_text
+    assert f"start it again with: traindyno run {name}.yaml --local" in aftermath.struck_text
 
 
 def test_most_runs_complete_and_say_that_they_are_simulated(aftermath: Aftermath) -> None:

@@ -31,7 +31,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answ
             assert " local up" not in command or found[command].status == 0, found[command].errors
         yield found
     finally:
-        lab.traindyno("local", "down", "--erase")
+        lab.traindyno("local", "down", "--erase", "--yes")
 
 
 def commands() -> list[str]:

@@ -1,6 +1,7 @@
 """A local cloud whose parts are killed, started twice, asked by web pages, and stopped."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,7 +32,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
         assert up.status == 0, up.errors
         yield lab
     finally:
-        lab.traindyno("local", "down", "--erase")
+        lab.traindyno("local", "down", "--erase", "--yes")
 
 
 def process_of(lab: LocalLab, part: str) -> psutil.Process:
@@ -120,13 +121,31 @@ def test_what_was_written_before_the_last_save_outlives_a_kill_of_ministack(own:
     assert MARK_TABLE in own.client("dynamodb").list_tables()["TableNames"]
 
 
-def test_up_deploys_again_where_the_stacks_are_gone(own: LocalLab) -> None:
+def test_up_puts_back_what_was_deployed_for_damaged_files(own: LocalLab) -> None:
+    table, service = own.deployment().table, process_of(own, cloud.SAGEMAKER).pid
     kill(own, cloud.MINISTACK)
-    for path in own.home.state("ministack-state").glob("*.json"):
-        path.unlink()
+    state = own.home.state(cloud.MINISTACK_STATE)
+    rows = (state / "dynamodb.json").read_bytes()
+    (state / "dynamodb.json").write_bytes(rows[: len(rows) // 2])
+    (state / "stepfunctions.json").write_bytes(b"")
+    own.home.document(cloud.SAGEMAKER).write_text("[]")
     up = own.traindyno("local", "up")
     assert up.status == 0, up.errors
-    assert "lost its stacks" in up.errors
+    for name in ("dynamodb.json", "stepfunctions.json", "sagemaker.json"):
+        assert f"{name} was damaged" in up.errors
+    assert "nothing to deploy" in up.errors
+    assert process_of(own, cloud.SAGEMAKER).pid == service
+    assert table in own.client("dynamodb").list_tables()["TableNames"]
+    assert own.traindyno("list", "--local").status == 0
+
+
+def test_up_deploys_again_where_the_tables_are_gone(own: LocalLab) -> None:
+    """The stacks still list them."""
+    kill(own, cloud.MINISTACK)
+    (own.home.state(cloud.MINISTACK_STATE) / "dynamodb.json").unlink()
+    up = own.traindyno("local", "up")
+    assert up.status == 0, up.errors
+    assert "has lost AWS::DynamoDB::GlobalTable" in up.errors
     assert own.traindyno("list", "--local").status == 0
 
 
@@ -173,6 +192,48 @@ def test_a_read_only_home_is_a_message(own: LocalLab, tmp_path: Path) -> None:
     assert answer.status == 1
     assert "set TRAINDYNO_HOME" in answer.errors
     assert "Traceback" not in answer.errors
+
+
+def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab) -> None:
+    suite = {
+        "goal": "fastest",
+        "workload": {
+            "task": "script",
+            "source": own.write_script("sleeping", "import time\ntime.sleep(600)\n"),
+            "entry_point": "train.py",
+            "examples": 1000,
+        },
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": {"hyperparameters.x": [0]},
+        "measurement": {"trials": 1},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300, "max_contended_repeats": 0},
+    }
+    path = own.write_suite("sleeping", suite)
+    assert own.traindyno("run", str(path), "--local", "--no-wait", "--name", "sleeping-1").status == 0
+    refused = own.traindyno("local", "down")
+    assert refused.status == 1
+    assert "would end as failed: sleeping-1" in refused.errors
+    assert "the option --yes" in refused.errors
+    assert cloud.find_stall(own.home) is None
+    assert own.traindyno("local", "down", "--yes").status == 0
+    up = own.traindyno("local", "up")
+    assert up.status == 0, up.errors
+    assert "execution sleeping-1: was running and has ended" in up.errors
+    assert re.search(r"start it again with: traindyno run (sleeping|SUITE)\.yaml --local", up.errors)
+    assert own.traindyno("receipt", "sleeping-1", "--local").status == 0
+
+
+def test_down_waits_for_an_up(own: LocalLab) -> None:
+    told: list[str] = []
+    with own.home.alone(tell=told.append):
+        command = [sys.executable, "-m", "traindyno", "local", "down"]
+        environment = {**os.environ, "TRAINDYNO_HOME": str(own.home.folder), "PYTHONPATH": str(REPO_ROOT)}
+        down = subprocess.Popen(command, cwd=own.folder, env=environment, stderr=subprocess.PIPE, text=True)
+        assert down.stderr is not None
+        assert f"waiting for process {os.getpid()}" in down.stderr.readline()
+        assert cloud.status(own.home).ministack
+    assert down.communicate(timeout=60)[1].strip() == "the local cloud is stopped"
+    assert own.traindyno("local", "up").status == 0
 
 
 def test_down_takes_five_seconds_at_most(own: LocalLab) -> None:

@@ -31,7 +31,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
         assert up.status == 0, up.errors
         yield rehearsal
     finally:
-        rehearsal.traindyno("local", "down", "--erase")
+        rehearsal.traindyno("local", "down", "--erase", "--yes")
 
 
 def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(

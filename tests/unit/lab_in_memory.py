@@ -26,6 +26,7 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
 from traindyno.lab.services import LabServices
+from traindyno.sagemaker.job_origin import JobOrigin, read_origin, read_tags
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
@@ -140,6 +141,13 @@ class ScriptedJobs(TrainingJobs):
             if name_part in name and job["TrainingJobStatus"] in {"InProgress", "Stopping"}
         }
 
+    def list_names(self, name_part: str) -> Iterator[str]:
+        return (name for name in list(self.jobs) if name_part in name)
+
+    def find_origin(self, job_name: str) -> JobOrigin | None:
+        job = self.jobs.get(job_name)
+        return read_origin(job, read_tags(job)) if job else None
+
     def keeping_warm(self, name_part: str) -> list[str]:
         return [pool.job_name for pool in self.warm_pools(name_part) if not pool.is_over]
 
@@ -181,6 +189,7 @@ def _described(request: Mapping[str, Any]) -> dict[str, Any]:
         "ResourceConfig": request["ResourceConfig"],
         "StoppingCondition": request["StoppingCondition"],
         "AlgorithmSpecification": request["AlgorithmSpecification"],
+        "Tags": request.get("Tags", []),
         "CreationTime": NOW,
         "LastModifiedTime": NOW,
         "SecondaryStatusTransitions": [],

@@ -159,12 +159,21 @@ class Table:
             **({"ExpressionAttributeNames": names} if names else {}),
             **({"IndexName": index} if index else {"ConsistentRead": True}),
         }
-        while True:
-            page = self._table.query(**arguments)
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            arguments["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        return _pages(self._table.query, arguments)
+
+    def scan(self, condition: str, *, values: Item) -> Iterator[Item]:
+        """The items for which the condition holds. It reads the whole table, page by page."""
+        arguments = {"FilterExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True}
+        return _pages(self._table.scan, arguments)
+
+
+def _pages(read: Callable[..., Mapping[str, Any]], arguments: dict[str, Any]) -> Iterator[Item]:
+    while True:
+        page = read(**arguments)
+        yield from page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return
+        arguments["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 def _refused(error: ClientError) -> tuple[int, ...]:

@@ -123,9 +123,21 @@ def _store(
     bucket.write_json(suite_key(execution_id), stored_suite(suite))
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     source = bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
-    row = _execution_row(suite, plan, settings=replace(settings, source_s3_uri=source), prices=prices, now=now)
-    services.executions.create(replace(row, script_s3_uri=_kept_script(suite, bucket, execution_id)))
-    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
+    row = replace(
+        planned_execution(suite, plan, source_s3_uri=source, prices=prices, now=now),
+        script_s3_uri=_kept_script(suite, bucket, execution_id),
+        cpu_image_uri=settings.cpu_image_uri,
+        gpu_image_uri=settings.gpu_image_uri,
+        neuron_image_uri=settings.neuron_image_uri,
+    )
+    note_execution(suite, row, services=services)
+
+
+def note_execution(suite: Suite, row: ExecutionRow, *, services: PlanSuiteServices) -> None:
+    """The execution's row, and its entry in the index of works. Safe to repeat."""
+    services.executions.create(row)
+    started_at = round(row.started_at)
+    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=row.execution_id, started_at=started_at))
 
 
 def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str | None:
@@ -135,7 +147,8 @@ def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str 
     return bucket.copy(script, execution_script_key(execution_id)) if is_uploaded else None
 
 
-def _execution_row(suite: Suite, plan: Plan, *, settings: JobSettings, prices: PriceList, now: float) -> ExecutionRow:
+def planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: PriceList, now: float) -> ExecutionRow:
+    """The row of an execution whose jobs run with the code at ``source_s3_uri``, without script and images."""
     return ExecutionRow(
         execution_id=plan.execution_id,
         suite_name=suite.name,
@@ -148,10 +161,7 @@ def _execution_row(suite: Suite, plan: Plan, *, settings: JobSettings, prices: P
         max_steps=suite.measurement.max_steps,
         is_script=suite.workload.task is Task.SCRIPT,
         warm_pool_seconds=suite.warm_pool_seconds,
-        source_s3_uri=str(settings.source_s3_uri),
-        cpu_image_uri=settings.cpu_image_uri,
-        gpu_image_uri=settings.gpu_image_uri,
-        neuron_image_uri=settings.neuron_image_uri,
+        source_s3_uri=source_s3_uri,
         prices=prices,
     )
 

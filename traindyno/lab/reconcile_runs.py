@@ -84,7 +84,7 @@ def _stop_execution(
     pace: Pace,
 ) -> int:
     """The number of jobs that were stopped."""
-    if _is_over(execution_id, executions):
+    if is_over(execution_id, executions):
         return stop_runs(execution_id, services=services, pace=pace)
     row = services.executions.find(execution_id)
     if row is not None and now > row.latest_end:
@@ -92,7 +92,7 @@ def _stop_execution(
     return stop_overruns(rows, ages=ages, services=services, now=now, pace=pace)
 
 
-def _is_over(execution_id: str, executions: Executions) -> bool:
+def is_over(execution_id: str, executions: Executions) -> bool:
     try:
         return not executions.describe(execution_id).is_running
     except ExecutionUnknown:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from math import ceil
 from typing import Any, Protocol
 
@@ -22,6 +21,7 @@ from traindyno.core.suite.preparation import AttemptOwner, owner_text
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of
+from traindyno.lab.new_attempt import new_attempt, price_types
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
 from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices
 from traindyno.sagemaker.job_names import job_name_of
@@ -111,24 +111,19 @@ class _Submission(AttemptStart):
         placed_on = self._placed_on(suite, attempts)
         terms = job_terms(self.owner, suite, placed_on=placed_on)
         self._refuse_late(suite, terms, execution)
-        usd_by_type = self._usd_by_type(terms, execution)
+        usd_by_type = price_types(self.owner, terms, execution)
         slot = self.reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
         request = self._request(suite, execution, number, placed_on)
-        row = AttemptRow(
+        row = new_attempt(
+            self.owner,
+            terms,
+            usd_by_type,
             job_name=job_name_of(request),
-            owner=self.owner,
             number=number,
             is_last=number >= suite.limits.max_attempts,
             token=self.token,
             submitted_at=self.now,
-            instance_count=terms.instance_count,
-            max_job_seconds=terms.max_job_seconds,
-            ending_seconds=terms.ending_seconds,
-            keep_warm_seconds=terms.keep_warm_seconds,
-            usd_per_hour=max(usd_by_type.values()),
-            reserved_usd=terms.worst_case_usd(max(usd_by_type.values())),
-            usd_by_type=usd_by_type if len(usd_by_type) > 1 else {},
             placed_on=placed_on,
         )
         return self.start(row, request, cap_usd=execution.max_usd, slot=slot)
@@ -174,15 +169,6 @@ class _Submission(AttemptStart):
         )
         if admission.decision is Decision.REFUSE:
             raise JobRefused(Outcome.TIMED_OUT, f"{name} was not started: {admission.reason}")
-
-    def _usd_by_type(self, terms: JobTerms, execution: ExecutionRow) -> dict[str, Decimal]:
-        unknown = [name for name in terms.types if name not in execution.prices]
-        if unknown:
-            raise JobRefused(
-                Outcome.INTERNAL_ERROR,
-                f"{owner_text(self.owner)}: its execution has no price of {', '.join(unknown)}",
-            )
-        return {name: execution.prices[name].usd_per_hour for name in terms.types}
 
     def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
         """It has the code and images that the suite was planned with, whatever was deployed or uploaded since."""

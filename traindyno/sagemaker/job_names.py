@@ -1,6 +1,7 @@
 """The names of training jobs, from lab, suite, execution, cell, trial and attempt."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from traindyno.core.suite.suite import Run
 
 JOB_NAME_CHARACTERS = 63
 SUITE_NAME_CHARACTERS = 15
+ATTEMPT_PART = re.compile(r"-a(?P<number>\d+)$")
 
 
 def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
@@ -29,9 +31,25 @@ def checked_job_name(name: str) -> str:
 
 def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
     """The prefix of the names of all jobs of one execution."""
-    digest = hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
     suite_part = suite_name[:SUITE_NAME_CHARACTERS].rstrip("-")
-    return f"{jobs_prefix(lab)}{suite_part}-{digest}-"
+    return f"{jobs_prefix(lab)}{suite_part}-{execution_digest(execution_id)}-"
+
+
+def execution_digest(execution_id: str) -> str:
+    """What the names of an execution's jobs say of it."""
+    return hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
+
+
+def digest_in(job_name: str) -> str | None:
+    """The digest of the job's execution; None for a name of another form. Three parts follow it."""
+    parts = job_name.rsplit("-", 4)
+    return parts[1] if len(parts) == 5 else None
+
+
+def attempt_number(job_name: str) -> int | None:
+    """The number with which the name of each of the lab's jobs ends; None for a name of another form."""
+    found = ATTEMPT_PART.search(job_name)
+    return int(found["number"]) if found else None
 
 
 def job_name_of(request: Mapping[str, Any]) -> str:

@@ -22,6 +22,9 @@ from traindyno.sagemaker.lab_options import code_channels, network, output_key, 
 from traindyno.sagemaker.launcher import build_hyperparameters
 from traindyno.sagemaker.staged_model import with_staged_model
 
+EXECUTION_TAG = "traindyno:execution"
+# The run or the preparation that the job belongs to.
+OWNER_TAG = "traindyno:run"
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 # EFA types that the images' toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
 EFA_FAMILIES_WITHOUT_SETUP = ("p5", "p5e", "p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n", "trn2")
@@ -154,8 +157,8 @@ def job_tags(suite_name: str, execution_id: str, run_id: str, settings: JobSetti
     tags = {
         "traindyno:lab": settings.lab,
         "traindyno:suite": suite_name,
-        "traindyno:execution": execution_id,
-        "traindyno:run": run_id,
+        EXECUTION_TAG: execution_id,
+        OWNER_TAG: run_id,
         **settings.jobs.tags,
     }
     return [{"Key": key, "Value": value} for key, value in tags.items()]

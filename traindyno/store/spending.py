@@ -70,7 +70,7 @@ class Spending:
 
     def reserve_more(self, row: AttemptRow, needed_usd: Decimal, *, cap_usd: Decimal | None) -> Reservation:
         """Reserve more for a running job: ``needed_usd`` replaces what its row holds. Without a cap, it always fits."""
-        more_usd = _rounded_up(needed_usd) - _rounded_up(row.reserved_usd)
+        more_usd = rounded_up(needed_usd) - rounded_up(row.reserved_usd)
         return self._reserve(row.owner.execution_id, more_usd, cap_usd, holding(row, needed_usd))
 
     def end(self, row: AttemptRow, end: Attempt, settlement: Settlement | None) -> bool:
@@ -91,10 +91,21 @@ class Spending:
         )
         return updated is not None
 
+    def restate(self, execution_id: str, before: SpendingRow, now: SpendingRow) -> bool:
+        """Replace what was read, ``before``; False if it has changed since, and then nothing is written."""
+        values = {":exposed": now.exposed_usd, ":spent": now.spent_usd, ":was_exposed": before.exposed_usd}
+        updated = self._table.update(
+            execution_key(execution_id),
+            "SET exposed_usd = :exposed, spent_usd = :spent" + (", pools = :pools" if now.pools else " REMOVE pools"),
+            values={**values, **({":pools": set(now.pools)} if now.pools else {})},
+            condition="attribute_not_exists(exposed_usd) OR exposed_usd = :was_exposed",
+        )
+        return updated is not None
+
     def _reserve(
         self, execution_id: str, usd: Decimal, cap_usd: Decimal | None, row: Write, also: Sequence[Write] = ()
     ) -> Reservation:
-        amount = _rounded_up(usd)
+        amount = rounded_up(usd)
         reserving = Update(key=execution_key(execution_id), expression="ADD exposed_usd :usd", values={":usd": amount})
         if cap_usd is not None:
             room = cap_usd - amount
@@ -122,9 +133,9 @@ def _settling(row: AttemptRow, settlement: Settlement) -> Update:
 
 
 def _difference(reserved_usd: Decimal, spent_usd: Decimal) -> dict[str, Decimal]:
-    spent = _rounded_up(spent_usd)
-    return {":less": spent - _rounded_up(reserved_usd), ":spent": spent}
+    spent = rounded_up(spent_usd)
+    return {":less": spent - rounded_up(reserved_usd), ":spent": spent}
 
 
-def _rounded_up(usd: Decimal) -> Decimal:
+def rounded_up(usd: Decimal) -> Decimal:
     return usd.quantize(MICRO_USD, rounding=ROUND_CEILING)

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT
-from traindyno.aws.executions import Execution
-from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt
+from traindyno.aws.deployment import Deployment
+from traindyno.aws.executions import Execution, ExecutionUnknown
+from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
+from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job_end import WarmPool
@@ -188,3 +190,26 @@ def test_the_document_holds_what_the_executions_deployments_cost() -> None:
     # 600 s of instances at $0.204 an hour
     assert Decimal(batch["spent_usd"]) == Decimal("0.034")
     assert (batch["until"], batch["expires_at"], batch["usd_per_million_requests"]) == (NOW + 900, None, None)
+
+
+def test_an_execution_that_step_functions_has_forgotten_still_has_its_receipt() -> None:
+    lab, runs = make_lab()
+    note(lab, runs[0], 1, attempt_of(runs[0], billable_seconds=300))
+    found = read_receipt(target_of(lab), EXECUTION)
+    assert (found.status, found.is_final, len(found.receipt.lines)) == ("UNKNOWN", True, 1)
+    with pytest.raises(ExecutionUnknown):
+        read_receipt(target_of(lab), "never-started")
+
+
+def target_of(lab: MemoryLab) -> LabTarget:
+    deployment = Deployment(
+        lab="traindyno",
+        state_machine_arn="suites",
+        deployments_arn="deployments",
+        bucket="results",
+        table="rows",
+        training_role_arn="role",
+        topic_arn="topic",
+        source_s3_uri="s3://results/code",
+    )
+    return LabTarget(is_local=True, deployment=deployment, executions=MemoryExecutions(), services=lab)

@@ -11,8 +11,13 @@ from localcloud import cloud, deployment
 from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import FOREIGN, aws_settings
-from localcloud.home import Home
-from traindyno.cli.lab_choice import FormatOption
+from localcloud.home import Home, Restarted
+from localcloud.state_files import set_damage_aside
+from traindyno.aws import clients
+from traindyno.aws.executions import Executions
+from traindyno.cli.confirmation import confirm
+from traindyno.cli.inputs.local_restart import running_executions, settle_restart
+from traindyno.cli.lab_choice import FormatOption, LabChoice
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 
 app = typer.Typer(help="The cloud on this machine: MiniStack and the local SageMaker service.", no_args_is_help=True)
@@ -56,6 +61,7 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
     home = Home.from_environment()
     options = _service_options(grant_quotas, traces, prices)
     with home.alone(tell=tell):
+        set_damage_aside(home, tell=tell)
         if options and cloud.status(home).sagemaker:
             raise LocalCloudFailed(
                 f"the local cloud in {home.folder} is running and keeps the settings of its start, "
@@ -63,6 +69,11 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
             )
         ports = cloud.start(home, tell=tell, service_options=options)
         is_new = deployment.deploy(home, ports, tell=tell)
+        if restarted := home.read_as(cloud.RESTARTED, Restarted):
+            target = LabChoice(local=True).find_target()
+            deploying = Executions(clients.stepfunctions(), target.deployment.deployments_arn)
+            if settle_restart(target, deploying, since=restarted.at, tell=tell):
+                home.forget(cloud.RESTARTED)
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
 
 
@@ -74,7 +85,9 @@ def _service_options(grant_quotas: int | None, traces: Path | None, prices: Path
 @app.command()
 def status(output: FormatOption = OutputFormat.TABLE) -> None:
     """Show which services run; exit status 3 if the local cloud is not running."""
-    found = cloud.status(Home.from_environment())
+    home = Home.from_environment()
+    set_damage_aside(home, tell=tell)
+    found = cloud.status(home)
     if output is OutputFormat.JSON:
         print_json({**asdict(found), "home": str(found.home)})
     else:
@@ -89,14 +102,23 @@ def status(output: FormatOption = OutputFormat.TABLE) -> None:
 @app.command()
 def down(
     erase: Annotated[bool, typer.Option("--erase", help="Also remove all state and results.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask, although executions are running.")] = False,
 ) -> None:
-    """Stop the local cloud and the training jobs that run in it."""
+    """Stop the local cloud and the training jobs that run in it. Executions that are running end as failed."""
     home = Home.from_environment()
-    was_running = cloud.stop(home)
-    tell("the local cloud is stopped" if was_running else "no local cloud was running")
-    if erase:
-        cloud.erase(home)
-        tell(f"removed {home.folder}")
+    if not home.folder.exists():
+        tell("no local cloud was running")
+        return
+    with home.alone(tell=tell):
+        set_damage_aside(home, tell=tell)
+        if not yes and (names := running_executions(home, tell=tell)):
+            tell(f"running, and would end as failed: {', '.join(names)}")
+            confirm("Stop the local cloud?", otherwise="the local cloud still runs")
+        was_running = cloud.stop(home)
+        tell("the local cloud is stopped" if was_running else "no local cloud was running")
+        if erase:
+            cloud.erase(home)
+            tell(f"removed {home.folder}")
 
 
 @app.command()

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from traindyno.aws.executions import Execution
+from traindyno.aws.executions import Execution, ExecutionUnknown
 from traindyno.cli.inputs.deployment_cost import DeploymentCost, costs_of
 from traindyno.cli.lab_choice import LabTarget
+from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.jobs.attempt import Attempt, instance_type_of
 from traindyno.core.jobs.outcome import Outcome
@@ -48,8 +49,26 @@ class ExecutionReceipt:
 
 
 def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
-    execution = target.executions.describe(execution_id)
+    execution = _find_execution(target, execution_id)
     return load_receipt(execution, services=target.services, lab=target.deployment.lab, now=time.time())
+
+
+def _find_execution(target: LabTarget, execution_id: str) -> Execution:
+    """Step Functions forgets an execution 90 days after its end, and the local cloud may lose one: its row stays."""
+    try:
+        return target.executions.describe(execution_id)
+    except ExecutionUnknown:
+        row = target.services.executions.find(execution_id)
+        if row is None:
+            raise
+        return Execution(
+            execution_id=execution_id,
+            status=UNKNOWN.upper(),
+            started_at=row.started_at,
+            ended_at=None,
+            error=None,
+            cause=None,
+        )
 
 
 def load_receipt(execution: Execution, *, services: LabServices, lab: str, now: float) -> ExecutionReceipt:

@@ -7,7 +7,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.hosts import HostSpread
@@ -131,12 +131,10 @@ def plan_suite(
 
 def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
     """The plan ``priced`` with the account's quotas; its prices and its history are unchanged."""
-    fallbacks = [price for lane in priced.lanes for price in lane.fallback_prices]
-    own = [part.price for part in _parts(priced.lanes, priced.preparation)]
     plan = plan_suite(
         suite,
         execution_id=priced.execution_id,
-        prices={price.instance_type: price for price in (*own, *fallbacks) if price},
+        prices=prices_of(priced),
         quotas=quotas,
         histories={history.cell_id: history for history in priced.history},
         tokens=priced.preparation.tokens if priced.preparation else (),
@@ -145,6 +143,13 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
     return replace(
         plan, loss_spread=priced.loss_spread, region_prices=priced.region_prices, host_prior=priced.host_prior
     )
+
+
+def prices_of(plan: Plan) -> dict[str, Price]:
+    """Instance type → the price that the plan was made with."""
+    fallbacks = [price for lane in plan.lanes for price in lane.fallback_prices]
+    own = [part.price for part in _parts(plan.lanes, plan.preparation)]
+    return {price.instance_type: price for price in (*own, *fallbacks) if price}
 
 
 def _parts(lanes: Sequence[LanePlan], preparation: PreparationPlan | None) -> list[LanePlan | PreparationPlan]:
