@@ -1,4 +1,4 @@
-"""Runs MiniStack with five changes; a program for MiniStack's own environment.
+"""Runs MiniStack with seven changes; a program for MiniStack's own environment.
 
 - MiniStack saves its state only when it is asked to end. Here it also saves it while it runs.
 - It answers every web page that reaches its port, and a Lambda function runs code as the person who started MiniStack.
@@ -7,6 +7,9 @@
   (``function_workers.py``), and they are forked (``worker_processes.py``).
 - It gives every exception of a function the same error type, but state machines retry and catch by the type.
 - It takes several answers of one task.
+- It waits for the answer of a task whose function has failed, and reads no time limit of a task from its input
+  (``ministack_tasks.py``).
+- It starts executions whose input is no JSON, or whose name AWS refuses (``execution_requests.py``).
 """
 
 import asyncio
@@ -31,9 +34,11 @@ from ministack.core.persistence import save_state
 from ministack.core.responses import error_response_json
 from ministack.services import lambda_svc, stepfunctions
 
+from localcloud.execution_requests import find_start_refusal
 from localcloud.function_workers import Worker, WorkerPool
 from localcloud.loopback import find_refusal
 from localcloud.ministack_answers import SingleAnswers, with_error_type
+from localcloud.ministack_tasks import WaitingTasks
 from localcloud.throttling import Throttle
 from localcloud.worker_processes import ForkedWorkers
 
@@ -162,6 +167,8 @@ def main() -> None:
     _fork_workers()
     _name_errors()
     _take_single_answers()
+    WaitingTasks(stepfunctions).install()
+    _refuse_executions()
     saver = Saver()
     config = Config()
     config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]
@@ -212,6 +219,16 @@ def _take_single_answers() -> None:
     )
     stepfunctions._send_task_success = answers.once(stepfunctions._send_task_success)
     stepfunctions._send_task_failure = answers.once(stepfunctions._send_task_failure)
+
+
+def _refuse_executions() -> None:
+    start = stepfunctions._start_execution
+
+    def start_execution(data: Mapping[str, Any]) -> Any:
+        refusal = find_start_refusal(data)
+        return error_response_json(*refusal, 400) if refusal else start(data)
+
+    stepfunctions._start_execution = start_execution
 
 
 def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Worker]:
