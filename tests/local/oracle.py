@@ -132,12 +132,14 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
         stored = (attempts[name].get("end") or {}).get("billable_seconds") or 0
         if Decimal(str(stored)) != job["billed_seconds"]:
             yield f"{name}: billed {job['billed_seconds']} s by the ledger, {stored} s in its attempt"
-        if Decimal(str(lines.get(name, {}).get("billable_seconds") or 0)) != job["billed_seconds"]:
-            yield f"{name}: billed {job['billed_seconds']} s by the ledger, not so in the receipt"
+        paid_seconds = job["billed_seconds"] + job["warm_pool_seconds"]
+        if Decimal(str(lines.get(name, {}).get("billable_seconds") or 0)) != paid_seconds:
+            yield f"{name}: billed {paid_seconds} s by the ledger, its warm pool included, not so in the receipt"
         price = Decimal(str(prices[job["instance_type"]]["usd_per_hour"]))
         per_second = job["instance_count"] * price / SECONDS_PER_HOUR
         costs.append(job["billed_seconds"] * per_second)
-        warm_costs += [job["warm_pool_seconds"] * per_second] * bool(job["warm_pool_seconds"])
+        if job["warm_pool_seconds"]:
+            warm_costs.append(job["warm_pool_seconds"] * per_second)
     costs += warm_costs
     total = sum(costs, Decimal(0)).quantize(CENT, ROUND_HALF_UP)
     if abs(Decimal(str(receipt["total_usd"])) - total) > 0:

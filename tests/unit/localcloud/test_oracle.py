@@ -46,7 +46,7 @@ def books() -> dict[str, Any]:
             "total_usd": "0.60",
             "lines": [
                 {"job_name": FIRST, "billable_seconds": "100"},
-                {"job_name": SECOND, "billable_seconds": "150"},
+                {"job_name": SECOND, "billable_seconds": "200"},
             ],
         },
     }
