@@ -130,12 +130,11 @@ def _store(
 ) -> None:
     """Suite, plan and code in S3; the execution's row; its entry in the index of works."""
     bucket, execution_id = services.bucket, plan.execution_id
-    script = _kept_script(suite, bucket, execution_id)
     bucket.write_json(suite_key(execution_id), stored_suite(suite))
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     source = bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
     row = _execution_row(suite, plan, settings=replace(settings, source_s3_uri=source), prices=prices, now=now)
-    services.executions.create(replace(row, script_s3_uri=script))
+    services.executions.create(replace(row, script_s3_uri=_kept_script(suite, bucket, execution_id)))
     services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
 
 
