@@ -8,8 +8,8 @@
 - It gives every exception of a function the same error type, but state machines retry and catch by the type.
 - It takes several answers of one task.
 - It waits for the answer of a task whose function has failed, and reads no time limit of a task from its input
-  (``ministack_tasks.py``).
-- It starts executions whose input is no JSON, or whose name AWS refuses (``execution_requests.py``).
+  (``waiting_tasks.py``).
+- It starts executions whose input is no JSON, or whose name AWS refuses (``unstarted_executions.py``).
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from ministack.core.persistence import save_state
 from ministack.core.responses import error_response_json
 from ministack.services import lambda_svc, stepfunctions
 
-from localcloud.execution_requests import find_start_refusal
 from localcloud.function_workers import Worker, WorkerPool
 from localcloud.loopback import find_refusal
 from localcloud.ministack_answers import SingleAnswers, with_error_type
-from localcloud.ministack_tasks import WaitingTasks
 from localcloud.throttling import Throttle
+from localcloud.unstarted_executions import find_start_refusal
+from localcloud.waiting_tasks import WaitingTasks
 from localcloud.worker_processes import ForkedWorkers
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"

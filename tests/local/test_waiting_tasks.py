@@ -16,6 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from localcloud import cloud
+from localcloud.worker_fork_server import CALLS_FILE_VARIABLE
 from tests.local.chaos_lab import WAIT_SCALE
 from tests.local.local_lab import LocalLab
 
@@ -68,6 +69,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalLab
     lab = LocalLab(tmp_path_factory.mktemp("waiting"))
     try:
         with pytest.MonkeyPatch.context() as patch:
+            patch.delenv(
+                CALLS_FILE_VARIABLE, raising=False
+            )  # another cloud of this process records our handlers' calls
             for name, value in WAIT_SCALE.items():
                 patch.setenv(name, value)
             cloud.start(lab.home, tell=lambda _: None)

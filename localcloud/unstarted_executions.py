@@ -1,4 +1,4 @@
-"""What Step Functions refuses when an execution is started, and MiniStack accepts: broken JSON, and some names."""
+"""Executions that Step Functions does not start, and MiniStack does: with broken JSON, or a name that is refused."""
 
 import json
 import unicodedata
