@@ -165,10 +165,10 @@ def main() -> None:
     _allow_many_connections()
     _limit_worker_starts()
     _fork_workers()
-    _name_errors()
-    _take_single_answers()
     WaitingTasks(stepfunctions).install()
     _refuse_executions()
+    _name_errors()
+    _take_single_answers()
     saver = Saver()
     config = Config()
     config.bind = [f"{os.environ['BIND_HOST']}:{os.environ['GATEWAY_PORT']}"]
