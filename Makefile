@@ -71,7 +71,7 @@ chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, tra
 	TRAINDYNO_REPEATS=1 $(BIN)/python -m pytest tests/local/test_chaos.py tests/local/test_reference_suites.py tests/local/test_rehearsal.py
 	TRAINDYNO_THROTTLED_EXECUTIONS=20 $(BIN)/python -m pytest tests/local/test_throttling.py
 	TRAINDYNO_SIMULATIONS=10 $(BIN)/python -m pytest tests/simulations
-	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py --numprocesses 3 --no-loadscope-reorder
+	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 TRAINDYNO_THROTTLED_SHARE=0.3 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py --numprocesses 3 --no-loadscope-reorder
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m tests.xla.xla_environment .envs/xla

@@ -1,4 +1,4 @@
-"""Runs MiniStack with five changes; a program for MiniStack's own environment.
+"""Runs MiniStack with seven changes; a program for MiniStack's own environment.
 
 - MiniStack saves its state only when it is asked to end. Here it also saves it while it runs.
 - It answers whoever reaches its port, and a Lambda function runs code as the person who started MiniStack. Here a
@@ -7,6 +7,9 @@
   (``function_workers.py``), and they are forked (``worker_processes.py``).
 - It gives every exception of a function the same error type, but state machines retry and catch by the type.
 - It takes several answers of one task.
+- It waits for the answer of a task whose function has failed, and reads no time limit of a task from its input
+  (``waiting_tasks.py``).
+- It starts executions whose input is no JSON, or whose name AWS refuses (``unstarted_executions.py``).
 """
 
 import asyncio
@@ -37,6 +40,8 @@ from localcloud.ministack_answers import SingleAnswers, with_error_type
 from localcloud.ministack_gate import MiniStackGate, equip_functions
 from localcloud.save_pause import pause_seconds
 from localcloud.throttling import Throttle
+from localcloud.unstarted_executions import find_start_refusal
+from localcloud.waiting_tasks import WaitingTasks
 from localcloud.worker_processes import ForkedWorkers
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
@@ -158,6 +163,8 @@ def main() -> None:
     _allow_many_connections()
     _limit_worker_starts()
     _fork_workers()
+    WaitingTasks(stepfunctions).install()
+    _refuse_executions()
     _name_errors()
     _take_single_answers()
     equip_functions()
@@ -211,6 +218,16 @@ def _take_single_answers() -> None:
     )
     stepfunctions._send_task_success = answers.once(stepfunctions._send_task_success)
     stepfunctions._send_task_failure = answers.once(stepfunctions._send_task_failure)
+
+
+def _refuse_executions() -> None:
+    start = stepfunctions._start_execution
+
+    def start_execution(data: Mapping[str, Any]) -> Any:
+        refusal = find_start_refusal(data)
+        return error_response_json(*refusal, 400) if refusal else start(data)
+
+    stepfunctions._start_execution = start_execution
 
 
 def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Worker]:

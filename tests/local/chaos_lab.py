@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.config import Config
 
 from localcloud import cloud, deployment
 from localcloud.credentials import read_access_key
 from localcloud.home import Home
+from tests.local.forked_programs import Answer
 from tests.local.local_lab import LocalLab
 from tests.local.running_service import administer
+from traindyno.aws.deployment import Deployment, find_deployment
+from traindyno.core.errors import Throttled
+from traindyno.core.lab_names import DEFAULT_LAB
 
 # The clock must not jump here, so that jobs still run when the abort comes.
 OPTIONS = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
@@ -41,6 +47,10 @@ TRACES: dict[str, dict[str, Any]] = {
 # MiniStack waits this share of the real time between the attempts of a state.
 WAIT_SCALE = {"SFN_WAIT_SCALE": "0.01"}
 SWEEP_SECONDS = 2
+# The tests' own requests are throttled too.
+PATIENT = Config(retries={"total_max_attempts": 20, "mode": "standard"})
+THROTTLED = re.compile(r"\((ThrottlingException|Throttling|TooManyRequestsException|SlowDown|503)\)")
+TRIES = 10
 # The sweep leaves out the last 3 s: events come within a second here, the late ones within 1.5 s.
 SWEEP_EVENT = json.dumps({"quiet_seconds": 3}).encode()
 # Nothing is tokenised or trained: runs differ only by the faults of their jobs.
@@ -73,6 +83,21 @@ class ChaosLab:
         faults = {"throttling_fraction": fraction, "seed": seed}
         administer(ministack, "/_traindyno/faults", faults, read_access_key(self.home))
 
+    def client(self, service: str) -> Any:
+        return self.lab.client(service, PATIENT)
+
+    def deployment(self) -> Deployment:
+        return _deployment(self)
+
+    def command(self, *arguments: str) -> Answer:
+        """Runs the command again while it ends because a request was throttled too often, as a person would."""
+        for _ in range(TRIES):
+            answer = self.lab.traindyno(*arguments)
+            if answer.status == 0 or not THROTTLED.search(answer.errors):
+                break
+        assert answer.status == 0, answer.errors
+        return answer
+
     def problem(self) -> str | None:
         return cloud.status(self.home).problem
 
@@ -88,25 +113,28 @@ class ChaosLab:
         cloud.start_sagemaker(self.home, ports, (*self.options, *more_options))
 
     def start(self, suite: Path, name: str) -> None:
-        answer = self.lab.traindyno("run", str(suite), "--local", "--no-wait", "--name", name)
-        assert answer.status == 0, answer.errors
+        self.command("run", str(suite), "--local", "--no-wait", "--name", name)
 
     def execution_arn(self, name: str) -> str:
-        return f"{_state_machine_arn(self.lab).replace(':stateMachine:', ':execution:')}:{name}"
+        return f"{self.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
 
     def execution_status(self, name: str) -> str:
-        described = self.lab.client("stepfunctions").describe_execution(executionArn=self.execution_arn(name))
+        described = self.client("stepfunctions").describe_execution(executionArn=self.execution_arn(name))
         return str(described["status"])
 
     def invoke(self, state: str, event: bytes = SWEEP_EVENT) -> None:
-        """Calls the function of this state."""
+        """Calls the function of this state, again while it is throttled."""
         name = _function_name(self, state)
-        answer = self.lab.client("lambda").invoke(FunctionName=name, Payload=event)
-        assert "FunctionError" not in answer, answer["Payload"].read()
+        for _ in range(TRIES):
+            answer = self.client("lambda").invoke(FunctionName=name, Payload=event)
+            said = answer["Payload"].read()
+            if "FunctionError" not in answer or json.loads(said).get("errorType") != Throttled.__name__:
+                break
+        assert "FunctionError" not in answer, said
 
     def until_swept(self, is_true: Callable[[], bool], seconds: float) -> None:
         """Waits like ``until``, and starts the sweep every few seconds, because its own schedule is once a minute."""
-        sweep, functions = _function_name(self, "ReconcileRuns"), self.lab.client("lambda")
+        sweep, functions = _function_name(self, "ReconcileRuns"), self.client("lambda")
         asked_at = time.monotonic()
 
         def is_true_now() -> bool:
@@ -122,7 +150,7 @@ class ChaosLab:
     @contextmanager
     def changed_environment(self, state: str, **variables: str) -> Iterator[None]:
         """Gives the function of this state these variables until the context ends."""
-        functions, found = self.lab.client("lambda"), self.function(state)
+        functions, found = self.client("lambda"), self.function(state)
         before = found["Environment"]["Variables"]
         name = found["FunctionName"]
         functions.update_function_configuration(FunctionName=name, Environment={"Variables": {**before, **variables}})
@@ -132,20 +160,18 @@ class ChaosLab:
             functions.update_function_configuration(FunctionName=name, Environment={"Variables": before})
 
     def function(self, state: str) -> dict[str, Any]:
-        pages = self.lab.client("lambda").get_paginator("list_functions").paginate()
+        pages = self.client("lambda").get_paginator("list_functions").paginate()
         named = [each for page in pages for each in page["Functions"] if f"{state}Function" in each["FunctionName"]]
         (found,) = named
         return dict(found)
 
     def document(self, *arguments: str) -> Any:
-        answer = self.lab.traindyno(*arguments, "--local", "--format", "json")
-        assert answer.status == 0, answer.errors
-        return answer.json()
+        return self.command(*arguments, "--local", "--format", "json").json()
 
 
 @cache
-def _state_machine_arn(lab: LocalLab) -> str:
-    return lab.deployment().state_machine_arn
+def _deployment(lab: ChaosLab) -> Deployment:
+    return find_deployment(lab.client("cloudformation"), DEFAULT_LAB)
 
 
 @cache

@@ -18,6 +18,8 @@ SECONDS_PER_HOUR = 3600
 MICRO_USD = Decimal("0.000001")
 CENT = Decimal("0.01")
 STATUS_OF_OUTCOME = {"completed": "Completed", "out_of_memory": "Failed"}
+# The cap refused the run's next job, or the sweep stopped its last one: either may be the first.
+COST_STOPPED = "cost_stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Evidence:
 
 def gather(chaos: ChaosLab, *executions: str) -> Evidence:
     """Reads the evidence of a lab, with the results of these executions."""
-    deployment = chaos.lab.deployment()
+    deployment = chaos.deployment()
     return Evidence(
         ledger=chaos.ledger(),
         table={(row["pk"], row["sk"]): row for row in _scan(chaos, deployment.table)},
@@ -97,7 +99,7 @@ def _check_runs(evidence: Evidence, execution_id: str) -> Iterator[str]:
     for run_id, row in runs.items():
         found = results.get(run_id, {})
         outcome = _outcome(row)
-        if outcome not in STATUS_OF_OUTCOME or outcome != found.get("outcome"):
+        if outcome not in {*STATUS_OF_OUTCOME, COST_STOPPED} or outcome != found.get("outcome"):
             yield f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result"
 
 
@@ -113,9 +115,14 @@ def _check_jobs(evidence: Evidence, execution_id: str) -> Iterator[str]:
         if set(names) != set(row.get("jobs", ())):
             yield f"{run_id}: jobs {sorted(row.get('jobs', ()))} in its row, attempts {names}"
         statuses = [evidence.ledger[name]["status"] for name in names if name in evidence.ledger]
-        last = STATUS_OF_OUTCOME.get(_outcome(row))
-        if {*statuses[:-1]} - {"Failed"} or statuses[-1:] != [last]:
+        if {*statuses[:-1]} - {"Failed"} or not _is_end_of(_outcome(row), statuses[-1:]):
             yield f"{run_id}: {_outcome(row)}, and its jobs ended as {statuses}"
+
+
+def _is_end_of(outcome: str, last: Sequence[str]) -> bool:
+    if outcome == COST_STOPPED:
+        return {*last} <= {"Failed", "Stopped"}
+    return list(last) == [STATUS_OF_OUTCOME.get(outcome)]
 
 
 def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterator[str]:
@@ -124,22 +131,31 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
     attempts = evidence.attempts(execution_id)
     if lines.keys() != attempts.keys():
         yield f"receipt and attempts differ by {sorted(lines.keys() ^ attempts.keys())}"
-    costs = []
+    costs, warm_costs = [], []
     for name in attempts.keys() & evidence.ledger.keys():
         job = evidence.ledger[name]
         stored = (attempts[name].get("end") or {}).get("billable_seconds") or 0
         if Decimal(str(stored)) != job["billed_seconds"]:
             yield f"{name}: billed {job['billed_seconds']} s by the ledger, {stored} s in its attempt"
-        if Decimal(str(lines.get(name, {}).get("billable_seconds") or 0)) != job["billed_seconds"]:
-            yield f"{name}: billed {job['billed_seconds']} s by the ledger, not so in the receipt"
+        paid_seconds = job["billed_seconds"] + job["warm_pool_seconds"]
+        if Decimal(str(lines.get(name, {}).get("billable_seconds") or 0)) != paid_seconds:
+            yield f"{name}: billed {paid_seconds} s by the ledger, its warm pool included, not so in the receipt"
         price = Decimal(str(prices[job["instance_type"]]["usd_per_hour"]))
-        costs.append(Decimal(job["billed_seconds"]) * job["instance_count"] * price / SECONDS_PER_HOUR)
+        per_second = job["instance_count"] * price / SECONDS_PER_HOUR
+        costs.append(job["billed_seconds"] * per_second)
+        if job["warm_pool_seconds"]:
+            warm_costs.append(job["warm_pool_seconds"] * per_second)
+    costs += warm_costs
     total = sum(costs, Decimal(0)).quantize(CENT, ROUND_HALF_UP)
     if abs(Decimal(str(receipt["total_usd"])) - total) > 0:
         yield f"the receipt says {receipt['total_usd']}, the ledger {total}"
     spent = sum((cost.quantize(MICRO_USD, ROUND_CEILING) for cost in costs), Decimal(0))
     suite = evidence.suite(execution_id)
-    if abs(suite["spent_usd"] - spent) > MICRO_USD * len(costs) or suite["exposed_usd"] != suite["spent_usd"]:
+    if total > suite["max_usd"]:
+        yield f"the ledger says {total}, above the cap of {suite['max_usd']}"
+    # A warm pool's part of what a job reserved is rounded by itself.
+    apart = abs(suite["exposed_usd"] - suite["spent_usd"]) > MICRO_USD * 2 * len(warm_costs)
+    if abs(suite["spent_usd"] - spent) > MICRO_USD * len(costs) or apart:
         yield f"the row says spent {suite['spent_usd']} and exposed {suite['exposed_usd']}, the ledger {spent}"
 
 
@@ -153,13 +169,13 @@ def _owner_id(attempt: Row) -> str:
 
 def _scan(chaos: ChaosLab, table: str) -> Iterator[dict[str, Any]]:
     read = TypeDeserializer().deserialize
-    for page in chaos.lab.client("dynamodb").get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
+    for page in chaos.client("dynamodb").get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
         for item in page["Items"]:
             yield {name: read(value) for name, value in item.items()}
 
 
 def _read_results(chaos: ChaosLab, bucket: str, executions: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    s3 = chaos.lab.client("s3")
+    s3 = chaos.client("s3")
     for execution_id in executions:
         prefix = results_prefix(execution_id)
         for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):

@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.local,
     pytest.mark.timeout(1500),
     repeat_of(
-        f"{SEEDS}::test_both_executions_succeed_and_their_books_agree_to_the_second_and_the_cent",
+        f"{SEEDS}::test_the_executions_succeed_and_their_books_agree_to_the_second_and_the_cent",
         f"{SEEDS}::test_most_runs_complete_and_say_that_they_are_simulated",
         f"{SEEDS}::test_no_job_outlives_an_execution_that_was_ended",
         f"{SEEDS}::test_every_job_is_known_to_the_table_and_has_ended",

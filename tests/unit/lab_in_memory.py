@@ -14,6 +14,7 @@ from tests.unit.memory_table import MemoryTable
 from tests.unit.suites import small_document
 from traindyno.aws.executions import RUNNING, Execution, Executions, ExecutionUnknown
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
+from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
@@ -89,7 +90,10 @@ class MemoryObjects(ResultsBucket):
     def copy(self, source_s3_uri: str, key: str) -> str:
         """Objects of other buckets are not kept: their URI stands for what they hold."""
         own = f"s3://{self.name}/"
-        content = self.contents[source_s3_uri.removeprefix(own)] if source_s3_uri.startswith(own) else b""
+        is_own = source_s3_uri.startswith(own)
+        if is_own and source_s3_uri.removeprefix(own) not in self.contents:
+            raise OriginalMissing(source_s3_uri)
+        content = self.contents[source_s3_uri.removeprefix(own)] if is_own else b""
         self.write(key, content or source_s3_uri.encode(), "")
         return f"{own}{key}"
 

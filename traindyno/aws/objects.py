@@ -7,12 +7,17 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
+from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 MISSING = frozenset({"NoSuchKey", "404"})
+
+
+class OriginalMissing(TraindynoError):
+    """The object that is to be copied isn't there."""
 
 
 class Objects:
@@ -34,11 +39,19 @@ class Objects:
         self._s3.put_object(Bucket=self.name, Key=key, Body=content, ContentType=content_type)
 
     def copy(self, source_s3_uri: str, key: str) -> str:
-        """Copy an object of up to 5 GB, from any bucket that the caller may read. Returns the URI of the copy."""
+        """Copy an object of up to 5 GB, from any bucket that the caller may read. Returns the URI of the copy.
+
+        Raises OriginalMissing.
+        """
         source = urlsplit(source_s3_uri)
-        self._s3.copy_object(
-            Bucket=self.name, Key=key, CopySource={"Bucket": source.netloc, "Key": source.path.lstrip("/")}
-        )
+        try:
+            self._s3.copy_object(
+                Bucket=self.name, Key=key, CopySource={"Bucket": source.netloc, "Key": source.path.lstrip("/")}
+            )
+        except ClientError as error:
+            if error_code(error) not in MISSING:
+                raise
+            raise OriginalMissing(f"nothing is at {source_s3_uri}") from error
         return s3_uri(self.name, key)
 
     def copy_large(self, key: str, target_key: str) -> bool:

@@ -15,7 +15,7 @@ from traindyno.aws.deployment import Deployment, find_deployment
 from traindyno.aws.executions import Executions
 from traindyno.cli.checkout import require_checkout
 from traindyno.cli.output import OutputFormat
-from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import LabServices, open_services
 from traindyno.store.results_bucket import ResultsBucket
@@ -60,6 +60,15 @@ class LabTarget:
         from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
 
         return cloud.find_stall(home.Home.from_environment())
+
+    @property
+    def function_logs(self) -> str:
+        """Where the errors of the lab's functions are."""
+        if not self.is_local:
+            return f"the log groups {lab_stack_name(self.deployment.lab)}-… of CloudWatch Logs"
+        from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+        return str(home.Home.from_environment().log(cloud.MINISTACK))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 """Check a suite, price it, and find existing tokens; write suite and plan before any job starts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from traindyno.aws.data_listing import DataListing
+from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.prices import read_prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
@@ -56,6 +57,9 @@ TOKENISED = "train/traindyno-data.json"
 PINNED = "by its revision"
 # Step Functions takes causes of up to 32,768 characters.
 REFUSAL_LENGTH = 32_000
+STAGED_CODE = (
+    "expected the code in S3, s3://…/sourcedir.tar.gz: `traindyno run` uploads a folder, StartExecution does not"
+)
 
 
 class PlanSuiteServices(Protocol):
@@ -85,7 +89,7 @@ def plan_execution(
     """Raises SuiteInvalid or SuiteRefused with all problems."""
     suite = parse_suite(document)
     cells = expand_cells(suite)
-    if conflicts := [*find_conflicts(suite, cells, settings)]:
+    if conflicts := [*_unstaged(suite), *find_conflicts(suite, cells, settings)]:
         raise SuiteRefused(conflicts)
     planned = planned_instances(suite, cells)
     prices = {
@@ -113,6 +117,12 @@ def plan_execution(
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
     _store(suite, plan, services=services, settings=settings, prices=prices[settings.region], now=now)
     return plan
+
+
+def _unstaged(suite: Suite) -> Iterator[str]:
+    source = suite.workload.source
+    if suite.workload.task is Task.SCRIPT and not is_s3_uri(source):
+        yield f"workload.source: got {source}: {STAGED_CODE}"
 
 
 def _store(
@@ -143,8 +153,12 @@ def note_execution(suite: Suite, row: ExecutionRow, *, services: PlanSuiteServic
 def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str | None:
     """None for a script in another bucket, which the lab may be unable to read."""
     script = suite.workload.source or ""
-    is_uploaded = script.startswith(s3_uri(bucket.name, CODE_PREFIX))
-    return bucket.copy(script, execution_script_key(execution_id)) if is_uploaded else None
+    if not script.startswith(s3_uri(bucket.name, CODE_PREFIX)):
+        return None
+    try:
+        return bucket.copy(script, execution_script_key(execution_id))
+    except OriginalMissing as error:
+        raise SuiteRefused([f"workload.source: nothing is at {script}: {STAGED_CODE}"]) from error
 
 
 def planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: PriceList, now: float) -> ExecutionRow:

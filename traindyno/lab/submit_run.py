@@ -61,8 +61,8 @@ def submit_run(
     sleep: Callable[[float], None],
     clock: Callable[[], float] = time.time,
 ) -> Submitted:
-    """Answers the task itself if no job is started, because the state machine does not receive the name of a raised
-    error.
+    """Answers the task itself if no job is started, because a raised error counts as a failure of the function, for
+    which there is an alarm. If the answer can't be sent, that error is raised, and the task fails with it.
     """
     submission = _Submission(
         owner=owner, token=token, services=services, settings=settings, now=now, sleep=sleep, clock=clock

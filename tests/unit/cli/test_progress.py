@@ -16,6 +16,7 @@ from traindyno.aws.executions import Execution
 from traindyno.cli.display import progress
 from traindyno.cli.display.progress import CloudUnreachable, NoProgress, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
+from traindyno.cli.display.quiet_text import AWS_QUIET_SECONDS, LOCAL_QUIET_SECONDS, is_explained, quiet_line
 from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, latest_position
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
@@ -226,6 +227,86 @@ def test_states_that_do_not_change_are_a_stall_if_the_cloud_has_a_problem(monkey
     monkeypatch.setattr(progress, "STALL_SECONDS", 0.02)
     found = observe(state, lambda: "process engine: database or disk is full", 0.01)
     assert any(isinstance(next(found), NoProgress) for _ in range(20))
+
+
+@pytest.mark.parametrize("is_local", [True, False], ids=["local", "AWS"])
+def test_only_a_job_under_way_explains_a_long_time_without_a_change(is_local: bool) -> None:
+    longest = LOCAL_QUIET_SECONDS if is_local else AWS_QUIET_SECONDS
+    ended_job = replace(JOB, job_phase=None)
+    for jobs, is_so in {(JOB,): True, (): False, (ended_job,): False, (ended_job, JOB): True}.items():
+        assert is_explained(state(jobs=jobs), longest, is_local=is_local)
+        assert is_explained(state(jobs=jobs), longest + 1, is_local=is_local) is is_so, jobs
+
+
+@pytest.mark.parametrize(
+    ("seen", "parts"),
+    [
+        (state(ended=2, jobs=()), ["2 of 4 runs", "no job is under way", "room under its cap, or it hangs"]),
+        (state(ended=4, jobs=()), ["4 of 4 runs", "verdict is being computed, or it hangs"]),
+        (replace(state(jobs=()), runs_planned=None), ["unknown number of runs", "being planned, or it hangs"]),
+        (state(jobs=(replace(JOB, job_phase=None),)), ["1 ended jobs have no result yet"]),
+    ],
+    ids=["between runs", "at the end", "at the start", "lost event"],
+)
+def test_a_line_says_what_is_known_and_what_to_do(seen: State, parts: list[str]) -> None:
+    line = quiet_line(seen, 400, option=" --local", logs="/home/me/logs/ministack.log")
+    told = ["nothing has changed for 6 min 40 s", "/home/me/logs/ministack.log", "traindyno stop demo --local"]
+    for part in (*parts, *told):
+        assert part in line, (part, line)
+
+
+def pass_time_by_sleeping(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """The clock; a pause takes no time of the machine."""
+    clock = {"now": 0.0}
+    monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(time, "sleep", lambda seconds: clock.update(now=clock["now"] + seconds))
+    monkeypatch.setattr(progress._Reading, "wait", lambda reading, _: reading._read())
+    return clock
+
+
+def test_who_follows_an_execution_that_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = pass_time_by_sleeping(monkeypatch)
+    hanging, stopped = state(ended=2, jobs=()), state(status="ABORTED")
+    monkeypatch.setattr(progress, "read_state", lambda *_: hanging if clock["now"] < 300 else stopped)
+
+    class Target:
+        is_local = True
+        option = " --local"
+        function_logs = "/home/me/logs/ministack.log"
+        find_stall = staticmethod(lambda: None)
+
+    sink = io.StringIO()
+    console = Terminal(file=sink, width=160, force_terminal=False, soft_wrap=True)
+    progress.follow(Target(), "demo", console)  # type: ignore[arg-type]
+    assert "no progress: nothing has changed for 3 min" in sink.getvalue()
+    assert "/home/me/logs/ministack.log. Stop it with: traindyno stop demo --local" in sink.getvalue()
+
+
+def test_a_time_without_a_change_is_told_again_after_twice_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = pass_time_by_sleeping(monkeypatch)
+    asked: list[float] = []
+
+    def find_quiet(seen: State, quiet_seconds: float) -> str | None:
+        asked.append(quiet_seconds)
+        return f"{len(seen.ended)} runs, {quiet_seconds:.0f}" if quiet_seconds > 100 else None
+
+    read: Callable[[], State] = lambda: state(ended=int(clock["now"] >= 1000))  # noqa: E731
+    found = observe(read, lambda: None, 10.0, find_quiet)
+    told = []
+    while clock["now"] < 1500:
+        seen = next(found)
+        told += [seen.reason] if isinstance(seen, NoProgress) else []
+    # Looked at every 30 s, the first multiple of the pause that is longer than 20 s.
+    assert told == [
+        "0 runs, 120",
+        "0 runs, 240",
+        "0 runs, 480",
+        "0 runs, 960",
+        "1 runs, 120",
+        "1 runs, 240",
+        "1 runs, 480",
+    ]
+    assert min(asked) > progress.STALL_SECONDS
 
 
 def test_a_lab_that_cannot_be_reached_is_an_error_with_the_reason() -> None:

@@ -58,6 +58,34 @@ def test_a_script_in_its_owners_bucket_is_used_where_it_is() -> None:
     assert row.script_s3_uri is None
 
 
+@pytest.mark.parametrize("source", ["./scripts", "/home/me/scripts", "scripts.tar.gz", "s3:/results/sourcedir.tar.gz"])
+def test_a_script_that_was_not_uploaded_is_refused_before_anything_is_written(source: str) -> None:
+    lab, document = empty_lab(), script_document()
+    document["workload"]["source"] = source
+    with pytest.raises(SuiteRefused) as caught, stubbed("pricing") as (client, _):
+        plan_execution(
+            document,
+            execution_id=EXECUTION,
+            services=lab.services,
+            settings=SETTINGS,
+            pricing=client,
+            listing=DataListing(MemoryBuckets()),
+            now=NOW,
+        )
+    assert f"workload.source: got {source}: expected the code in S3" in str(caught.value)
+    assert "traindyno run" in str(caught.value)
+    assert not lab.objects.contents
+    assert not lab.table.items
+
+
+def test_an_upload_of_the_script_that_has_expired_is_refused() -> None:
+    lab, document = empty_lab(), script_document()
+    document["workload"]["source"] = "s3://results/code/0a1b/sourcedir.tar.gz"
+    with pytest.raises(SuiteRefused, match=r"nothing is at s3://results/code/0a1b/sourcedir\.tar\.gz: expected"):
+        take_in(lab, document)
+    assert not lab.table.items
+
+
 def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> None:
     lab = empty_lab()
     with pytest.raises(SuiteInvalid) as caught, stubbed("pricing") as (client, _):

@@ -13,7 +13,7 @@ from tests.unit.lab_in_memory import NOW, PRICE
 from tests.unit.run_samples import completed_result, make_cell
 from tests.unit.serving_in_memory import DEPLOYMENT
 from tests.unit.store.samples import ROW, RUN
-from traindyno.aws.objects import Objects
+from traindyno.aws.objects import Objects, OriginalMissing
 from traindyno.aws.table import Table
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
@@ -405,6 +405,12 @@ class ObjectsContract:
         assert objects.copy(f"s3://{objects.name}/{key}", f"{key}-copy") == f"s3://{objects.name}/{key}-copy"
         objects.write(key, b"two", "text/plain")
         assert objects.find(f"{key}-copy") == b"one"
+
+    def test_a_copy_of_nothing_says_so(self, objects: Objects) -> None:
+        key = f"contract/{uuid.uuid4().hex}"
+        with pytest.raises(OriginalMissing, match=key):
+            objects.copy(f"s3://{objects.name}/{key}", f"{key}-copy")
+        assert objects.find(f"{key}-copy") is None
 
     def test_keys_are_listed_by_prefix_and_in_order(self, objects: Objects) -> None:
         prefix = f"contract/{uuid.uuid4().hex}/"

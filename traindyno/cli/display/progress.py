@@ -7,12 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from botocore.exceptions import BotoCoreError
 from rich.live import Live
 
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
+from traindyno.cli.display.quiet_text import is_explained, quiet_line
 from traindyno.cli.inputs.execution_state import State, read_state
 from traindyno.cli.lab_choice import LabTarget
 from traindyno.cli.output import Terminal
@@ -24,6 +26,8 @@ AWS_POLL_SECONDS = 10.0
 QUIET_SECONDS = 18.0
 STALL_SECONDS = 20.0
 FindStall = Callable[[], str | None]
+# The state, and for how long it has not changed.
+FindQuiet = Callable[[State, float], str | None]
 
 
 class CloudUnreachable(TraindynoError):
@@ -40,7 +44,9 @@ class NoProgress:
 def follow(target: LabTarget, execution_id: str, console: Terminal) -> Execution:
     """Returns when the execution has ended. Interrupting it leaves the execution running."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
-    observations = observe(lambda: read_state(target, execution_id), target.find_stall, seconds)
+    observations = observe(
+        lambda: read_state(target, execution_id), target.find_stall, seconds, partial(_find_quiet, target)
+    )
     show = _LiveDisplay(console) if console.is_terminal else _PlainDisplay(console)
     with show:
         for seen in observations:
@@ -50,12 +56,22 @@ def follow(target: LabTarget, execution_id: str, console: Terminal) -> Execution
     raise AssertionError("an execution is observed until it has ended")
 
 
-def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) -> Iterator[State | NoProgress]:
-    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read or none differed.
+def _find_quiet(target: LabTarget, state: State, quiet_seconds: float) -> str | None:
+    if is_explained(state, quiet_seconds, is_local=target.is_local):
+        return None
+    return quiet_line(state, quiet_seconds, option=target.option, logs=target.function_logs)
+
+
+def observe(
+    read: Callable[[], State], find_stall: FindStall, seconds: float, find_quiet: FindQuiet = lambda *_: None
+) -> Iterator[State | NoProgress]:
+    """Yields states at least ``seconds`` apart, and NoProgress if for 20 s no state was read or none differed for a
+    reason that is known: the cloud's, or ``find_quiet``'s, which comes again after twice the time without a change.
 
     Reading takes at most a tenth of the time: the rows of thousands of runs take seconds to read.
     """
-    moved_at, position = time.monotonic(), None
+    moved_at = looked_at = told_at = time.monotonic()
+    position = None
     while True:
         began = time.monotonic()
         reading = _Reading(read)
@@ -67,10 +83,14 @@ def observe(read: Callable[[], State], find_stall: FindStall, seconds: float) ->
             raise state
         yield state
         if state.position != position:
-            moved_at, position = time.monotonic(), state.position
-        elif time.monotonic() - moved_at > STALL_SECONDS:
-            moved_at = time.monotonic()
+            moved_at = looked_at = told_at = time.monotonic()
+            position = state.position
+        elif (now := time.monotonic()) - looked_at > STALL_SECONDS:
+            looked_at = now
             if reason := find_stall():
+                yield NoProgress(reason)
+            elif now - moved_at >= 2 * (told_at - moved_at) and (reason := find_quiet(state, now - moved_at)):
+                told_at = now
                 yield NoProgress(reason)
         time.sleep(max(seconds, 9 * (time.monotonic() - began)))
 

@@ -104,6 +104,6 @@ def _write_samples(deployment: ModelDeployment, services: DeployModelServices) -
 
 
 def _fail(token: str, error: Exception, services: DeployModelServices) -> str:
-    """The state machine would not see the name of a raised error."""
+    """A raised error, which also fails the task, would count as a failure of the function."""
     services.answers.fail(token, error_name=type(error).__name__, cause=str(error))
     return type(error).__name__
