@@ -1,10 +1,11 @@
-"""The steps of one process as columns: a run has millions of them, and a column takes 8 bytes of each."""
+"""The steps of one process as columns: a run has millions of them, and a column takes 4 or 8 bytes of each."""
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from math import nan
 from typing import Generic, NamedTuple, TypeVar, overload
+
+from traindyno.core.step_log.number_columns import EndTimes, NumberColumn, Numbers
 
 Value = TypeVar("Value")
 
@@ -53,12 +54,12 @@ class RepeatedValues(Generic[Value]):
 
 
 class _Columns:
-    __slots__ = ("begins", "ends", "has_loss", "losses", "offsets", "peaks", "samples", "tokens", "waits")
+    __slots__ = ("has_loss", "losses", "offsets", "peaks", "samples", "times", "tokens", "waits")
 
     def __init__(self) -> None:
         self.offsets = RepeatedValues[int]()  # number of a step - its index: one value if no number is left out
-        self.begins, self.ends, self.waits = array("d"), array("d"), array("d")
-        self.losses, self.has_loss = array("d"), RepeatedValues[bool]()
+        self.times, self.waits = EndTimes(), NumberColumn()
+        self.losses, self.has_loss = NumberColumn(), RepeatedValues[bool]()
         self.samples, self.tokens, self.peaks = (
             RepeatedValues[int](),
             RepeatedValues[int | None](),
@@ -79,8 +80,7 @@ class Steps(Sequence[LoggedStep]):
     def append(self, step: LoggedStep) -> None:
         columns, index = self._columns, self._end
         columns.offsets.append(index, step.step - index)
-        columns.begins.append(step.begin)
-        columns.ends.append(step.end)
+        columns.times.append(step.begin, step.end)
         columns.waits.append(step.wait_seconds)
         columns.losses.append(nan if step.loss is None else step.loss)
         columns.has_loss.append(index, step.loss is not None)
@@ -105,12 +105,12 @@ class Steps(Sequence[LoggedStep]):
         columns = self._columns
         return LoggedStep(
             step=columns.offsets[at] + at,
-            begin=columns.begins[at],
-            end=columns.ends[at],
-            wait_seconds=columns.waits[at],
+            begin=columns.times.begins[at],
+            end=columns.times.ends(at, at + 1)[0],
+            wait_seconds=columns.waits.values[at],
             samples=columns.samples[at],
             tokens=columns.tokens[at],
-            loss=columns.losses[at] if columns.has_loss[at] else None,
+            loss=columns.losses.values[at] if columns.has_loss[at] else None,
             peak_memory_bytes=columns.peaks[at],
         )
 
@@ -139,21 +139,21 @@ class Steps(Sequence[LoggedStep]):
         return [self._columns.offsets[index] + index for index in range(self._first, self._end)]
 
     @property
-    def begins(self) -> memoryview:
-        return memoryview(self._columns.begins)[self._first : self._end]
+    def begins(self) -> Numbers:
+        return memoryview(self._columns.times.begins)[self._first : self._end]
 
     @property
-    def ends(self) -> memoryview:
-        return memoryview(self._columns.ends)[self._first : self._end]
+    def ends(self) -> Numbers:
+        return self._columns.times.ends(self._first, self._end)
 
     @property
-    def waits(self) -> memoryview:
-        return memoryview(self._columns.waits)[self._first : self._end]
+    def waits(self) -> Numbers:
+        return self._columns.waits.within(self._first, self._end)
 
     @property
     def losses(self) -> Iterator[float | None]:
         known = _spread(self._columns.has_loss, self._first, self._end)
-        values = memoryview(self._columns.losses)[self._first : self._end]
+        values = self._columns.losses.within(self._first, self._end)
         return (loss if is_known else None for loss, is_known in zip(values, known, strict=True))
 
     @property
