@@ -8,9 +8,10 @@ from array import array
 from collections.abc import Iterator, Sequence
 from math import isnan
 from operator import add
-from typing import overload
+from typing import Final, overload
 
-NARROW, WIDE = "f", "d"
+NARROW: Final = "f"
+WIDE: Final = "d"
 Numbers = Sequence[float]
 
 

@@ -1,6 +1,6 @@
 """The steps that all ranks of a session finished, as columns over all ranks."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,7 +143,9 @@ def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
 
     ``among``: only steps of these numbers.
     """
-    numbers = [number for number in session.common_steps if among is None or number in among]
+    numbers = session.common_steps
+    if among is not None:
+        numbers = numbers[bisect_left(numbers, among.start) : bisect_left(numbers, among.stop)]
     ranks = [
         RankSteps(
             rank=process.rank,
