@@ -66,8 +66,9 @@ mutants: install $(MUTANTS_ENV)/.installed ## Change the core in small ways, and
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, send 20,000 damaged suites through all readers, simulate ten times as much
+chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, send 20,000 damaged suites and 5,000 damaged step logs, documents and deployments through all readers, simulate ten times as much
 	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
+	TRAINDYNO_DAMAGED_EXECUTIONS=300 $(BIN)/python -m pytest tests/local/test_damaged_executions.py
 	TRAINDYNO_INTERRUPTED_RUNS=100 TRAINDYNO_INTERRUPTED_TRAININGS=10 $(BIN)/python -m pytest tests/local/test_spot_interruptions.py
 	TRAINDYNO_EVERY_STRATEGY=1 $(BIN)/python -m pytest tests/training/test_checkpoints.py tests/training/test_memory.py tests/training/test_strategies.py tests/training/test_strategy_table.py
 	TRAINDYNO_REPEATS=1 $(BIN)/python -m pytest tests/local/test_chaos.py tests/local/test_reference_suites.py tests/local/test_rehearsal.py
