@@ -22,7 +22,7 @@ TESTS = ("tests/unit", "tests/infra")
 # tests/infra/test_images.py reads their requirements; they run only with PyTorch, which these tests do without.
 READ_BY_TESTS = (
     *("transformers", "tokenizers", "safetensors", "huggingface-hub", "hf-xet", "regex"),
-    *("s3torchconnector", "s3torchconnectorclient"),
+    *("accelerate", "s3torchconnector", "s3torchconnectorclient"),
 )
 ASK_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 
