@@ -1,4 +1,4 @@
-"""A job that fails while the service's own disk is full is no script's fault, though there is space again at its end."""
+"""A job that fails while the service's disk is full is not its script's fault, though there is space at its end."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from tests.local.running_service import start_service
 from tests.local.small_disk import is_small_disk, small_disk
 
 SIZE = "64m"
-# It frees the space before it fails, as a script that removes its unfinished checkpoint does. The service can still write a
-# little.
+# It frees the space before it fails, as a script that removes its unfinished checkpoint does. The service can still
+# write a little.
 FILLS = """
 import os, pathlib, time
 path = pathlib.Path(os.environ["SM_MODEL_DIR"], "filler")
