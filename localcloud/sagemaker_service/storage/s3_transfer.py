@@ -114,8 +114,8 @@ def _without_place(key: str, error: OSError) -> Exception:
     if error.errno not in NO_FILE_NAME:
         return error
     return DataUnavailable(
-        f"ClientError: Data download failed: the S3 key {key!r} can't be a file: {error.strerror}; a part of a key's path "
-        "has at most 255 bytes, and no key may be the folder of another one"
+        f"ClientError: Data download failed: the S3 key {key!r} can't be a file: {error.strerror}; a part of a key's "
+        "path has at most 255 bytes, and no key may be the folder of another one"
     )
 
 
