@@ -82,7 +82,7 @@ def test_npm_runs_no_script_of_a_package() -> None:
     assert " ci --ignore-scripts " in install
 
 
-def test_requirements_name_all_that_their_packages_require_on_each_python_and_platform() -> None:
+def test_the_list_is_complete_on_each_python_and_platform() -> None:
     """They are installed without dependencies, and were resolved on one Python and platform."""
     pins = {canonicalize_name(name) for name in HASHES.pinned_versions((REPO_ROOT / "requirements.txt").read_text())}
     missing, read = set(), 0
