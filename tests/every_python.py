@@ -4,19 +4,25 @@
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
+import tomllib
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST, FIRST_UNSUPPORTED = (3, 11), (3, 15)
-PIP = "pip==25.3"  # the first versions of pip know no dependency groups
 TESTS = ("tests/unit", "tests/infra")
 # tests/infra/test_images.py reads their requirements; they run only with PyTorch, which these tests do without.
 READ_BY_TESTS = (
-    *("transformers", "tokenizers", "safetensors", "huggingface_hub", "hf-xet", "regex"),
-    *("s3torchconnector", "s3torchconnectorclient"),
+    *("transformers", "tokenizers", "safetensors", "huggingface-hub", "hf-xet", "regex"),
+    *("accelerate", "s3torchconnector", "s3torchconnectorclient"),
 )
 ASK_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 
@@ -69,14 +75,38 @@ def _environment(name: str, program: Path) -> Path:
         return python
     if not python.exists():
         subprocess.run([program, "-m", "venv", python.parent.parent], check=True)
+    wanted = python.parent.parent / "requirements.txt"
+    wanted.write_text(locked_lines(requirements.read_text(), with_their_own(named_by_project()) | {*READ_BY_TESTS}))
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*install, PIP], check=True)
-    pinned = [*install, "--constraint", str(requirements)]
-    subprocess.run([*pinned, f"{ROOT}[lab]", "--group", f"{ROOT / 'pyproject.toml'}:unit"], check=True)
-    subprocess.run([*pinned, "--no-deps", *READ_BY_TESTS], check=True)
-    subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", "traindyno"], check=True)
+    subprocess.run([*install, "--no-deps", "--require-hashes", "-r", str(wanted)], check=True)
     ready.touch()
     return python
+
+
+def named_by_project() -> list[str]:
+    """What the unit and infra tests need, as pyproject.toml says it."""
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project, groups = document["project"], document["dependency-groups"]
+    return [*project["dependencies"], *project["optional-dependencies"]["lab"], *groups["unit"]]
+
+
+def with_their_own(requirements: Iterable[str]) -> set[str]:
+    """The names of these packages, and of those that they require in this environment."""
+    found: set[str] = set()
+    left = [Requirement(each) for each in requirements]
+    while left:
+        name = canonicalize_name(left.pop().name)
+        if name not in found:
+            found.add(name)
+            requires = map(Requirement, metadata.requires(name) or ())
+            left += [each for each in requires if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return found
+
+
+def locked_lines(text: str, names: set[str]) -> str:
+    """The lines of a requirements file for these packages, with their hashes."""
+    packages = re.split(r"\n(?=\S)", text.strip())
+    return "\n".join(each for each in packages if canonicalize_name(each.partition("==")[0]) in names) + "\n"
 
 
 if __name__ == "__main__":

@@ -26,18 +26,21 @@ class FrozenEnvironment:
 
 
 def make_environment(name: str) -> FrozenEnvironment:
-    """Make it from its file in experiments/requirements, anew where that has changed. Raises NoInterpreter."""
+    """Make it from its files in experiments/requirements, anew where they have changed. Raises NoInterpreter."""
     folder = ROOT / ".envs" / name.replace("_", "-")
     python = folder / "bin" / "python"
     mark = folder / ".installed"
-    wanted = (ROOT / "experiments" / "requirements" / f"{name}.txt").read_text()
+    lists = ROOT / "experiments" / "requirements"
+    locked, torch = lists / f"{name}.txt", lists / f"{name.removeprefix('frozen_')}.txt"
+    wanted = locked.read_text() + torch.read_text()
     seconds = None
     if not mark.exists() or mark.read_text() != wanted:
         began = time.monotonic()
         subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)
         # pip leaves out dependencies: it would look for fitting versions of hundreds of packages for minutes.
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*pip, "-r", str(ROOT / "experiments" / "requirements" / f"{name}.txt")], check=True)
+        subprocess.run([*pip, "--require-hashes", "-r", str(locked)], check=True)
+        subprocess.run([*pip, "-r", str(torch)], check=True)
         subprocess.run([python, "-c", CHECK], check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - began
         mark.write_text(wanted)

@@ -34,9 +34,13 @@ def read_base(name: str) -> dict[str, dict[str, Any]]:
 
 
 def read_additions(image: str) -> dict[str, str]:
-    lines = requirements_file(image).read_text().splitlines()
-    pairs = [line.split("==") for line in lines if not line.startswith("#")]
+    pairs = [line.split("==") for line in read_pins(requirements_file(image))]
     return {canonicalize_name(package): version for package, version in pairs}
+
+
+def read_pins(file: Path) -> list[str]:
+    """``name==version`` of each package of a requirements file, without its hashes."""
+    return [line.partition(" ")[0] for line in file.read_text().splitlines() if not line.startswith(("#", " "))]
 
 
 def own_requirements(name: str, version: str) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from infra.lambda_source import pack_lambda_source
+from tests.infra.image_packages import read_pins
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab, synthesise
 from traindyno.bundle import pack, training_files
 
@@ -98,9 +99,7 @@ def test_synthesis_copies_one_file_for_the_functions() -> None:
 
 
 def test_asset_has_the_pinned_boto3_with_every_service_that_functions_call(staged: Path) -> None:
-    pinned = dict(
-        line.split("==") for line in (REPO_ROOT / "requirements.txt").read_text().splitlines() if "==" in line
-    )
+    pinned = dict(line.split("==") for line in read_pins(REPO_ROOT / "requirements.txt"))
     source = (REPO_ROOT / "traindyno/aws/clients.py").read_text()
     called = set(re.findall(r'boto3\.(?:client|resource)\("([a-z0-9-]+)"', source))
     probe = """

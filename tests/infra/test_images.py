@@ -14,7 +14,7 @@ import pytest
 
 from infra import images
 from infra.images import Image
-from tests.infra.image_packages import NEEDED_BY_BASES, requirements_file
+from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
 from tests.infra.synthesis import REPO_ROOT, Assembly, Template, flat, lab, synthesise
 
 IMAGES = [image.value for image in Image]
@@ -176,7 +176,7 @@ def test_the_folder_is_a_build_context_with_a_pinned_base_and_a_locked_set(name:
     copied = [file for line in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE) for file in line.split()]
     assert all((folder / file).is_file() for file in copied)
     assert {"check_packages.py", "check_modules.py", f"{name}/check_image.py"} <= set(copied)
-    locked = [line for line in requirements_file(name).read_text().splitlines() if not line.startswith("#")]
+    locked = read_pins(requirements_file(name))
     assert all(PINNED.match(line) for line in locked)
     assert {"transformers", "datasets", "cattrs"} <= {line.partition("==")[0] for line in locked}
     assert not {"torch", "numpy"} & {line.partition("==")[0] for line in locked}
@@ -214,9 +214,9 @@ def test_the_linter_refuses_what_an_image_must_not_do(tmp_path: Path, line: str,
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_locks_what_this_repository_is_tested_with(name: str) -> None:
-    tested = set((REPO_ROOT / "requirements.txt").read_text().splitlines())
-    for line in requirements_file(name).read_text().splitlines():
-        assert line.startswith("#") or line in tested or line.partition("==")[0] in NEEDED_BY_BASES, line
+    tested = set(read_pins(REPO_ROOT / "requirements.txt"))
+    for line in read_pins(requirements_file(name)):
+        assert line in tested or line.partition("==")[0] in NEEDED_BY_BASES, line
 
 
 @pytest.mark.parametrize("name", IMAGES)

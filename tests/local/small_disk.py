@@ -9,10 +9,10 @@ SIZE = "1500m"
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
+def small_disk(folder: Path, size: str = SIZE) -> Iterator[Path]:
     """A folder on the disk; ``folder`` itself if no disk can be mounted (see ``is_small_disk``)."""
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False
     )
     if mounted.returncode:
         yield folder

@@ -92,6 +92,11 @@ def test_pages_of_other_hosts_and_other_content_types_are_turned_away(service: R
     assert raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
 
 
+def test_a_length_that_is_no_number_of_bytes_is_answered_at_once(service: RunningService) -> None:
+    status, answer = raw_answer(service, "SageMaker.ListTrainingJobs", {}, **{"Content-Length": "-1"})
+    assert (status, answer["__type"]) == (400, "SerializationException")
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/x-amz-json-1.1"])
 def test_faults_are_taken_as_json_only(service: RunningService, kind: str) -> None:
     headers = {"Content-Type": kind, **SIGNED}

@@ -13,7 +13,7 @@ import torch
 from tests.training.checkpointed import Attempt, Ended, train_attempt, train_attempts
 from tests.training.forked import run_group
 from tests.training.run_documents import write_texts
-from traindyno.callbacks.checkpoints import MARKER
+from traindyno.callbacks.checkpoints import CHECKSUM, MARKER
 
 DROPOUT = {"dropout": 0.1}
 # PyTorch says this of every checkpoint of one process, which is nothing to be warned of.
@@ -163,7 +163,16 @@ def remove_a_file(folder: Path) -> str:
 def cut_the_marker_short(folder: Path) -> str:
     path = newest(folder) / MARKER
     path.write_text(path.read_text()[:-20])
-    return "is truncated"
+    return "is damaged"
+
+
+def change_a_fact_of_an_earlier_marker(folder: Path) -> str:
+    """Markers of earlier versions have no checksum of their own."""
+    path = newest(folder) / MARKER
+    document = json.loads(path.read_text())
+    del document[CHECKSUM]
+    path.write_text(json.dumps(document).replace('"identity"', '"idantity"'))
+    return "has a marker without identity"
 
 
 def remove_the_marker(folder: Path) -> str:
@@ -172,7 +181,11 @@ def remove_the_marker(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "damage", [cut_short, replace_with_older, remove_a_file, cut_the_marker_short, remove_the_marker]
+    "damage",
+    [
+        *(cut_short, replace_with_older, remove_a_file),
+        *(cut_the_marker_short, change_a_fact_of_an_earlier_marker, remove_the_marker),
+    ],
 )
 def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], reference: Ended, damage: Any

@@ -83,6 +83,10 @@ class MemoryObjects(ResultsBucket):
         content = self.contents.get(key)
         return content[-last_bytes:] if content and last_bytes else content
 
+    def find_part(self, key: str, first_byte: int, count: int) -> bytes | None:
+        content = self.contents.get(key)
+        return content[first_byte : first_byte + count] if content else content
+
     def write(self, key: str, content: bytes, content_type: str) -> None:
         self.contents[key] = content
         self.writes[key] += 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.xla.cuda_stand_ins import make_stand_ins
 
-REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "xla.txt"
+REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 CHECK = "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2, device=torch_xla.device()).sum()))"
 
 
@@ -31,12 +31,14 @@ def make_environment(folder: Path) -> Path:
 def _make(folder: Path) -> Path:
     python = folder / "bin" / "python"
     mark = folder / ".installed"
-    wanted = REQUIREMENTS.read_text()
+    files = [REQUIREMENTS / name for name in ("xla.txt", "xla_torch.txt")]
+    wanted = "".join(file.read_text() for file in files)
     if mark.exists() and mark.read_text() == wanted:
         return python
     venv.create(folder, clear=True, with_pip=True, symlinks=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "--no-deps", "-r", str(REQUIREMENTS)], check=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(files[0])], check=True)
+    subprocess.run([*pip, "-r", str(files[1])], check=True)
     make_stand_ins(next(folder.glob("lib/python*/site-packages/torch/lib")))
     subprocess.run([str(python), "-c", CHECK], check=True, env={**os.environ, "PJRT_DEVICE": "CPU"})
     # Written last: it marks the environment as complete.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 MISSING = frozenset({"NoSuchKey", "404"})
+AFTER_THE_END = "InvalidRange"
 
 
 class OriginalMissing(TraindynoError):
@@ -27,10 +28,18 @@ class Objects:
 
     def find(self, key: str, *, last_bytes: int | None = None) -> bytes | None:
         """The object's content, or its last bytes; None if there is no such object."""
-        part: Any = {"Range": f"bytes=-{last_bytes}"} if last_bytes else {}
+        return self._find(key, {"Range": f"bytes=-{last_bytes}"} if last_bytes else {})
+
+    def find_part(self, key: str, first_byte: int, count: int) -> bytes | None:
+        """At most ``count`` bytes of the object; empty after its end, None if there is no such object."""
+        return self._find(key, {"Range": f"bytes={first_byte}-{first_byte + count - 1}"})
+
+    def _find(self, key: str, part: Any) -> bytes | None:
         try:
             return self._s3.get_object(Bucket=self.name, Key=key, **part)["Body"].read()
         except ClientError as error:
+            if error_code(error) == AFTER_THE_END:
+                return b""
             if error_code(error) not in MISSING:
                 raise
             return None

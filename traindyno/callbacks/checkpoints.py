@@ -1,4 +1,4 @@
-"""Complete checkpoints: a marker, written last, names every file with its size and checksum.
+"""Complete checkpoints: a marker, written last, names every file with its size and checksum, and has its own checksum.
 
 SageMaker copies the checkpoint folder to S3 file by file and in no defined order while the job runs. After an
 interruption the folder may hold a new marker with old files, or truncated files. The checksums find both. Standard
@@ -18,6 +18,7 @@ from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE
 
 MARKER = "complete.json"
 MARKER_VERSION = 1
+CHECKSUM = "crc32"  # of the rest of the marker; those of earlier versions have none
 CHUNK_BYTES = 1 << 22
 
 AnyPath = Union[str, "os.PathLike[str]"]
@@ -68,10 +69,10 @@ def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:
 
 def write_marker(folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     """Write the marker atomically."""
-    document = {"version": MARKER_VERSION, "written_at": time.time(), "files": dict(files), "facts": dict(facts)}
+    content = {"version": MARKER_VERSION, "written_at": time.time(), "files": dict(files), "facts": dict(facts)}
     draft = folder / (MARKER + ".draft")
     with draft.open("w", encoding="utf-8") as file:
-        json.dump(document, file, indent=1, sort_keys=True)
+        json.dump({**content, CHECKSUM: _checksum_of(content)}, file, indent=1, sort_keys=True)
     draft.replace(folder / MARKER)
 
 
@@ -87,14 +88,35 @@ def read_marker(folder: Path) -> Dict[str, Any]:
         document = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CheckpointRefused("{} has no {}: it was not finished".format(folder, MARKER)) from None
-    except ValueError as error:
-        raise CheckpointRefused("{}/{} is truncated: {}".format(folder, MARKER, error)) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointRefused("{}/{} is damaged: {}".format(folder, MARKER, error)) from error
     version = document.get("version") if isinstance(document, dict) else None
     if version != MARKER_VERSION:
         raise CheckpointRefused(
             "{}/{} has version {}; expected version {}".format(folder, MARKER, version, MARKER_VERSION)
         )
+    checksum = document.pop(CHECKSUM, None)
+    if not _is_marker(document) or checksum not in (None, _checksum_of(document)):
+        raise CheckpointRefused("{}/{} is damaged: expected what its checksum is of".format(folder, MARKER))
     return document  # type: ignore[no-any-return]
+
+
+def _is_marker(document: Mapping[str, Any]) -> bool:
+    """Whether it has the form of a marker, with no other key: one that was ``crc32`` before is damage."""
+    files, facts = document.get("files"), document.get("facts")
+    return (
+        set(document) == {"version", "written_at", "files", "facts"}
+        and isinstance(document["written_at"], (int, float))
+        and isinstance(facts, dict)
+        and isinstance(files, dict)
+        and all(isinstance(each, dict) and set(each) == {"bytes", "crc32"} for each in files.values())
+    )
+
+
+def _checksum_of(content: Mapping[str, Any]) -> str:
+    """The same for the content that is written and the one that is read: JSON turns keys into text."""
+    text = json.dumps(json.loads(json.dumps(content)), sort_keys=True)
+    return "{:08x}".format(zlib.crc32(text.encode()))
 
 
 def check_files(folder: Path, files: Mapping[str, Any]) -> None:
@@ -112,7 +134,7 @@ def problem_of(path: Path, expected: Mapping[str, Any]) -> Optional[str]:
         if size != expected["bytes"]:
             return "{} has {} bytes; expected {}".format(path, size, expected["bytes"])
         checksum = _measure(path)[1]
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a ValueError for a name that no file can have
         return "{} can't be read: {}".format(path, error)
     if checksum != expected["crc32"]:
         return "{} has checksum {}; expected {}".format(path, checksum, expected["crc32"])

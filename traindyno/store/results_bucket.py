@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from io import BytesIO
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -16,6 +15,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import checkpoints_prefix
 
 FIXED_DOCUMENTS = 8
+PART_BYTES = 2**22
 MOST_PROBLEMS = 3
 # What readers of documents raise if one is not as it was written.
 DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, BaseValidationError)
@@ -64,8 +64,11 @@ class ResultsBucket(Objects):
     def read(self, key: str) -> bytes:
         content = self.find(key)
         if content is None:
-            raise ObjectMissing(f"s3://{self.name}/{key} does not exist: expected the object that the lab wrote")
+            raise self._missing(key)
         return content
+
+    def _missing(self, key: str) -> ObjectMissing:
+        return ObjectMissing(f"s3://{self.name}/{key} does not exist: expected the object that the lab wrote")
 
     def read_tail(self, key: str, byte_count: int) -> str:
         """The end of an object, empty if there is none; its first line may be truncated."""
@@ -83,14 +86,30 @@ class ResultsBucket(Objects):
             ) from error
 
     def step_log_files(self, execution_id: str, run_id: str) -> dict[str, Iterator[str]]:
-        """File name → lines, of every process of every attempt of the run. A file is read when its lines are."""
+        """File name → lines, of every process of every attempt of the run. A part is read when its lines are."""
         prefix = f"{checkpoints_prefix(execution_id, run_id)}step_log/"
         keys = [key for key in self.list_keys(prefix) if key.endswith(".jsonl")]
         return {key.removeprefix(prefix): self._lines(key) for key in keys}
 
     def _lines(self, key: str) -> Iterator[str]:
-        for line in BytesIO(self.read(key)):
-            yield line.decode(errors="replace")
+        rest = b""
+        for part in self._parts(key):
+            *lines, rest = (rest + part).split(b"\n")
+            yield from (f"{line.decode(errors='replace')}\n" for line in lines)
+            if len(rest) > PART_BYTES:  # no line of a log is as long; its reader refuses it
+                yield rest.decode(errors="replace")
+                rest = b""
+        if rest:
+            yield rest.decode(errors="replace")
+
+    def _parts(self, key: str) -> Iterator[bytes]:
+        first_byte, part = 0, None
+        while part is None or len(part) == PART_BYTES:
+            part = self.find_part(key, first_byte, PART_BYTES)
+            if part is None:
+                raise self._missing(key)
+            yield part
+            first_byte += len(part)
 
 
 def _problem(error: Exception) -> str:

@@ -23,13 +23,11 @@ from traindyno.callbacks.clock import now
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
 from training.checkpoints.identity import Identity
 from training.checkpoints.random_states import reseed, restore_random_states
-from training.checkpoints.slots import Found, Slots
+from training.checkpoints.slots import IDENTITY, PROCESSES, SCALER, STEP, Found, Slots
 from training.checkpoints.state import state_to_read, state_to_write
 from training.checkpoints.stop_request import StopRequest
 from training.errors import RunStopped
 from training.strategies import Setup, TrainingStrategy
-
-SCALER, PROCESSES = "scaler", "processes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +118,13 @@ class Checkpoints:
         topology = self._setup.topology
         own = [path.name for path in folder.glob(f"__{topology.rank}_*.distcp")]
         count = self._slots.complete(folder, [*own, *([".metadata"] if topology.is_first else [])], facts)
-        return Written(step=facts["step"], begin=begin, end=now(), bytes=count)
+        return Written(step=facts[STEP], begin=begin, end=now(), bytes=count)
 
     def _facts(self, step: int) -> dict[str, Any]:
         """The content of the marker, including the loss scaler's state after this step."""
         return {
-            "step": step,
-            "identity": dict(self._identity),
+            STEP: step,
+            IDENTITY: dict(self._identity),
             PROCESSES: self._setup.topology.world_size,
             SCALER: self._setup.number_format.scaler.state_dict(),
         }

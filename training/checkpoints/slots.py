@@ -25,6 +25,7 @@ from training.process.topology import Topology
 
 KEPT = 2  # so many are complete while a further one is being written
 SLOTS = KEPT + 1
+STEP, IDENTITY, PROCESSES, SCALER = "step", "identity", "processes", "scaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +98,14 @@ class Slots:
         except CheckpointRefused as error:
             return str(error)
         facts = document["facts"]
-        other = difference(facts["identity"], identity)
+        if missing := {STEP, IDENTITY, PROCESSES, SCALER} - set(facts):
+            return f"{folder} has a marker without {', '.join(sorted(missing))}"
+        other = difference(facts[IDENTITY], identity)
         if other is not None:
             return f"{folder} is of other settings: it has {other}"
         files = sorted(document["files"].items())[self._topology.local_rank :: self._topology.local_world_size]
         problem = next((found for name, expected in files if (found := problem_of(folder / name, expected))), None)
-        return problem or Found(slot=slot, folder=folder, step=int(facts["step"]), facts=facts)
+        return problem or Found(slot=slot, folder=folder, step=int(facts[STEP]), facts=facts)
 
     def _gathered(self, value: Any) -> list[Any]:
         """The value of every process, by rank."""

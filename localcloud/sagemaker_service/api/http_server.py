@@ -139,7 +139,12 @@ class RequestHandler(GatedRequestHandler):
         LOG.debug(format, *arguments)
 
     def _read_body(self, most_bytes: int) -> bytes | None:
-        size = int(self.headers.get("Content-Length") or 0)
+        try:
+            size = read_length(self.headers.get("Content-Length"))
+        except ApiError as error:
+            self.close_connection = True
+            self._send_error(error)
+            return None
         if size > most_bytes:
             self.close_connection = True
             self._send(413, {"message": f"{size} bytes; at most {most_bytes} are accepted"})
@@ -170,6 +175,13 @@ class RequestHandler(GatedRequestHandler):
             self.send_header("x-amzn-ErrorType", error_code)
         self.end_headers()
         self.wfile.write(body)
+
+
+def read_length(header: str | None) -> int:
+    """The bytes of a request's body; raises ApiError. To read -1 bytes would wait until the client is gone."""
+    if not re.fullmatch("[0-9]{0,18}", header or ""):
+        raise ApiError("SerializationException", f"Content-Length: got {header!r:.80}, expected a number of bytes")
+    return int(header or 0)
 
 
 def read_document(body: bytes) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from localcloud.sagemaker_service.host.toolkit import (
 )
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
 from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.service_health import find_disk_problem
 from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.callbacks.oom_kills import count_oom_kills
 
@@ -35,13 +36,14 @@ class ServiceEnding(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
     """How a training ended. ``first_failed`` is the host that failed first, ``oom_kills`` the number of processes that
-    the kernel killed for memory.
+    the kernel killed for memory. ``disk_was_full``: at some time while it ran, or at its end.
     """
 
     exit_codes: Mapping[str, int]
     first_failed: str | None
     command: Sequence[str]
     oom_kills: int = 0
+    disk_was_full: bool = False
 
     @property
     def is_success(self) -> bool:
@@ -69,8 +71,10 @@ def train(
     killed_at = float("inf")
     is_stopping = False
     kills_before = count_oom_kills()
+    disk_was_full = False
     try:
         while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
+            disk_was_full = disk_was_full or bool(find_disk_problem(trees[0].root))
             if is_service_ending():
                 raise ServiceEnding
             if not is_stopping and should_stop():
@@ -87,6 +91,7 @@ def train(
         first_failed=hosts.first_failed,
         command=orders[0].command,
         oom_kills=count_oom_kills() - kills_before,
+        disk_was_full=disk_was_full or bool(find_disk_problem(trees[0].root)),
     )
 
 

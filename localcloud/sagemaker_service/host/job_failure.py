@@ -9,10 +9,9 @@ from pathlib import Path
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_training import TrainingEnd
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
-from localcloud.sagemaker_service.service_health import find_disk_problem, internal_error
+from localcloud.sagemaker_service.service_health import internal_error
 
 LAST_LINES = 8
-DISK_IS_FULL = os.strerror(errno.ENOSPC)
 KILLED_EXIT_CODE = 137  # 128 + the number of SIGKILL
 KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
@@ -21,12 +20,13 @@ TORCHRUN_REPORT = re.compile(
 
 
 def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:
-    """The reason of a job whose processes failed. If the disk is full, the reason is an internal error."""
-    reason = algorithm_error(trees, training_end, logs)
-    folder = trees[0].root
-    if DISK_IS_FULL in reason or find_disk_problem(folder):
-        return internal_error(f"{DISK_IS_FULL}: {folder}")
-    return reason
+    """The reason of a job whose processes failed. If the disk was full, the reason is an internal error.
+
+    What a script writes about a full disk may be about another one.
+    """
+    if training_end.disk_was_full:
+        return internal_error(f"{os.strerror(errno.ENOSPC)}: {trees[0].root}")
+    return algorithm_error(trees, training_end, logs)
 
 
 def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:

@@ -1,5 +1,6 @@
 """Transfers files between a job and S3: downloads of channels and code, uploads of model and outputs."""
 
+import errno
 import gzip
 import tarfile
 import zlib
@@ -15,6 +16,7 @@ from localcloud.sagemaker_service.storage.safe_paths import UnsafePath, stays_in
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
+NO_FILE_NAME = frozenset({errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG})
 ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 
 
@@ -52,11 +54,13 @@ class S3Transfer:
         return [self.download(bucket, key, folder / relative_name(key, prefix)) for key in keys]
 
     def download(self, bucket: str, key: str, path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._client.download_file(bucket, key, str(path))
         except ClientError as error:
             raise _unavailable(f"s3://{bucket}/{key}", error) from error
+        except OSError as error:
+            raise _without_place(key, error) from error
         return path
 
     def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -81,10 +85,10 @@ def relative_name(key: str, prefix: str) -> str:
     """The key's path within a channel: the part after the prefix's last folder."""
     rest = key.removeprefix(prefix).lstrip("/") if key.startswith(prefix + "/") or prefix.endswith("/") else ""
     name = rest or key.removeprefix(prefix[: prefix.rfind("/") + 1])
-    if not stays_inside(name):
+    if not stays_inside(name) or "." in name.split("/"):
         raise DataUnavailable(
             f"ClientError: Data download failed: the S3 key {key!r} would be written outside of its channel's folder; "
-            "a key must not have '..' as a part of its path, nor begin with '/'"
+            "a key must not have '.' or '..' as a part of its path, nor begin with '/'"
         )
     return name
 
@@ -113,6 +117,16 @@ def _files_of(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 yield str(path.relative_to(folder)), path
+
+
+def _without_place(key: str, error: OSError) -> Exception:
+    """What to raise for a key whose name no file can have; a fault of the disk goes on as it is."""
+    if error.errno not in NO_FILE_NAME:
+        return error
+    return DataUnavailable(
+        f"ClientError: Data download failed: the S3 key {key!r} can't be a file: {error.strerror}; a part of a key's "
+        "path has at most 255 bytes, and no key may be the folder of another one"
+    )
 
 
 def _unavailable(uri: str, error: ClientError) -> Exception:

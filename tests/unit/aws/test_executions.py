@@ -19,7 +19,7 @@ from traindyno.aws.notifications import notify, put_verdict_event
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import ServiceFault
 from traindyno.core.lab_names import LabOutput
-from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.results_bucket import PART_BYTES, ResultsBucket
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
 EXECUTION = "arn:aws:states:us-east-1:111111111111:execution:traindyno-suites:e1"
@@ -193,7 +193,8 @@ def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> No
         body = StreamingBody(io.BytesIO(content), len(content))
         files = ResultsBucket(client, "results").step_log_files("e", "r")
         stubber.assert_no_pending_responses()
-        stubber.add_response("get_object", {"Body": body}, {"Bucket": "results", "Key": keys[0]})
+        first_part = {"Bucket": "results", "Key": keys[0], "Range": f"bytes=0-{PART_BYTES - 1}"}
+        stubber.add_response("get_object", {"Body": body}, first_part)
         lines = {name: list(each) for name, each in files.items()}
     assert lines == {"job-a1/rank-00000.1.jsonl": ['{"kind": "a\u2028b"}\n', '{"kind": "cut off']}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localcloud.sagemaker_service.api.http_server import read_document
+from localcloud.sagemaker_service.api.http_server import read_document, read_length
 from localcloud.sagemaker_service.api_error import ApiError
 
 REFUSED = {
@@ -26,3 +26,14 @@ def test_a_body_that_is_no_request_is_refused(body: bytes, says: str) -> None:
 
 def test_an_empty_body_is_an_empty_request() -> None:
     assert read_document(b"") == {}
+
+
+@pytest.mark.parametrize("header", ["-1", "+1", "1.5", "abc", "1_0", "9" * 5000, "٣"])
+def test_a_length_that_is_no_number_of_bytes_is_refused(header: str) -> None:
+    with pytest.raises(ApiError, match="expected a number of bytes") as refused:
+        read_length(header)
+    assert len(str(refused.value)) < 200
+
+
+def test_the_length_of_a_body_is_its_number_of_bytes() -> None:
+    assert [read_length(header) for header in (None, "", "0", "4096")] == [0, 0, 0, 4096]

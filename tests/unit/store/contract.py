@@ -399,6 +399,14 @@ class ObjectsContract:
         assert objects.find(key, last_bytes=2) == b"wo"
         assert objects.find(key, last_bytes=20) == b"two"
 
+    def test_an_object_is_found_in_parts_up_to_its_end(self, objects: Objects) -> None:
+        key = f"contract/{uuid.uuid4().hex}"
+        assert objects.find_part(key, 0, 2) is None
+        objects.write(key, b"12345", "text/plain")
+        assert [objects.find_part(key, first, 2) for first in (0, 2, 4, 5, 9)] == [b"12", b"34", b"5", b"", b""]
+        objects.write(key, b"", "text/plain")
+        assert objects.find_part(key, 0, 2) == b""
+
     def test_a_copy_keeps_its_key_when_the_original_changes(self, objects: Objects) -> None:
         key = f"contract/{uuid.uuid4().hex}"
         objects.write(key, b"one", "text/plain")

@@ -45,7 +45,6 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
     seconds.
     """
     losses = [loss for table in tables for loss in _mean_losses(table)]
-    numbers = [number for table in tables for number in table.numbers]
     finite = [loss for loss in losses if loss is not None and isfinite(loss)]
     broken = (index for index, loss in enumerate(losses) if loss is not None and not isfinite(loss))
     diverged = next(broken, None)
@@ -53,7 +52,7 @@ def draw_loss_curve(*tables: StepTable, began_at: float) -> LossCurve:
         points=tuple(_downsample(tables, losses, began_at)),
         first=finite[0] if finite else None,
         last=finite[-1] if finite else None,
-        diverged_at_step=None if diverged is None else numbers[diverged],
+        diverged_at_step=None if diverged is None else _step_at(tables, diverged)[0],
     )
 
 
@@ -65,9 +64,7 @@ def _mean_losses(table: StepTable) -> Iterator[float | None]:
 
 
 def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
-    numbers = [number for table in tables for number in table.numbers]
     counts = [count for table in tables for count in table.samples]
-    ends = [max(each) for table in tables for each in zip(*(rank.steps.ends for rank in table.ranks), strict=True)]
     stride = -(-len(losses) // MOST_POINTS) if losses else 1
     points = []
     samples = 0
@@ -77,13 +74,17 @@ def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], beg
         known = [loss for loss in losses[begin:end] if loss is not None]
         if known:
             mean = fmean(known) if all(map(isfinite, known)) else nan
+            number, ended_at = _step_at(tables, end - 1)
             points.append(
-                LossPoint(
-                    step=numbers[end - 1],
-                    samples=samples,
-                    steps=len(known),
-                    loss=mean,
-                    seconds=ends[end - 1] - began_at,
-                )
+                LossPoint(step=number, samples=samples, steps=len(known), loss=mean, seconds=ended_at - began_at)
             )
     return points
+
+
+def _step_at(tables: Sequence[StepTable], position: int) -> tuple[int, float]:
+    """The number of a step, and when its slowest rank ended it. ``position``: over all tables."""
+    for table in tables:
+        if position < len(table):
+            return table.numbers[position], max(rank.steps.ends[position] for rank in table.ranks)
+        position -= len(table)
+    raise IndexError(position)

@@ -142,8 +142,8 @@ def measure_run(
         lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
         began_at=began_at,
         kept_seconds=kept_seconds,
-        steps_done=sum(len(each.kept) for each in divided),
-        repeated_steps=sum(len(each.repeated) for each in divided),
+        steps_done=sum(each.kept.count_logged() for each in divided),
+        repeated_steps=sum(each.repeated.count_logged() for each in divided),
         checkpoints=measure_checkpoints(session),
         end_reason=session.end_reason,
     )

@@ -13,6 +13,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
 from traindyno.core.measurement.progress import SessionSteps, divide_steps
 from traindyno.core.measurement.run_phases import measure_phases
+from traindyno.core.measurement.thinned_run import in_logged_steps
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
@@ -93,7 +94,7 @@ def build_run_result(
     session = step_log.measured if step_log else None
     table = tabulate_steps(session) if session else None
     measured = _measure(run, suite, step_log, session, table)
-    warmup_steps = measured.steady_state.warmup_steps if measured else 0
+    warmup_steps = -(-measured.steady_state.warmup_steps // table.stride) if measured and table else 0
     contradicted = _contradiction(outcome, step_log)
     others = _other_sessions(step_log, session) if step_log and session else []
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
@@ -153,13 +154,15 @@ def _measure(
 ) -> MeasuredRun | None:
     if step_log is None or session is None or table is None:
         return None
-    return measure_run(
+    given = suite.measurement.warmup_steps
+    measured = measure_run(
         step_log,
         session,
         table,
-        warmup_steps=suite.measurement.warmup_steps,
+        warmup_steps=None if given is None else -(-given // table.stride),
         peak_flops_per_device=_peak_flops_per_device(run.cell.settings),
     )
+    return in_logged_steps(measured, table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any
 from cattrs.errors import BaseValidationError
 
 from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import DocumentInvalid, Problem
@@ -35,6 +36,8 @@ def deployment_document(deployment: ModelDeployment) -> dict[str, Any]:
 
 def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeployment:
     """Raises DocumentInvalid with every problem."""
+    if excess := excess_of(document):
+        raise DocumentInvalid([excess])
     try:
         found: ModelDeployment = strict_converter([Hosting, Task]).structure(document, ModelDeployment)
     except (Unexpected, BaseValidationError, FieldProblems) as error:

@@ -1,6 +1,6 @@
 """A run's step log: what its processes wrote, grouped into sessions (a restart begins another one)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -157,11 +157,11 @@ class Session:
         return max(ends, default=None)
 
     @property
-    def common_steps(self) -> tuple[int, ...]:
+    def common_steps(self) -> Sequence[int]:
         """Step numbers that every process of the session finished, in order."""
         numbers = [process.steps.numbers for process in self.processes]
         if not numbers or all(each == numbers[0] for each in numbers):
-            return tuple(numbers[0]) if numbers else ()
+            return numbers[0] if numbers else ()
         common = set(numbers[0])
         for each in numbers[1:]:
             common.intersection_update(each)

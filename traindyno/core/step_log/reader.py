@@ -3,8 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from traindyno.core.documents.problems import SHOWN_CHARACTERS, shown
@@ -31,7 +30,8 @@ from traindyno.core.step_log.fields import (
     phase_of,
     step_of,
 )
-from traindyno.core.step_log.steps import Steps
+from traindyno.core.step_log.steps import LoggedStep
+from traindyno.core.step_log.thinning import MOST_STEPS, StepWriter, with_equal_strides
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
@@ -48,16 +48,27 @@ class StepLogInvalid(TraindynoError):
 def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
     """Parse the files of one run, by name (``<job name>/rank-00003.<start ms>.jsonl``; leading folders are ignored)."""
     problems: list[str] = []
-    processes = [_read_process(file, lines, problems) for file, lines in files.items()]
+    processes = _thinned([_read_process(file, lines, problems) for file, lines in files.items()], problems)
     sessions = tuple(_sessions(processes, problems))
     return StepLog(sessions=sessions, problems=tuple(problems))
+
+
+def _thinned(processes: list[ProcessLog], problems: list[str]) -> list[ProcessLog]:
+    steps = with_equal_strides(process.steps for process in processes)
+    stride = max((each.stride for each in steps), default=1)
+    if stride > 1:
+        problems.append(
+            f"a process logged more than {MOST_STEPS:,} steps: each {stride} neighbouring ones were measured as one, "
+            "with the sums of their work and time and the mean of their losses"
+        )
+    return [replace(process, steps=each) for process, each in zip(processes, steps, strict=True)]
 
 
 @dataclass(slots=True)
 class _Lines:
     """The lines of one file, by kind, while it is read."""
 
-    steps: Steps = field(default_factory=Steps)
+    steps: StepWriter = field(default_factory=StepWriter)
     environment: Environment | None = None
     phases: list[Phase] = field(default_factory=list)
     model: ModelSize | None = None
@@ -66,11 +77,13 @@ class _Lines:
     host_loads: list[HostLoad] = field(default_factory=list)
     is_ended: bool = False
     end_reason: str | None = None
+    last_step: LoggedStep | None = None
+    step_count: int = 0
 
     def add(self, line: Mapping[str, Any]) -> None:
         match line["kind"]:
             case "step":
-                self.steps.append(step_of(line))
+                self._add_step(step_of(line))
             case "environment":
                 self.environment = environment_of(line)
             case "phase":
@@ -89,6 +102,15 @@ class _Lines:
                 found = repr(other[:SHOWN_CHARACTERS]) if isinstance(other, str) else shown(other)
                 raise LineInvalid(f"kind {found} is unknown; known: {KINDS}")
 
+    def _add_step(self, step: LoggedStep) -> None:
+        before, self.last_step = self.last_step, step
+        if before is not None and step.step <= before.step:
+            raise LineInvalid(f"step {step.step} follows step {before.step}; expected rising numbers")
+        if before is not None and step.begin < before.begin:
+            raise LineInvalid(f"step {step.step} begins before step {before.step}; the clock went back")
+        self.step_count += 1
+        self.steps.append(step)
+
 
 def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
     name = _FILE_NAME.search(file)
@@ -104,14 +126,14 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
     if read.environment is not None and read.environment.rank != rank:
         raise StepLogInvalid(f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}")
     if not read.is_ended:
-        problems.append(f"{file}: no end line, the log ends after {len(read.steps)} steps")
+        problems.append(f"{file}: no end line, the log ends after {read.step_count} steps")
     return ProcessLog(
         file=file,
         job_name=name["job_name"] or "",
         rank=rank,
         start=int(name["start"]) / 1000,
         environment=read.environment,
-        steps=_ordered_steps(file, read.steps),
+        steps=read.steps.steps(),
         phases=tuple(read.phases),
         model=read.model,
         evaluations=tuple(read.evaluations),
@@ -163,17 +185,6 @@ def _parsed(text: str) -> Any:
 
 def _no_object(file: str, number: int, text: str) -> StepLogInvalid:
     return StepLogInvalid(f"{file}:{number}: got {text[:80]!r}, expected a JSON object with a kind")
-
-
-def _ordered_steps(file: str, steps: Steps) -> Steps:
-    for before, after in pairwise(steps.numbers):
-        if after <= before:
-            raise StepLogInvalid(f"{file}: step {after} follows step {before}; expected rising numbers")
-    for index, (begin, later) in enumerate(pairwise(steps.begins)):
-        if later < begin:
-            before, after = steps.numbers[index], steps.numbers[index + 1]
-            raise StepLogInvalid(f"{file}: step {after} begins before step {before}; the clock went back")
-    return steps
 
 
 def _sessions(processes: list[ProcessLog], problems: list[str]) -> Iterator[Session]:

@@ -1,6 +1,7 @@
 """The steps that all ranks of a session finished, as columns over all ranks."""
 
-from bisect import bisect_right
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,17 +73,26 @@ class StepTable:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @cached_property
-    def slowest_seconds(self) -> list[float]:
-        """The longest begin-to-end time of any rank for each step, with the wait for data."""
-        columns = (map(sub, rank.steps.ends, rank.steps.begins) for rank in self.ranks)
-        return [max(seconds) for seconds in zip(*columns, strict=True)]
+    @property
+    def stride(self) -> int:
+        """So many logged steps are one here, if a process logged more than a million (``thinning``)."""
+        return self.ranks[0].steps.stride if self.ranks else 1
+
+    def count_logged(self, first: int = 0, end: int | None = None) -> int:
+        """The logged steps of these steps of the table."""
+        return sum(self.ranks[0].steps[first:end].counts) if self.ranks else 0
 
     @cached_property
-    def interval_seconds(self) -> list[float]:
+    def slowest_seconds(self) -> Sequence[float]:
+        """The longest begin-to-end time of any rank for each step, with the wait for data."""
+        columns = (map(sub, rank.steps.ends, rank.steps.begins) for rank in self.ranks)
+        return array("d", map(max, zip(*columns, strict=True)))
+
+    @cached_property
+    def interval_seconds(self) -> Sequence[float]:
         """The longest interval of any rank for each step, with logged phases."""
         columns = (map(sub, rank.steps.ends, rank.interval_begins()) for rank in self.ranks)
-        return [max(seconds) for seconds in zip(*columns, strict=True)]
+        return array("d", map(max, zip(*columns, strict=True)))
 
     @cached_property
     def phases_by_interval(self) -> Mapping[int, Mapping[str, float]]:
@@ -98,9 +108,9 @@ class StepTable:
         return dict(sorted(longest.items()))
 
     @cached_property
-    def step_seconds(self) -> list[float]:
+    def step_seconds(self) -> Sequence[float]:
         """The interval of each step without the logged phases: the input of the analysis of step times."""
-        seconds = list(self.interval_seconds)
+        seconds = array("d", self.interval_seconds)
         for index, by_name in self.phases_by_interval.items():
             seconds[index] = max(0.0, seconds[index] - sum(by_name.values()))
         return seconds
@@ -143,7 +153,9 @@ def tabulate_steps(session: Session, among: range | None = None) -> StepTable:
 
     ``among``: only steps of these numbers.
     """
-    numbers = [number for number in session.common_steps if among is None or number in among]
+    numbers = session.common_steps
+    if among is not None:
+        numbers = numbers[bisect_left(numbers, among.start) : bisect_left(numbers, among.stop)]
     ranks = [
         RankSteps(
             rank=process.rank,

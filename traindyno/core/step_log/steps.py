@@ -1,10 +1,11 @@
-"""The steps of one process as columns: a run has millions of them, and a column takes 8 bytes of each."""
+"""The steps of one process as columns: a run has millions of them, and a column takes 4 or 8 bytes of each."""
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from math import nan
 from typing import Generic, NamedTuple, TypeVar, overload
+
+from traindyno.core.step_log.number_columns import EndTimes, NumberColumn, Numbers
 
 Value = TypeVar("Value")
 
@@ -53,12 +54,14 @@ class RepeatedValues(Generic[Value]):
 
 
 class _Columns:
-    __slots__ = ("begins", "ends", "has_loss", "losses", "offsets", "peaks", "samples", "tokens", "waits")
+    __slots__ = ("counts", "loss_counts", "losses", "offsets", "peaks", "samples", "stride", "times", "tokens", "waits")
 
-    def __init__(self) -> None:
-        self.offsets = RepeatedValues[int]()  # number of a step - its index: one value if no number is left out
-        self.begins, self.ends, self.waits = array("d"), array("d"), array("d")
-        self.losses, self.has_loss = array("d"), RepeatedValues[bool]()
+    def __init__(self, stride: int) -> None:
+        self.stride, self.counts = stride, RepeatedValues[int]()
+        # Number of a step - its index × stride: one value if no number is left out
+        self.offsets = RepeatedValues[int]()
+        self.times, self.waits = EndTimes(), NumberColumn()
+        self.losses, self.loss_counts = NumberColumn(), RepeatedValues[int]()
         self.samples, self.tokens, self.peaks = (
             RepeatedValues[int](),
             RepeatedValues[int | None](),
@@ -67,23 +70,27 @@ class _Columns:
 
 
 class Steps(Sequence[LoggedStep]):
-    """A step is made from the columns when it is asked for. A slice is a view."""
+    """A step is made from the columns when it is asked for. A slice is a view.
+
+    ``stride``: so many neighbouring steps are one here (``thinning``); ``counts`` says how many each is, and
+    ``loss_counts`` how many of these had a loss.
+    """
 
     __slots__ = ("_columns", "_end", "_first")
 
-    def __init__(self, steps: Iterable[LoggedStep] = ()) -> None:
-        self._columns, self._first, self._end = _Columns(), 0, 0
+    def __init__(self, steps: Iterable[LoggedStep] = (), *, stride: int = 1) -> None:
+        self._columns, self._first, self._end = _Columns(stride), 0, 0
         for step in steps:
             self.append(step)
 
-    def append(self, step: LoggedStep) -> None:
+    def append(self, step: LoggedStep, *, count: int = 1, loss_count: int = 1) -> None:
         columns, index = self._columns, self._end
-        columns.offsets.append(index, step.step - index)
-        columns.begins.append(step.begin)
-        columns.ends.append(step.end)
+        columns.offsets.append(index, step.step - index * columns.stride)
+        columns.counts.append(index, count)
+        columns.times.append(step.begin, step.end)
         columns.waits.append(step.wait_seconds)
         columns.losses.append(nan if step.loss is None else step.loss)
-        columns.has_loss.append(index, step.loss is not None)
+        columns.loss_counts.append(index, 0 if step.loss is None else loss_count)
         columns.samples.append(index, step.samples)
         columns.tokens.append(index, step.tokens)
         columns.peaks.append(index, step.peak_memory_bytes)
@@ -104,13 +111,13 @@ class Steps(Sequence[LoggedStep]):
         at = self._first + range(len(self))[index]
         columns = self._columns
         return LoggedStep(
-            step=columns.offsets[at] + at,
-            begin=columns.begins[at],
-            end=columns.ends[at],
-            wait_seconds=columns.waits[at],
+            step=columns.offsets[at] + at * columns.stride,
+            begin=columns.times.begins[at],
+            end=columns.times.ends(at, at + 1)[0],
+            wait_seconds=columns.waits.values[at],
             samples=columns.samples[at],
             tokens=columns.tokens[at],
-            loss=columns.losses[at] if columns.has_loss[at] else None,
+            loss=columns.losses.values[at] if columns.loss_counts[at] else None,
             peak_memory_bytes=columns.peaks[at],
         )
 
@@ -127,34 +134,54 @@ class Steps(Sequence[LoggedStep]):
         first, end = bisect_right(own, numbers[0]) - 1, bisect_right(own, numbers[-1])
         if end - first == len(numbers):
             return self._view(first, end)
-        wanted = set(numbers)
-        return Steps(self[index] for index in range(first, end) if own[index] in wanted)
+        wanted, found = set(numbers), Steps(stride=self.stride)
+        for step, count, loss_count in self._view(first, end).entries():
+            if step.step in wanted:
+                found.append(step, count=count, loss_count=loss_count)
+        return found
+
+    def entries(self) -> Iterator[tuple[LoggedStep, int, int]]:
+        """Each step with how many it is, and how many of these had a loss."""
+        return zip(self, self.counts, self._loss_counts, strict=True)
 
     @property
     def numbers(self) -> Sequence[int]:
         runs = list(self._columns.offsets.within(self._first, self._end)) if len(self) else []
         if len(runs) <= 1:
             offset = runs[0][1] if runs else 0
-            return range(self._first + offset, self._end + offset)
-        return [self._columns.offsets[index] + index for index in range(self._first, self._end)]
+            return range(self._first * self.stride + offset, self._end * self.stride + offset, self.stride)
+        offsets = _spread(self._columns.offsets, self._first, self._end)
+        return [offset + index * self.stride for index, offset in enumerate(offsets, self._first)]
 
     @property
-    def begins(self) -> memoryview:
-        return memoryview(self._columns.begins)[self._first : self._end]
+    def stride(self) -> int:
+        return self._columns.stride
 
     @property
-    def ends(self) -> memoryview:
-        return memoryview(self._columns.ends)[self._first : self._end]
+    def counts(self) -> Iterator[int]:
+        return _spread(self._columns.counts, self._first, self._end)
 
     @property
-    def waits(self) -> memoryview:
-        return memoryview(self._columns.waits)[self._first : self._end]
+    def begins(self) -> Numbers:
+        return memoryview(self._columns.times.begins)[self._first : self._end]
+
+    @property
+    def ends(self) -> Numbers:
+        return self._columns.times.ends(self._first, self._end)
+
+    @property
+    def waits(self) -> Numbers:
+        return self._columns.waits.within(self._first, self._end)
 
     @property
     def losses(self) -> Iterator[float | None]:
-        known = _spread(self._columns.has_loss, self._first, self._end)
-        values = memoryview(self._columns.losses)[self._first : self._end]
+        known = self._loss_counts
+        values = self._columns.losses.within(self._first, self._end)
         return (loss if is_known else None for loss, is_known in zip(values, known, strict=True))
+
+    @property
+    def _loss_counts(self) -> Iterator[int]:
+        return _spread(self._columns.loss_counts, self._first, self._end)
 
     @property
     def samples(self) -> Iterator[int]:

@@ -52,7 +52,7 @@ def test_a_cut_off_last_line_is_left_out_and_reported() -> None:
     lines[-1] = lines[-1][:20]
     log = read_step_log({file_name(): lines})
     assert log.measured is not None
-    assert log.measured.common_steps == (0, 1)
+    assert list(log.measured.common_steps) == [0, 1]
     assert len(log.problems) == 2
     assert "last line is truncated after 20 characters" in log.problems[0]
     assert "log ends after 2 steps" in log.problems[1]
@@ -126,7 +126,7 @@ def test_ranks_that_stopped_at_different_steps_share_the_common_ones() -> None:
     }
     measured = read_step_log(files).measured
     assert measured is not None
-    assert measured.common_steps == (0, 1, 2)
+    assert list(measured.common_steps) == [0, 1, 2]
 
 
 def test_a_restart_is_another_session_and_its_gap_is_shown() -> None:

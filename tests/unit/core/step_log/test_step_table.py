@@ -56,11 +56,11 @@ def two_ranks() -> StepTable:
 def test_the_columns_of_a_table_are_over_all_ranks() -> None:
     table = two_ranks()
     assert len(table) == 3
-    assert table.slowest_seconds == [2.0, 2.0, 1.0]
+    assert list(table.slowest_seconds) == [2.0, 2.0, 1.0]
     # the second between the steps belongs to the last interval, of which the slower save took 0.75 s
-    assert table.interval_seconds == [2.0, 2.0, 2.0]
+    assert list(table.interval_seconds) == [2.0, 2.0, 2.0]
     assert table.phases_by_interval == {2: {"save": 0.75}}
-    assert table.step_seconds == [2.0, 2.0, 1.25]
+    assert list(table.step_seconds) == [2.0, 2.0, 1.25]
     assert (table.samples, table.tokens) == ([16, 16, 16], [20, 40, 60])
     assert table.wall_seconds(0, 2) == 5.0
     assert table.wall_seconds(1, 2) == 4.0

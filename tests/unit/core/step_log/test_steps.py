@@ -1,27 +1,30 @@
-"""The columns of a process's steps give back each step, in the memory of four numbers."""
+"""The columns of a process's steps give back each step, in the memory of four numbers at most."""
 
 import random
 import tracemalloc
+from array import array
 
 import pytest
 
 from traindyno.core.step_log.steps import LoggedStep, Steps
 
 MOST_BYTES = 40  # begin, end, wait and loss take 32; the rest is space to grow
+MOST_BYTES_OF_LOGGED = 24  # 20 where times are epoch seconds and losses have 32 bits
 
 
 def steps_of(source: random.Random, count: int) -> list[LoggedStep]:
-    """Numbers that rise, some of them left out, and values of which some repeat."""
+    """Numbers that rise, some of them left out, values of which some repeat, and values that 4 bytes hold or do not."""
+    start, is_logged = source.choice([0.0, 1.7e9]), source.random() < 0.5
     numbers = sorted(source.sample(range(3 * count), count)) if source.random() < 0.5 else range(5, 5 + count)
     return [
         LoggedStep(
             step=number,
-            begin=float(index),
-            end=index + source.random(),
-            wait_seconds=source.random(),
+            begin=start + index,
+            end=start + index + (source.choice([0.25, 0.5]) if is_logged else source.random()),
+            wait_seconds=0.125 if source.random() < 0.9 else source.random(),
             samples=source.choice([7, 8]),
             tokens=source.choice([None, 40, 41]),
-            loss=source.choice([None, float("inf"), 1.5]),
+            loss=source.choice([None, float("inf"), 1.5, 1e-46, -1e39] if index > 20 else [None, -float("inf"), 1.5]),
             peak_memory_bytes=source.choice([None, 100, 200]),
         )
         for index, number in enumerate(numbers)
@@ -38,6 +41,8 @@ def test_columns_and_views_give_back_the_steps(seed: int) -> None:
         assert list(steps.numbers) == [step.step for step in expected]
         assert list(steps.begins) == [step.begin for step in expected]
         assert list(steps.ends) == [step.end for step in expected]
+        assert [steps.ends[index] for index in range(len(expected))] == [step.end for step in expected]
+        assert list(steps.ends[1:][:-1]) == [step.end for step in expected[1:-1]]
         assert list(steps.waits) == [step.wait_seconds for step in expected]
         assert list(steps.losses) == [step.loss for step in expected]
         assert list(steps.samples) == [step.samples for step in expected]
@@ -49,11 +54,23 @@ def test_columns_and_views_give_back_the_steps(seed: int) -> None:
 
 
 def test_a_step_takes_the_memory_of_four_numbers() -> None:
+    assert bytes_of_step(start=0.0, scale=7.0) < MOST_BYTES
+
+
+def test_a_step_of_a_log_takes_less() -> None:
+    """Its times are read from a clock of epoch seconds; its loss was computed in 32 bits."""
+    assert bytes_of_step(start=1_790_000_000.3, scale=8.0) < MOST_BYTES_OF_LOGGED
+
+
+def bytes_of_step(*, start: float, scale: float) -> float:
+    count = 50_000
+    begins = array("d", (start + number / 7 for number in range(count + 1)))
     tracemalloc.start()
     steps = Steps(
-        LoggedStep(number, number / 7, (number + 1) / 7, number / 9, 8, 4096, 1 / (number + 1), 10**10)
-        for number in range(50_000)
+        LoggedStep(number, begins[number], begins[number + 1], (number % 9) / scale, 8, 4096, number / scale, 10**10)
+        for number in range(count)
     )
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert kept < MOST_BYTES * len(steps)
+    assert len(steps) == count
+    return kept / count

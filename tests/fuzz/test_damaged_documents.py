@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -26,6 +27,7 @@ from traindyno.lab.plan_round import plan_next_round
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import DocumentDamaged
 
+COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000")) // 4
 INSTEAD: tuple[Any, ...] = (None, True, -1, 0.5, "", "\ud800", "x" * 99, [], [[]], {}, {"a": {}}, 10**400)
 KINDS: dict[str, Callable[[Any], object]] = {
     "suite": read_stored_suite,
@@ -36,6 +38,7 @@ KINDS: dict[str, Callable[[Any], object]] = {
     "report": parse_report,
     "samples": parse_samples,
 }
+ROUNDS = COUNT // len(KINDS) // 3  # three mutations of a document each
 
 
 @cache
@@ -87,7 +90,7 @@ def test_damage_is_told_with_the_key_or_does_no_harm(kind: str) -> None:
     assert lab.bucket.read_as(key, KINDS[kind])
     refused = 0
     try:
-        for each in damaged(content, dice, 60):
+        for each in damaged(content, dice, ROUNDS):
             lab.objects.contents[key] = each
             try:
                 lab.bucket.read_as(key, KINDS[kind])
@@ -99,7 +102,7 @@ def test_damage_is_told_with_the_key_or_does_no_harm(kind: str) -> None:
                 assert str(error).startswith(f"s3://results/{key}: "), error
     finally:
         lab.objects.contents[key] = content
-    assert refused > 60
+    assert refused > ROUNDS
 
 
 def test_a_damaged_value_is_named_with_its_place() -> None:

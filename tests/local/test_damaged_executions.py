@@ -1,0 +1,93 @@
+"""A damaged suite that comes by StartExecution is refused by the name of an error, or planned; no state fails.
+
+A few executions, or ``TRAINDYNO_DAMAGED_EXECUTIONS``: ``make chaos`` asks for 300.
+"""
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz.mutations import damaged_document
+from tests.local.local_lab import LocalLab
+from traindyno.cli.inputs.suite_text import read_suite_text
+from traindyno.core.errors import SuiteInvalid, SuiteRefused
+from traindyno.core.s3_keys import plan_key
+
+pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
+COUNT = int(os.environ.get("TRAINDYNO_DAMAGED_EXECUTIONS", "8"))
+AT_ONCE = 8
+MOST_SECONDS = 120
+MOST_INPUT_BYTES = 200_000  # Step Functions takes 256 KiB
+SUITES = Path(__file__).parents[2] / "suites"
+SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
+
+
+def error_names(error: type[Exception]) -> Iterator[str]:
+    yield error.__name__
+    for each in error.__subclasses__():
+        yield from error_names(each)
+
+
+def damaged_inputs() -> Iterator[tuple[str, str]]:
+    """The name of an execution and its input, which is JSON, as Step Functions demands it."""
+    source = random.Random(25)
+    number = 0
+    while number < COUNT:
+        try:
+            text = json.dumps(damaged_document(read_suite_text(source.choice(SHIPPED)).document, source))
+        except (ValueError, RecursionError):
+            continue
+        if len(text) < MOST_INPUT_BYTES and "NaN" not in text and "Infinity" not in text:
+            number += 1
+            yield f"damaged-{number}", text
+
+
+def end_of(lab: LocalLab, arn: str) -> dict[str, Any]:
+    """How the execution ends. One whose suite is planned is stopped."""
+    steps, s3, deployment = lab.client("stepfunctions"), lab.client("s3"), lab.deployment()
+    deadline = time.monotonic() + MOST_SECONDS
+    is_stopped = False
+    while (found := steps.describe_execution(executionArn=arn))["status"] == "RUNNING":
+        assert time.monotonic() < deadline, f"{arn} neither ended nor was planned: {found['input'][:500]}"
+        name = arn.rpartition(":")[2]
+        planned = s3.list_objects_v2(Bucket=deployment.bucket, Prefix=plan_key(name)).get("KeyCount", 0)
+        if planned and not is_stopped:
+            steps.stop_execution(executionArn=arn, error="Stopped", cause="its suite was planned")
+            is_stopped = True
+        time.sleep(0.2)
+    return dict(found)
+
+
+def test_a_damaged_suite_is_refused_by_name_or_planned(lab: LocalLab) -> None:
+    steps, machine = lab.client("stepfunctions"), lab.deployment().state_machine_arn
+    refusals = {*error_names(SuiteInvalid), *error_names(SuiteRefused)}
+    inputs, ends = list(damaged_inputs()), Counter[str]()
+    for first in range(0, COUNT, AT_ONCE):
+        started = {
+            steps.start_execution(stateMachineArn=machine, name=name, input=text)["executionArn"]: text
+            for name, text in inputs[first : first + AT_ONCE]
+        }
+        for arn, text in started.items():
+            end = end_of(lab, arn)
+            error = end.get("error", "") if end["status"] == "FAILED" else end["status"]
+            assert error in {*refusals, "ABORTED", "SUCCEEDED"}, f"{error}: {end.get('cause')}: {text[:1000]}"
+            ends["refused" if error in refusals else "planned"] += 1
+    assert ends["refused"] > COUNT / 3, ends
+    until_no_job_works(lab)
+
+
+def until_no_job_works(lab: LocalLab) -> None:
+    """The event of an execution's end stops its jobs."""
+    deadline = time.monotonic() + MOST_SECONDS
+    sagemaker = lab.client("sagemaker")
+    asked = {"NameContains": "damaged-", "StatusEquals": "InProgress"}
+    while sagemaker.list_training_jobs(**asked)["TrainingJobSummaries"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)

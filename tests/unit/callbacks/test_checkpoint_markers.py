@@ -1,0 +1,88 @@
+"""A checkpoint of which any bit has changed is refused, and the one before it is used."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from traindyno.callbacks.checkpoints import (
+    CHECKSUM,
+    CheckpointRefused,
+    check_files,
+    mark_complete,
+    newest_complete,
+    read_marker,
+)
+
+FACTS = {"step": 40, "identity": {"strategy": "single", "learning_rate": 0.1}, "scaler": {}, "processes": 1}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two complete checkpoints, ``b`` after ``a``."""
+    for written_at, name in ((1_700_000_000.5, "a"), (1_700_000_600.5, "b")):
+        monkeypatch.setattr("time.time", lambda at=written_at: at)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_bytes(f"weights of {name}".encode())
+        (tmp_path / name / "optimizer").write_bytes(f"moments of {name}".encode())
+        mark_complete(tmp_path / name, FACTS)
+    return tmp_path
+
+
+def with_a_bit_changed(path: Path, *, every: int = 1) -> Iterator[None]:
+    """The file with one bit changed: each bit in turn, or one of ``every`` so many."""
+    whole = path.read_bytes()
+    for bit in range(0, 8 * len(whole), every):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        yield
+    path.write_bytes(whole)
+
+
+def test_a_changed_bit_of_a_marker_is_found_or_changes_nothing(folder: Path) -> None:
+    whole, found = read_marker(folder / "b"), 0
+    for _ in with_a_bit_changed(folder / "b" / "complete.json"):
+        try:
+            assert read_marker(folder / "b") == whole  # white space
+        except CheckpointRefused:
+            found += 1
+    assert found > 1000
+
+
+@pytest.mark.parametrize("name", ["complete.json", "weights"])
+def test_a_changed_bit_means_the_checkpoint_before(name: str, folder: Path) -> None:
+    assert newest_complete(folder) == str(folder / "b")
+    for _ in with_a_bit_changed(folder / "b" / name, every=47 if name == "complete.json" else 1):
+        assert newest_complete(folder) == str(folder / "a")
+    assert newest_complete(folder) == str(folder / "b")
+
+
+def test_damage_to_a_marker_of_an_earlier_version_ends_in_no_other_error(folder: Path) -> None:
+    """It has no checksum of its own."""
+    marker = folder / "b" / "complete.json"
+    document = json.loads(marker.read_text())
+    del document[CHECKSUM]
+    marker.write_text(json.dumps(document))
+    assert newest_complete(folder) == str(folder / "b")
+    assert read_marker(folder / "b")["facts"] == FACTS
+    for _ in with_a_bit_changed(marker):
+        with suppress(CheckpointRefused):
+            check_files(folder / "b", read_marker(folder / "b")["files"])
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"version": 1}', "[" * 100_000, '{"version": 1' + "0" * 5000 + "}", "\0"]
+)
+def test_what_is_no_marker_is_refused(content: str, folder: Path) -> None:
+    (folder / "b" / "complete.json").write_text(content)
+    with pytest.raises(CheckpointRefused, match=r"complete\.json"):
+        read_marker(folder / "b")
+    assert newest_complete(folder) == str(folder / "a")
+
+
+def test_facts_come_back_as_json_holds_them(folder: Path) -> None:
+    mark_complete(folder / "b", {"é": [1.5, float("inf")], "steps": {7: "seven"}, "text": "\ud800"})
+    assert read_marker(folder / "b")["facts"] == {"é": [1.5, float("inf")], "steps": {"7": "seven"}, "text": "\ud800"}

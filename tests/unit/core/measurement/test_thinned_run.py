@@ -1,0 +1,110 @@
+"""A thinned log is measured in the steps that were logged, with the same rates and sums as a whole one."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.step_log_samples import START, file_name, log_lines
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, build_run_result, parse_run_result, run_result_document
+from traindyno.core.step_log import line, thinning
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.verdict.summarise import summarise
+
+STEPS, EVERY, RANKS = 4000, 400, 2
+
+
+def files() -> dict[str, list[str]]:
+    """Two processes with noise in their steps, a checkpoint every 400 steps, and a slow begin."""
+    found = {}
+    for rank in range(RANKS):
+        source = random.Random(5)  # the processes wait for each other in each step
+        seconds = [(32 + source.randrange(3) + (32 if step < 40 else 0)) / 64 for step in range(STEPS)]
+        lines, time = [], START
+        for begin in range(0, STEPS, EVERY):
+            part = log_lines(
+                rank=rank,
+                world_size=RANKS,
+                first_step=begin + 1,
+                step_seconds=seconds[begin : begin + EVERY],
+                wait_seconds=0.01,
+                tokens=64,
+                loss=lambda index, begin=begin: 4.0 - (begin + index) / STEPS,  # type: ignore[misc]
+                start=time,
+            )
+            time += sum(seconds[begin : begin + EVERY]) + 2.0
+            checkpoint = line.phase_line(line.CHECKPOINT, time - 2.0, time, {"step": begin + EVERY})
+            lines += [*part[begin > 0 : -1], f"{json.dumps(checkpoint)}\n"]
+        found[file_name(rank)] = [*lines, part[-1]]
+    return found
+
+
+def result() -> RunResult:
+    return build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=read_step_log(files()),
+        price=PRICE,
+    )
+
+
+@pytest.fixture(scope="module")
+def whole() -> RunResult:
+    return result()
+
+
+@pytest.fixture(scope="module")
+def thin() -> RunResult:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thinning, "MOST_STEPS", 1000)
+        return result()
+
+
+def of_rate(found: RunResult) -> Any:
+    assert found.measured
+    assert found.measured.throughput
+    return found.measured.throughput
+
+
+def test_sums_of_the_run_are_the_same(whole: RunResult, thin: RunResult) -> None:
+    assert whole.measured and thin.measured
+    assert thin.measured.steps_done == whole.measured.steps_done == STEPS
+    assert thin.measured.loss.points[-1].samples == whole.measured.loss.points[-1].samples == STEPS * RANKS * 8
+    assert sum(point.steps for point in thin.measured.loss.points) == STEPS
+    assert thin.measured.checkpoints == whole.measured.checkpoints
+    assert thin.measured.began_at == whole.measured.began_at
+    assert thin.measured.peak_memory_bytes == whole.measured.peak_memory_bytes
+    assert thin.phases_seconds == pytest.approx(whole.phases_seconds, abs=0.5 * 4 * 20)
+
+
+def test_rates_and_times_of_a_step_are_those_of_the_whole_log(whole: RunResult, thin: RunResult) -> None:
+    expected, found = of_rate(whole), of_rate(thin)
+    for name in ("samples_per_second", "tokens_per_second", "steps_per_second", "data_wait_share", "recurring_share"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=0.005), name
+    assert found.step_times.mean_seconds == pytest.approx(expected.step_times.mean_seconds, rel=0.005)
+    assert found.samples_per_step == expected.samples_per_step
+    assert found.steps == pytest.approx(expected.steps, abs=20)
+    assert found.samples == found.steps * RANKS * 8
+    assert summarise(thin).mean_step_seconds == pytest.approx(summarise(whole).mean_step_seconds, rel=0.005)
+
+
+def test_what_counts_steps_counts_those_that_were_logged(whole: RunResult, thin: RunResult) -> None:
+    assert whole.measured and thin.measured
+    assert thin.measured.steady_state.warmup_steps == pytest.approx(whole.measured.steady_state.warmup_steps, abs=20)
+    for each in (whole.measured, thin.measured):
+        (event,) = [event for event in each.recurring if event.name == line.CHECKPOINT]
+        assert event.steps_between == EVERY
+        assert event.seconds == pytest.approx(2.0, abs=0.1)
+        assert len(each.timeline.seconds) * each.timeline.stride == pytest.approx(STEPS, rel=0.02)
+        assert each.timeline.seconds[-1] == pytest.approx(0.5156, abs=0.02)
+    assert thin.measured.definitions == ()
+    assert "each 4 neighbouring ones" in " ".join(thin.step_log_problems)
+
+
+def test_the_result_is_stored_and_read(thin: RunResult) -> None:
+    assert parse_run_result(run_result_document(thin)) == thin
