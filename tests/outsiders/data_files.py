@@ -163,7 +163,7 @@ PARQUET_FILES = {
 FOLDERS = {
     "csv and json side by side": DataCase(
         files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
-        message="the dataset has files of the formats csv and json (a.csv, b.jsonl); expected one format",
+        message="of 2 formats, of which only one would be read: csv (a.csv) and json (b.jsonl); move the others out",
     ),
     "csv and json, of which one is asked for": DataCase(
         files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
@@ -172,6 +172,25 @@ FOLDERS = {
     ),
     "an empty folder": DataCase(files={}, message="has no data files; it has no files"),
     "hidden files": DataCase(files={"a.csv": _csv("text", "one"), ".a.csv.swp": b"\0", "_SUCCESS": b""}, texts=["one"]),
+    "a notebook's old copy": DataCase(
+        files={"train.csv": _csv("text", "one"), ".ipynb_checkpoints/train-checkpoint.csv": _csv("text", "old")},
+        texts=["one"],
+    ),
+    "a git repository": DataCase(
+        files={"a.txt": b"one", ".git/hooks/pre-commit": b"#!/bin/sh", "sub/.cache/b.metadata": b"x"}, texts=["one"]
+    ),
+    "one file in two forms": DataCase(
+        files={"train.csv": _csv("text", "one"), "train.csv.gz": gzip.compress(_csv("text", "one"))},
+        message="forms of one file that would all be read: train.csv and train.csv.gz; keep one form of each",
+    ),
+    "a shard that nobody can read": DataCase(
+        files={"train-0.jsonl": _jsonl({"text": "one"}), "train-1.jsonl.zst": b"(\xb5/\xfd"},
+        message="can't be read (train-1.jsonl.zst), so only train-0.jsonl would be read; unpack or convert them",
+    ),
+    "statistics beside a corpus": DataCase(
+        files={"corpus.txt": b"one", "stats.csv": _csv("name,count", "one,1")},
+        message="only one would be read: csv (stats.csv) and text (corpus.txt)",
+    ),
     "one file of another name": DataCase(files={"eval_results.csv": _csv("text", "one")}, texts=["one"]),
 }
 CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **FOLDERS}

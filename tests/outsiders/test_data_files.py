@@ -42,6 +42,15 @@ def test_a_data_file_is_read_or_refused(case: DataCase, tmp_path: Path) -> None:
         assert [label for batch in batches for label in batch.labels or []] == list(case.labels)
 
 
+def test_a_link_to_a_folder_of_data_is_not_passed_over(tmp_path: Path) -> None:
+    root = write(tmp_path / "data", {"a.csv": b"text\na\n", "more/b.csv": b"text\nb\n"})
+    (root / ".hidden").symlink_to(root / "more")
+    assert len(find_files(Dataset(path="data"), root, "train")) == 2
+    (root / "linked").symlink_to(write(tmp_path / "elsewhere", {"c.csv": b"text\nc\n"}))
+    with pytest.raises(WorkloadError, match="links to folders, which are not followed: linked; expected the folders"):
+        find_files(Dataset(path="data"), root, "train")
+
+
 @pytest.mark.parametrize(
     ("names", "train", "test"),
     [

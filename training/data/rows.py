@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.dataset_files import data_suffix
+from traindyno.core.suite.data_formats import data_suffix
 from traindyno.core.suite.workload import Dataset
 from training.data.file_text import Utf8Reader, text_pieces, utf8_lines
 from training.data.files import DataFile, files_format, local_files, split_files
