@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -34,9 +35,20 @@ def _jsonl(*rows: object) -> bytes:
 
 
 def _parquet(**columns: Any) -> bytes:
+    return _parquet_of(pa.table(columns))
+
+
+def _parquet_of(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    parquet.write_table(pa.table(columns), buffer)
+    parquet.write_table(table, buffer)
     return buffer.getvalue()
+
+
+def _parquet_of_latin_1() -> bytes:
+    """A column that says that it is text, with bytes that are none in row 2."""
+    offsets = pa.py_buffer(np.array([0, 3, 7], dtype=np.int32).tobytes())
+    texts = pa.StringArray.from_buffers(2, offsets, pa.py_buffer("onecafé".encode("latin-1")))
+    return _parquet(text=texts)
 
 
 LONG = "word " * 300_000  # 1.5 MB
@@ -55,7 +67,21 @@ TEXT_FILES = {
         message=r"a.txt, line 2: b'one\ncaf\xe9\n' is not UTF-8; expected UTF-8, or UTF-16 with a byte order mark",
     ),
     "a picture": DataCase(
-        files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"}, message="a.bin holds NUL bytes, so it is not text"
+        files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"}, message="a.bin holds NUL bytes in line 1, so it is not text"
+    ),
+    "text in UTF-32": DataCase(
+        files={"a.txt": "one".encode("utf-32")},
+        message="a.txt is UTF-32; expected UTF-8, or UTF-16 with a byte order mark (convert other encodings first, for "
+        "example: iconv -f utf-32 -t utf-8 a.txt)",
+    ),
+    "text in UTF-32 of the other byte order": DataCase(
+        files={"a.txt": b"\0\0\xfe\xff" + "one".encode("utf-32-be")}, message="a.txt is UTF-32"
+    ),
+    "text in UTF-32 without a byte order mark": DataCase(
+        files={"a.txt": "one".encode("utf-32-le")}, message="a.txt holds NUL bytes in line 1, so it is not text"
+    ),
+    "NUL behind the first megabytes": DataCase(
+        files={"a.txt": b"word\n" * 500_000 + b"o\0e"}, message="a.txt holds NUL bytes in line 500001"
     ),
     "text beside a README": DataCase(files={"a.txt": b"one", "README.md": b"# About"}, texts=["one"]),
     "only a README": DataCase(files={"README.md": b"# About"}, message="has no data files; it has README.md"),
@@ -96,6 +122,23 @@ CSV_FILES = {
         with_labels=True,
         message="a.csv, row 2: the label is missing; expected a label in every row",
     ),
+    "a label of blanks": DataCase(
+        files={"a.csv": _csv("text,label", "one,1", "two, ")}, with_labels=True, message="row 2: the label is missing"
+    ),
+    "two text columns in csv": DataCase(
+        files={"a.csv": _csv("text,x,text", "one,1,two")},
+        message="a.csv has 2 columns 'text'; its columns are text, x, text; expected one",
+    ),
+    "two label columns": DataCase(
+        files={"a.tsv": _csv('"label"\ttext\tlabel', "1\tone\t2")},
+        with_labels=True,
+        message="a.tsv has 2 columns 'label'; its columns are label, text, label; expected one",
+    ),
+    "two columns that nobody reads": DataCase(files={"a.csv": _csv("x,text,x", "1,one,2")}, texts=["one"]),
+    "an empty line above the header": DataCase(files={"a.csv": _csv("", "text,x", "one,1")}, texts=["one"]),
+    "NUL in csv": DataCase(
+        files={"a.csv": _csv("text", *["word"] * 300_000, "o\0e")}, message="a.csv holds NUL bytes in line 300002"
+    ),
     "another text column": DataCase(
         files={"a.csv": _csv("review,stars", "one,1")},
         message="a.csv has no column 'text'; its columns are review, stars",
@@ -133,6 +176,21 @@ JSON_FILES = {
         files={"a.jsonl": _jsonl({"text": "one"}, {"body": "two"})},
         message="a.jsonl, row 2 has no column 'text'; its columns are body",
     ),
+    "a half of a surrogate pair": DataCase(
+        files={"a.jsonl": b'{"text": "one"}\n{"text": "ab\\ud83d"}\n'},
+        message=r"a.jsonl, row 2: the text has '\ud83d' at character 3, a half of a surrogate pair",
+    ),
+    "a whole surrogate pair": DataCase(files={"a.jsonl": b'{"text": "\\ud83d\\ude00"}\n'}, texts=["\U0001f600"]),
+    "NaN as label": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": float("nan")})},
+        with_labels=True,
+        message="a.jsonl, row 2: the label is float 'nan'; expected one class, as a whole number or a text",
+    ),
+    "lists as labels": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": [0, 1]})},
+        with_labels=True,
+        message="a.jsonl, row 2: the label is list '[0, 1]'; expected one class",
+    ),
     "a broken line": DataCase(
         files={"a.jsonl": b'{"text": "one"}\n{"text": \n'}, message="a.jsonl, line 2 is not JSON"
     ),
@@ -157,6 +215,24 @@ PARQUET_FILES = {
     "a missing text in row 2,001": DataCase(
         files={"a.parquet": _parquet(text=["one"] * 2000 + [None])},
         message="a.parquet, row 2001: the text is missing; expected text",
+    ),
+    "NaN among the labels of parquet": DataCase(
+        files={"a.parquet": _parquet(text=["one"] * 3, label=[1.0, 0.0, float("nan")])},
+        with_labels=True,
+        message="a.parquet, row 3: the label is float 'nan'",
+    ),
+    "labels for several classes at once": DataCase(
+        files={"a.parquet": _parquet(text=["one", "two"], label=[[1, 0], [0, 1]])},
+        with_labels=True,
+        message="a.parquet, row 1: the label is list '[1, 0]'",
+    ),
+    "two text columns in parquet": DataCase(
+        files={"a.parquet": _parquet_of(pa.table([["one"], ["two"]], names=["text", "text"]))},
+        message="a.parquet has 2 columns 'text'; its columns are text, text; expected one",
+    ),
+    "a text column with bytes that are no text": DataCase(
+        files={"a.parquet": _parquet_of_latin_1()},
+        message=r"a.parquet, row 2: the column 'text' has b'caf\xe9', which is not UTF-8; expected text",
     ),
     "no parquet at all": DataCase(files={"a.parquet": b"text\none\n"}, message="a.parquet can't be read as parquet"),
 }

@@ -10,6 +10,8 @@ from tests.outsiders.data_files import CASES, DataCase
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid, split_files
 from traindyno.core.suite.workload import Dataset
+from training.data import file_text
+from training.data.files import LocalFile
 from training.data.rows import find_files, read_rows
 from training.errors import WorkloadError
 
@@ -49,6 +51,20 @@ def test_a_link_to_a_folder_of_data_is_not_passed_over(tmp_path: Path) -> None:
     (root / "linked").symlink_to(write(tmp_path / "elsewhere", {"c.csv": b"text\nc\n"}))
     with pytest.raises(WorkloadError, match="links to folders, which are not followed: linked; expected the folders"):
         find_files(Dataset(path="data"), root, "train")
+
+
+@pytest.mark.parametrize(("encoding", "begin"), [("utf-8", 0), ("utf-16", 1)])  # at 0 it would be UTF-32's mark
+def test_nul_is_found_wherever_it_is_and_with_its_line(
+    encoding: str, begin: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_text, "CHUNK_BYTES", 5)
+    text = "größe\nnach\nmaß\n"
+    for place in range(begin, len(text) + 1):
+        path = tmp_path / f"{place}.txt"
+        path.write_bytes(f"{text[:place]}\0{text[place:]}".encode(encoding))
+        line = text.count("\n", 0, place) + 1
+        with pytest.raises(WorkloadError, match=rf"{place}\.txt holds NUL bytes in line {line},"):
+            list(file_text.read_texts(LocalFile(name=path.name, path=path)))
 
 
 @pytest.mark.parametrize(

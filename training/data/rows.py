@@ -16,6 +16,7 @@ from traindyno.core.suite.data_formats import data_suffix
 from traindyno.core.suite.workload import Dataset
 from training.data.file_text import Utf8Reader, text_pieces, utf8_lines
 from training.data.files import DataFile, files_format, local_files, split_files
+from training.data.row_checks import check_labels, check_texts, csv_header, described, require_columns
 from training.data.s3_objects import s3_files
 from training.errors import WorkloadError
 
@@ -88,32 +89,34 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
 def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
     """Keeps text columns as the file has them: 007 stays 007, and NA is a text. No row may be longer than a block."""
     wanted = _wanted_columns(dataset, with_labels=with_labels)
+    delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
+    # Arrow takes a short read as its block: the buffer fills it.
+    content = io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES)
+    header = csv_header(content, delimiter)
+    if header:
+        require_columns(wanted, header, file.name)
     try:
         first = 1
-        for batch in _csv_reader(file, wanted):
+        for batch in _csv_reader(content, wanted, delimiter):
             table = pa.Table.from_batches([batch])
             yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
             first += len(batch)
-    except pa.ArrowKeyError:  # the file lacks a column
-        _require_columns(wanted, _csv_reader(file, columns=()).schema.names, file.name)
-        raise
     except pa.ArrowInvalid as error:
         limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB"
         raise WorkloadError(f"{file.name} can't be read as csv: {error}; {limit}") from error
 
 
-def _csv_reader(file: DataFile, columns: Sequence[str]) -> csv.CSVStreamingReader:
-    """Reads all columns if none is named."""
+def _csv_reader(content: io.BufferedReader, columns: Sequence[str], delimiter: str) -> csv.CSVStreamingReader:
     convert = csv.ConvertOptions(
         include_columns=[*dict.fromkeys(columns)],
         column_types=dict.fromkeys(columns, pa.string()),
         strings_can_be_null=False,
     )
-    parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
+    parse = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
-    # Arrow takes a short read as its block: the buffer fills it.
-    content = pa.PythonFile(io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES), mode="r")
-    return csv.open_csv(content, parse_options=parse, convert_options=convert, read_options=read)
+    return csv.open_csv(
+        pa.PythonFile(content, mode="r"), parse_options=parse, convert_options=convert, read_options=read
+    )
 
 
 def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
@@ -123,8 +126,8 @@ def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
     for batch in iter(lambda: list(itertools.islice(objects, ROWS_PER_BATCH)), []):
         for row, found in batch:
             if not isinstance(found, dict):
-                raise WorkloadError(f"{file.name}, row {row} is {_described(found)}; expected an object")
-            _require_columns(wanted, list(found), f"{file.name}, row {row}")
+                raise WorkloadError(f"{file.name}, row {row} is {described(found)}; expected an object")
+            require_columns(wanted, list(found), f"{file.name}, row {row}")
         labels = [found[wanted[1]] for _, found in batch] if with_labels else None
         yield _checked([found[wanted[0]] for _, found in batch], labels, file.name, batch[0][0])
 
@@ -150,7 +153,7 @@ def _parquet_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Ite
     try:
         table = parquet.ParquetFile(file.source(), buffer_size=READ_BYTES)
         wanted = _wanted_columns(dataset, with_labels=with_labels)
-        _require_columns(wanted, table.schema_arrow.names, file.name)
+        require_columns(wanted, table.schema_arrow.names, file.name)
         first = 1
         for batch in table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)]):
             part = pa.Table.from_batches([batch])
@@ -164,35 +167,35 @@ def _table_rows(
     table: pa.Table, dataset: Dataset, name: str, *, with_labels: bool, first_row: int = 1
 ) -> Iterator[Rows]:
     wanted = _wanted_columns(dataset, with_labels=with_labels)
-    _require_columns(wanted, table.column_names, name)
+    require_columns(wanted, table.column_names, name)
     for batch in table.select(wanted).to_batches(max_chunksize=ROWS_PER_BATCH):
-        labels = batch.column(1).to_pylist() if with_labels else None
-        yield _checked(batch.column(0).to_pylist(), labels, name, first_row)
+        labels = _values(batch.column(1), wanted[1], name, first_row) if with_labels else None
+        yield _checked(_values(batch.column(0), wanted[0], name, first_row), labels, name, first_row)
         first_row += len(batch)
 
 
+def _values(column: pa.Array, label: str, name: str, first_row: int) -> list[object]:
+    """Raises WorkloadError for a text of which the file says that it is UTF-8, but which is not."""
+    try:
+        values: list[object] = column.to_pylist()
+    except UnicodeDecodeError:
+        for row, value in enumerate(column, start=first_row):
+            try:
+                value.as_py()
+            except UnicodeDecodeError as error:
+                found = f"the column {label!r} has {error.object[:20]!r}, which is not UTF-8"
+                raise WorkloadError(f"{name}, row {row}: {found}; expected text") from error
+        raise
+    return values
+
+
 def _checked(texts: Sequence[object], labels: list[object] | None, name: str, first_row: int) -> Rows:
-    for row, text in enumerate(texts, start=first_row):
-        if not isinstance(text, str):
-            raise WorkloadError(f"{name}, row {row}: the text is {_described(text)}; expected text")
-    for row, label in enumerate(labels or [], start=first_row):
-        if label is None or label == "":
-            raise WorkloadError(f"{name}, row {row}: the label is missing; expected a label in every row")
-    return Rows(texts=[str(text) for text in texts], labels=labels, file=name, first_row=first_row)
-
-
-def _described(value: object) -> str:
-    return "missing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
+    check_labels(labels or [], name, first_row)
+    return Rows(texts=check_texts(texts, name, first_row), labels=labels, file=name, first_row=first_row)
 
 
 def _wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
     return [dataset.text_column, *([dataset.label_column] if with_labels else [])]
-
-
-def _require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
-    missing = [column for column in wanted if column not in found]
-    if missing:
-        raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; its columns are {', '.join(found)}")
 
 
 def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Rows]:
@@ -204,10 +207,10 @@ def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Ro
     first = 1
     classes = (rows.features or {}).get(dataset.label_column)
     if rows.column_names:  # others may need a decoder that is not installed
-        _require_columns(wanted, rows.column_names, dataset.path)
+        require_columns(wanted, rows.column_names, dataset.path)
         rows = rows.select_columns([*dict.fromkeys(wanted)])
     for batch in rows.iter(ROWS_PER_BATCH):
-        _require_columns(wanted, list(batch), dataset.path)
+        require_columns(wanted, list(batch), dataset.path)
         labels = batch[wanted[1]] if with_labels else None
         if labels is not None and isinstance(classes, ClassLabel):
             labels = [None if label is None or label < 0 else label for label in labels]
