@@ -5,13 +5,15 @@ import gzip
 import io
 import json
 import lzma
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+
+from traindyno.core.suite.data_formats import READABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,14 @@ def _parquet_of(table: pa.Table) -> bytes:
     return buffer.getvalue()
 
 
+def _arrow(write: Callable[..., Any] = pa.ipc.new_stream, **columns: Any) -> bytes:
+    """In batches of one row."""
+    buffer, table = io.BytesIO(), pa.table(columns)
+    with write(buffer, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    return buffer.getvalue()
+
+
 def _parquet_of_latin_1() -> bytes:
     """A column that says that it is text, with bytes that are none in row 2."""
     offsets = pa.py_buffer(np.array([0, 3, 7], dtype=np.int32).tobytes())
@@ -55,6 +65,10 @@ LONG = "word " * 300_000  # 1.5 MB
 
 TEXT_FILES = {
     "plain text": DataCase(files={"corpus.txt": b"one\ntwo\n"}, texts=["one\ntwo\n"]),
+    "a corpus of Markdown that nobody says is one": DataCase(
+        files={"a.md": b"# One"}, message="has no data files; it has a.md; dataset.format: text reads these as texts"
+    ),
+    "a corpus of Markdown": DataCase(files={"a.md": b"# One"}, dataset={"format": "text"}, texts=["# One"]),
     "text without a suffix": DataCase(files={"corpus": b"one"}, texts=["one"]),
     "text packed with gzip": DataCase(files={"corpus.txt.gz": gzip.compress(b"one")}, texts=["one"]),
     "text packed with bzip2": DataCase(files={"corpus.txt.bz2": bz2.compress(b"one")}, texts=["one"]),
@@ -86,7 +100,9 @@ TEXT_FILES = {
     "text beside a README": DataCase(files={"a.txt": b"one", "README.md": b"# About"}, texts=["one"]),
     "only a README": DataCase(files={"README.md": b"# About"}, message="has no data files; it has README.md"),
     "text for classification": DataCase(
-        files={"a.txt": b"one"}, with_labels=True, message="a.txt is text without labels; expected csv, json or parquet"
+        files={"a.txt": b"one"},
+        with_labels=True,
+        message="a.txt is text without labels; expected csv, json, parquet or arrow",
     ),
 }
 CSV_FILES = {
@@ -164,7 +180,7 @@ JSON_FILES = {
     ),
     "a list as text": DataCase(
         files={"a.jsonl": _jsonl({"text": ["one"]})},
-        message="a.jsonl, row 1: the text is list \"['one']\"; expected text",
+        message="a.jsonl, row 1: the text is list \"['one']\"; expected text; join a list, such as the messages",
     ),
     "a number as text": DataCase(
         files={"a.jsonl": _jsonl({"text": 7})}, message="a.jsonl, row 1: the text is int '7'; expected text"
@@ -236,6 +252,29 @@ PARQUET_FILES = {
     ),
     "no parquet at all": DataCase(files={"a.parquet": b"text\none\n"}, message="a.parquet can't be read as parquet"),
 }
+ARROW_FILES = {
+    "arrow as save_to_disk writes it": DataCase(
+        files={
+            "data-00000-of-00001.arrow": _arrow(text=["one", "two"], label=[0, 1]),
+            "state.json": b"{}",
+            "dataset_info.json": b"{}",
+        },
+        with_labels=True,
+        texts=["one", "two"],
+        labels=[0, 1],
+    ),
+    "an arrow file": DataCase(files={"a.arrow": _arrow(pa.ipc.new_file, text=["one", "two"])}, texts=["one", "two"]),
+    "another text column in arrow": DataCase(
+        files={"a.arrow": _arrow(review=["one"])}, message="a.arrow has no column 'text'; its columns are review"
+    ),
+    "a missing text in arrow": DataCase(
+        files={"a.arrow": _arrow(text=["one", None])}, message="a.arrow, row 2: the text is missing; expected text"
+    ),
+    "a half of an arrow file": DataCase(
+        files={"a.arrow": _arrow(text=["one"] * 1000)[:2000]}, message="a.arrow can't be read as arrow: "
+    ),
+    "no arrow at all": DataCase(files={"a.arrow": b"text\none\n"}, message="a.arrow can't be read as arrow: "),
+}
 FOLDERS = {
     "csv and json side by side": DataCase(
         files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
@@ -246,6 +285,14 @@ FOLDERS = {
         dataset={"format": "json"},
         texts=["two"],
     ),
+    **{
+        f"only {name}": DataCase(
+            files={name: b"PK"},
+            message=f"can't be read ({name}); unpack or convert them, move them out of the folder; readable are "
+            f"{READABLE}",
+        )
+        for name in ("corpus.tar.gz", "corpus.txt.zst", "data.zip", "table.xlsx")
+    },
     "an empty folder": DataCase(files={}, message="has no data files; it has no files"),
     "hidden files": DataCase(files={"a.csv": _csv("text", "one"), ".a.csv.swp": b"\0", "_SUCCESS": b""}, texts=["one"]),
     "a notebook's old copy": DataCase(
@@ -269,4 +316,4 @@ FOLDERS = {
     ),
     "one file of another name": DataCase(files={"eval_results.csv": _csv("text", "one")}, texts=["one"]),
 }
-CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **FOLDERS}
+CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **ARROW_FILES, **FOLDERS}

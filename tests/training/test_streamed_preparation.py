@@ -20,8 +20,9 @@ from training.data import file_text
 from training.data import tokenizer as tokenizers
 from training.data.files import LocalFile
 from training.data.prepare import prepare
-from training.data.rows import CSV_BLOCK_BYTES, file_rows
+from training.data.rows import file_rows
 from training.data.sequences import SequenceWriter, read_sequences
+from training.data.table_rows import CSV_BLOCK_BYTES
 from training.data.tokenizer import train_tokenizer
 from training.errors import WorkloadError, explained, volume_of
 

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
+from training.data.checked_rows import Rows
 from training.data.labels import Labelled, labels_of
-from training.data.rows import Rows
 
 Tokens = npt.NDArray[np.int64]
 # The fewest tokens with something to predict: a causal model's first token is not predicted, and a masked model's first

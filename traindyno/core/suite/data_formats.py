@@ -11,15 +11,16 @@ FORMATS = {
     ".jsonl": DatasetFormat.JSON,
     ".ndjson": DatasetFormat.JSON,
     ".parquet": DatasetFormat.PARQUET,
+    ".arrow": DatasetFormat.ARROW,
 }
 COMPRESSIONS = (".gz", ".bz2", ".xz")
-READABLE = "text, .csv, .tsv, .json, .jsonl and .ndjson (also packed as .gz, .bz2 or .xz), and .parquet"
+READABLE = "text, .csv, .tsv, .json, .jsonl and .ndjson (also packed as .gz, .bz2 or .xz), .parquet and .arrow"
 # These hold data that people train on, but in a form that no reader here knows.
 UNREADABLE = frozenset(
     (
         *(".zst", ".zstd", ".zip", ".lz4", ".br", ".7z", ".rar", ".tar", ".tgz", ".tbz2", ".txz", ".snappy", ".lzma"),
         *(".xlsx", ".xls", ".ods", ".feather", ".orc", ".avro", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".hdf5"),
-        *(".tfrecord", ".tfrecords", ".sqlite", ".sqlite3", ".db", ".pt", ".arrow", ".pdf", ".docx", ".epub"),
+        *(".tfrecord", ".tfrecords", ".sqlite", ".sqlite3", ".db", ".pt", ".pdf", ".docx", ".epub"),
     )
 )
 # Editors and downloads leave them beside the file.
