@@ -1,7 +1,7 @@
 """Turns rows of text into token sequences: packed end to end for language models, or one per row."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from traindyno.core.suite.choices import Task
 from training.data.checked_rows import Rows
 from training.data.labels import Labelled, labels_of
+from training.data.seams import PieceTokenizer
 
 Tokens = npt.NDArray[np.int64]
 # The fewest tokens with something to predict: a causal model's first token is not predicted, and a masked model's first
@@ -72,9 +73,8 @@ class Encoder:
                     yield Encoded(tokens=np.asarray(tokens, dtype=np.int64), label=labels[place])
 
     def _one_per_row(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
-        for document, batch, place in self._documents(rows):
-            if batch.continues:
-                continue
+        beginnings = (replace(batch, goes_on=False) for batch in rows if not batch.continues)
+        for document, batch, place in self._documents(beginnings):
             tokens = self._framed(document[: self._room])
             if len(tokens) < LEAST_TOKENS[self._task]:
                 self.left_out.note(batch, place)
@@ -96,8 +96,16 @@ class Encoder:
             rest = rest[whole:]
 
     def _documents(self, rows: Iterator[Rows]) -> Iterator[tuple[Tokens, Rows, int]]:
-        """Each text as tokens [N], with the rows that it is one of and its place in them."""
+        """Each text as tokens [N], with the rows that it is one of and its place in them.
+
+        The tokens of a text that is read in pieces come in parts.
+        """
+        pieces = PieceTokenizer(self._tokenizer)
         for batch in rows:
+            if batch.continues or batch.goes_on:
+                tokens = pieces.add(batch.texts[0], is_last=not batch.goes_on)
+                yield np.asarray(tokens, dtype=np.int64), batch, 0
+                continue
             kept = self._kept(batch, [not text for text in batch.texts])
             if kept:
                 texts = [batch.texts[place] for place in kept]

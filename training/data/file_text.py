@@ -26,7 +26,7 @@ UNPACK: Mapping[str, Callable[[BinaryIO], Any]] = {
     ".xz": lzma.LZMAFile,
 }
 CHUNK_BYTES = 2**20
-PIECE_CHARACTERS = 2**20
+PIECE_CHARACTERS = 2**18
 LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"\s(?=\S)")
 SHOWN_BYTES = 20
 
