@@ -32,8 +32,8 @@ class _Piece:
     def token_at(self, character: int) -> int | None:
         """The first token that begins with this character; None if none does, or if an earlier one has a part of it."""
         found = self.encoded.char_to_token(character)
-        begins = found is not None and self.encoded.token_to_chars(found).start == character
-        return found if begins else None
+        span = None if found is None else self.encoded.token_to_chars(found)
+        return found if span is not None and span.start == character else None
 
 
 class PieceTokenizer:

@@ -28,7 +28,7 @@ def csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator
     wanted = wanted_columns(dataset, with_labels=with_labels)
     delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
     # Arrow takes a short read as its block: the buffer fills it.
-    content = io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES)
+    content: io.BufferedReader = io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES)
     header = csv_header(content, delimiter)
     if header:
         require_columns(wanted, header, file.name)
