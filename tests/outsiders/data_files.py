@@ -196,6 +196,15 @@ JSON_FILES = {
         files={"a.jsonl": b'{"text": "one"}\n{"text": "ab\\ud83d"}\n'},
         message=r"a.jsonl, row 2: the text has '\ud83d' at character 3, a half of a surrogate pair",
     ),
+    "two texts in an object": DataCase(
+        files={"a.jsonl": b'{"text": "one"}\n{"text": "two", "text": "three"}\n'},
+        message="a.jsonl, line 2: an object has 2 values of 'text'; expected one",
+    ),
+    "two texts in an object of a list": DataCase(
+        files={"a.json": b'[{"text": "one"},\n {"text": "two", "text": "three"}]'},
+        message="a.json, line 1: an object has 2 values of 'text'; expected one",
+    ),
+    "an inner text": DataCase(files={"a.jsonl": _jsonl({"text": "one", "source": {"text": "two"}})}, texts=["one"]),
     "a whole surrogate pair": DataCase(files={"a.jsonl": b'{"text": "\\ud83d\\ude00"}\n'}, texts=["\U0001f600"]),
     "NaN as label": DataCase(
         files={"a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": float("nan")})},

@@ -38,6 +38,11 @@ def write(folder: Path, kind: str, size: int) -> Path:
     if kind == "parquet":
         parquet.write_table(pa.table({"text": lines}), folder / "train.parquet", row_group_size=1000)
         return folder
+    if kind == "arrow":
+        table = pa.table({"text": lines})
+        with pa.ipc.new_stream(folder / "train.arrow", table.schema) as writer:
+            writer.write_table(table, max_chunksize=1000)
+        return folder
     shown = [json.dumps({"text": line}) for line in lines] if kind == "json" else lines
     head = ["text"] if kind == "csv" else []
     (folder / f"train.{kind}").write_text("\n".join([*head, *shown]))
@@ -56,7 +61,7 @@ def peak_bytes(folder: Path, kind: str, size: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the largest memory is read from Linux")
-@pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet"])
+@pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet", "arrow"])
 def test_memory_does_not_grow_with_the_data(kind: str, tmp_path: Path) -> None:
     """Less than a fifth of each further byte of data stays in memory; all tokens at once would be more than all."""
     growth = peak_bytes(tmp_path / "large", kind, LARGE) - peak_bytes(tmp_path / "small", kind, SMALL)

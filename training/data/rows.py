@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
 def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
     """Reads one object a line, or one list of objects."""
     wanted = wanted_columns(dataset, with_labels=with_labels)
-    objects = enumerate(_json_objects(file), start=1)
+    objects = enumerate(_json_objects(file, wanted), start=1)
     for batch in iter(lambda: list(itertools.islice(objects, ROWS_PER_BATCH)), []):
         for row, found in batch:
             if not isinstance(found, dict):
@@ -76,7 +76,7 @@ def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
         yield checked_rows([found[wanted[0]] for _, found in batch], labels, file.name, batch[0][0])
 
 
-def _json_objects(file: DataFile) -> Iterator[Any]:
+def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
     """Reads line by line; a list is read whole."""
     lines, is_list = utf8_lines(file), None
     for line, found in enumerate(lines, start=1):
@@ -86,11 +86,31 @@ def _json_objects(file: DataFile) -> Iterator[Any]:
         if is_list is None:
             is_list = text[:1] == b"["
             text += lines.read() if is_list else b""
+        place = f"{file.name}, line {line}"
         try:
-            value = json.loads(text)
+            value = json.loads(
+                text, object_pairs_hook=_refuse_twice(place, wanted) if _may_be_twice(text, wanted) else None
+            )
         except ValueError as error:
-            raise WorkloadError(f"{file.name}, line {line} is not JSON: {error}") from error
+            raise WorkloadError(f"{place} is not JSON: {error}") from error
         yield from value if is_list else [value]
+
+
+def _may_be_twice(text: bytes, wanted: Sequence[str]) -> bool:
+    return any(text.count(json.dumps(column, ensure_ascii=False).encode()) > 1 for column in wanted)
+
+
+def _refuse_twice(place: str, wanted: Sequence[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Python's reader keeps the last of two values with one name. The hook is slow, so few lines get it."""
+
+    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = [name for name, _ in pairs]
+        for column in wanted:
+            if found.count(column) > 1:
+                raise WorkloadError(f"{place}: an object has {found.count(column)} values of {column!r}; expected one")
+        return dict(pairs)
+
+    return checked
 
 
 def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Rows]:

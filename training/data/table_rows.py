@@ -108,7 +108,7 @@ def _table_rows(
 
 
 def _values(column: pa.Array, label: str, name: str, first_row: int) -> list[object]:
-    """Raises WorkloadError for a text of which the file says that it is UTF-8, but which is not."""
+    """The values of ``column`` [N]. Raises WorkloadError for one that should be UTF-8 as the file says, but is not."""
     try:
         values: list[object] = column.to_pylist()
     except UnicodeDecodeError:
