@@ -12,7 +12,8 @@ from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_document
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, SETTINGS, MemoryServing
-from traindyno.core.serving.deployment import Hosting, deployment_document
+from traindyno.core.serving.deployment import Hosting
+from traindyno.core.serving.deployment_document import deployment_document
 from traindyno.lab.serving.deploy_model import deploy_model
 
 COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000")) // 4

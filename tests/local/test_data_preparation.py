@@ -82,6 +82,7 @@ def test_who_follows_the_suite_sees_the_preparation_and_the_receipt_has_its_line
     lab: LocalLab, first: dict[str, Any]
 ) -> None:
     told = first["told"].splitlines()
+    assert f"data: split train reads {REVIEWS}" in told
     assert "preparing the data" in told
     assert any(line.startswith("data preparation ") and " completed, billed " in line for line in told)
     assert any(line.startswith("4/4 ") for line in told)

@@ -5,12 +5,15 @@ import gzip
 import io
 import json
 import lzma
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+
+from traindyno.core.suite.data_formats import READABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +37,38 @@ def _jsonl(*rows: object) -> bytes:
 
 
 def _parquet(**columns: Any) -> bytes:
+    return _parquet_of(pa.table(columns))
+
+
+def _parquet_of(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    parquet.write_table(pa.table(columns), buffer)
+    parquet.write_table(table, buffer)
     return buffer.getvalue()
+
+
+def _arrow(write: Callable[..., Any] = pa.ipc.new_stream, **columns: Any) -> bytes:
+    """In batches of one row."""
+    buffer, table = io.BytesIO(), pa.table(columns)
+    with write(buffer, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    return buffer.getvalue()
+
+
+def _parquet_of_latin_1() -> bytes:
+    """A column that says that it is text, with bytes that are none in row 2."""
+    offsets = pa.py_buffer(np.array([0, 3, 7], dtype=np.int32).tobytes())
+    texts = pa.StringArray.from_buffers(2, offsets, pa.py_buffer("onecafé".encode("latin-1")))
+    return _parquet(text=texts)
 
 
 LONG = "word " * 300_000  # 1.5 MB
 
 TEXT_FILES = {
     "plain text": DataCase(files={"corpus.txt": b"one\ntwo\n"}, texts=["one\ntwo\n"]),
+    "a corpus of Markdown that nobody says is one": DataCase(
+        files={"a.md": b"# One"}, message="has no data files; it has a.md; dataset.format: text reads these as texts"
+    ),
+    "a corpus of Markdown": DataCase(files={"a.md": b"# One"}, dataset={"format": "text"}, texts=["# One"]),
     "text without a suffix": DataCase(files={"corpus": b"one"}, texts=["one"]),
     "text packed with gzip": DataCase(files={"corpus.txt.gz": gzip.compress(b"one")}, texts=["one"]),
     "text packed with bzip2": DataCase(files={"corpus.txt.bz2": bz2.compress(b"one")}, texts=["one"]),
@@ -55,12 +81,28 @@ TEXT_FILES = {
         message=r"a.txt, line 2: b'one\ncaf\xe9\n' is not UTF-8; expected UTF-8, or UTF-16 with a byte order mark",
     ),
     "a picture": DataCase(
-        files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"}, message="a.bin holds NUL bytes, so it is not text"
+        files={"a.bin": b"\x89PNG\r\n\x00\x00\x00"}, message="a.bin holds NUL bytes in line 1, so it is not text"
+    ),
+    "text in UTF-32": DataCase(
+        files={"a.txt": "one".encode("utf-32")},
+        message="a.txt is UTF-32; expected UTF-8, or UTF-16 with a byte order mark (convert other encodings first, for "
+        "example: iconv -f utf-32 -t utf-8 a.txt)",
+    ),
+    "text in UTF-32 of the other byte order": DataCase(
+        files={"a.txt": b"\0\0\xfe\xff" + "one".encode("utf-32-be")}, message="a.txt is UTF-32"
+    ),
+    "text in UTF-32 without a byte order mark": DataCase(
+        files={"a.txt": "one".encode("utf-32-le")}, message="a.txt holds NUL bytes in line 1, so it is not text"
+    ),
+    "NUL behind the first megabytes": DataCase(
+        files={"a.txt": b"word\n" * 500_000 + b"o\0e"}, message="a.txt holds NUL bytes in line 500001"
     ),
     "text beside a README": DataCase(files={"a.txt": b"one", "README.md": b"# About"}, texts=["one"]),
     "only a README": DataCase(files={"README.md": b"# About"}, message="has no data files; it has README.md"),
     "text for classification": DataCase(
-        files={"a.txt": b"one"}, with_labels=True, message="a.txt is text without labels; expected csv, json or parquet"
+        files={"a.txt": b"one"},
+        with_labels=True,
+        message="a.txt is text without labels; expected csv, json, parquet or arrow",
     ),
 }
 CSV_FILES = {
@@ -96,6 +138,23 @@ CSV_FILES = {
         with_labels=True,
         message="a.csv, row 2: the label is missing; expected a label in every row",
     ),
+    "a label of blanks": DataCase(
+        files={"a.csv": _csv("text,label", "one,1", "two, ")}, with_labels=True, message="row 2: the label is missing"
+    ),
+    "two text columns in csv": DataCase(
+        files={"a.csv": _csv("text,x,text", "one,1,two")},
+        message="a.csv has 2 columns 'text'; its columns are text, x, text; expected one",
+    ),
+    "two label columns": DataCase(
+        files={"a.tsv": _csv('"label"\ttext\tlabel', "1\tone\t2")},
+        with_labels=True,
+        message="a.tsv has 2 columns 'label'; its columns are label, text, label; expected one",
+    ),
+    "two columns that nobody reads": DataCase(files={"a.csv": _csv("x,text,x", "1,one,2")}, texts=["one"]),
+    "an empty line above the header": DataCase(files={"a.csv": _csv("", "text,x", "one,1")}, texts=["one"]),
+    "NUL in csv": DataCase(
+        files={"a.csv": _csv("text", *["word"] * 300_000, "o\0e")}, message="a.csv holds NUL bytes in line 300002"
+    ),
     "another text column": DataCase(
         files={"a.csv": _csv("review,stars", "one,1")},
         message="a.csv has no column 'text'; its columns are review, stars",
@@ -121,7 +180,7 @@ JSON_FILES = {
     ),
     "a list as text": DataCase(
         files={"a.jsonl": _jsonl({"text": ["one"]})},
-        message="a.jsonl, row 1: the text is list \"['one']\"; expected text",
+        message="a.jsonl, row 1: the text is list \"['one']\"; expected text; join a list, such as the messages",
     ),
     "a number as text": DataCase(
         files={"a.jsonl": _jsonl({"text": 7})}, message="a.jsonl, row 1: the text is int '7'; expected text"
@@ -132,6 +191,30 @@ JSON_FILES = {
     "a row without the column": DataCase(
         files={"a.jsonl": _jsonl({"text": "one"}, {"body": "two"})},
         message="a.jsonl, row 2 has no column 'text'; its columns are body",
+    ),
+    "a half of a surrogate pair": DataCase(
+        files={"a.jsonl": b'{"text": "one"}\n{"text": "ab\\ud83d"}\n'},
+        message=r"a.jsonl, row 2: the text has '\ud83d' at character 3, a half of a surrogate pair",
+    ),
+    "two texts in an object": DataCase(
+        files={"a.jsonl": b'{"text": "one"}\n{"text": "two", "text": "three"}\n'},
+        message="a.jsonl, line 2: an object has 2 values of 'text'; expected one",
+    ),
+    "two texts in an object of a list": DataCase(
+        files={"a.json": b'[{"text": "one"},\n {"text": "two", "text": "three"}]'},
+        message="a.json, line 1: an object has 2 values of 'text'; expected one",
+    ),
+    "an inner text": DataCase(files={"a.jsonl": _jsonl({"text": "one", "source": {"text": "two"}})}, texts=["one"]),
+    "a whole surrogate pair": DataCase(files={"a.jsonl": b'{"text": "\\ud83d\\ude00"}\n'}, texts=["\U0001f600"]),
+    "NaN as label": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": float("nan")})},
+        with_labels=True,
+        message="a.jsonl, row 2: the label is float 'nan'; expected one class, as a whole number or a text",
+    ),
+    "lists as labels": DataCase(
+        files={"a.jsonl": _jsonl({"text": "one", "label": 1}, {"text": "two", "label": [0, 1]})},
+        with_labels=True,
+        message="a.jsonl, row 2: the label is list '[0, 1]'; expected one class",
     ),
     "a broken line": DataCase(
         files={"a.jsonl": b'{"text": "one"}\n{"text": \n'}, message="a.jsonl, line 2 is not JSON"
@@ -158,20 +241,88 @@ PARQUET_FILES = {
         files={"a.parquet": _parquet(text=["one"] * 2000 + [None])},
         message="a.parquet, row 2001: the text is missing; expected text",
     ),
+    "NaN among the labels of parquet": DataCase(
+        files={"a.parquet": _parquet(text=["one"] * 3, label=[1.0, 0.0, float("nan")])},
+        with_labels=True,
+        message="a.parquet, row 3: the label is float 'nan'",
+    ),
+    "labels for several classes at once": DataCase(
+        files={"a.parquet": _parquet(text=["one", "two"], label=[[1, 0], [0, 1]])},
+        with_labels=True,
+        message="a.parquet, row 1: the label is list '[1, 0]'",
+    ),
+    "two text columns in parquet": DataCase(
+        files={"a.parquet": _parquet_of(pa.table([["one"], ["two"]], names=["text", "text"]))},
+        message="a.parquet has 2 columns 'text'; its columns are text, text; expected one",
+    ),
+    "a text column with bytes that are no text": DataCase(
+        files={"a.parquet": _parquet_of_latin_1()},
+        message=r"a.parquet, row 2: the column 'text' has b'caf\xe9', which is not UTF-8; expected text",
+    ),
     "no parquet at all": DataCase(files={"a.parquet": b"text\none\n"}, message="a.parquet can't be read as parquet"),
+}
+ARROW_FILES = {
+    "arrow as save_to_disk writes it": DataCase(
+        files={
+            "data-00000-of-00001.arrow": _arrow(text=["one", "two"], label=[0, 1]),
+            "state.json": b"{}",
+            "dataset_info.json": b"{}",
+        },
+        with_labels=True,
+        texts=["one", "two"],
+        labels=[0, 1],
+    ),
+    "an arrow file": DataCase(files={"a.arrow": _arrow(pa.ipc.new_file, text=["one", "two"])}, texts=["one", "two"]),
+    "another text column in arrow": DataCase(
+        files={"a.arrow": _arrow(review=["one"])}, message="a.arrow has no column 'text'; its columns are review"
+    ),
+    "a missing text in arrow": DataCase(
+        files={"a.arrow": _arrow(text=["one", None])}, message="a.arrow, row 2: the text is missing; expected text"
+    ),
+    "a half of an arrow file": DataCase(
+        files={"a.arrow": _arrow(text=["one"] * 1000)[:2000]}, message="a.arrow can't be read as arrow: "
+    ),
+    "no arrow at all": DataCase(files={"a.arrow": b"text\none\n"}, message="a.arrow can't be read as arrow: "),
 }
 FOLDERS = {
     "csv and json side by side": DataCase(
         files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
-        message="the dataset has files of the formats csv and json (a.csv, b.jsonl); expected one format",
+        message="of 2 formats, of which only one would be read: csv (a.csv) and json (b.jsonl); move the others out",
     ),
     "csv and json, of which one is asked for": DataCase(
         files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
         dataset={"format": "json"},
         texts=["two"],
     ),
+    **{
+        f"only {name}": DataCase(
+            files={name: b"PK"},
+            message=f"can't be read ({name}); unpack or convert them, move them out of the folder; readable are "
+            f"{READABLE}",
+        )
+        for name in ("corpus.tar.gz", "corpus.txt.zst", "data.zip", "table.xlsx")
+    },
     "an empty folder": DataCase(files={}, message="has no data files; it has no files"),
     "hidden files": DataCase(files={"a.csv": _csv("text", "one"), ".a.csv.swp": b"\0", "_SUCCESS": b""}, texts=["one"]),
+    "a notebook's old copy": DataCase(
+        files={"train.csv": _csv("text", "one"), ".ipynb_checkpoints/train-checkpoint.csv": _csv("text", "old")},
+        texts=["one"],
+    ),
+    "a git repository": DataCase(
+        files={"a.txt": b"one", ".git/hooks/pre-commit": b"#!/bin/sh", "sub/.cache/b.metadata": b"x"}, texts=["one"]
+    ),
+    "one file in two forms": DataCase(
+        files={"train.csv": _csv("text", "one"), "train.csv.gz": gzip.compress(_csv("text", "one"))},
+        message="forms of one file that would all be read: train.csv and train.csv.gz; keep one form of each",
+    ),
+    "a shard that nobody can read": DataCase(
+        files={"train-0.jsonl": _jsonl({"text": "one"}), "train-1.jsonl.zst": b"(\xb5/\xfd"},
+        message="can't be read (train-1.jsonl.zst), so only train-0.jsonl would be read; unpack or convert them",
+    ),
+    "statistics beside a corpus": DataCase(
+        files={"corpus.txt": b"one", "stats.csv": _csv("name,count", "one,1")},
+        message="only one would be read: csv (stats.csv) and text (corpus.txt)",
+    ),
     "one file of another name": DataCase(files={"eval_results.csv": _csv("text", "one")}, texts=["one"]),
 }
-CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **FOLDERS}
+CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **ARROW_FILES, **FOLDERS}

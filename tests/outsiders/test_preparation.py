@@ -81,17 +81,42 @@ def test_an_evaluation_split_is_covered_whole(tmp_path: Path, tokenizer: PreTrai
 
 
 @pytest.mark.parametrize(
-    ("task", "kept", "left_out"),
-    [(Task.CAUSAL_LM, [2, 3], 2), (Task.MASKED_LM, [3, 4, 5], 1)],  # a masked model has [CLS] and [SEP] around them
+    ("task", "kept", "told"),
+    [
+        (Task.CAUSAL_LM, [2, 3], "2 (such as train.csv, row 3)"),
+        (Task.MASKED_LM, [3, 4, 5], "1 (such as train.csv, row 3)"),  # [CLS] and [SEP] are around the text
+        (Task.SEQUENCE_CLASSIFICATION, [1, 2, 3], "1 (such as train.csv, row 3)"),
+    ],
 )
 def test_rows_too_short_to_train_on_are_left_out_and_counted(
-    task: Task, kept: list[int], left_out: int, tmp_path: Path, tokenizer: PreTrainedTokenizerFast
+    task: Task, kept: list[int], told: str, tmp_path: Path, tokenizer: PreTrainedTokenizerFast
 ) -> None:
     csv(tmp_path / "data", "train.csv", "a,0", "a b,0", ",0", "a b c,0")
     with redirect_stdout(StringIO()) as printed:
         prepare(workload(task), tokenizer, tmp_path / "data", tmp_path / "out", packing=False)
     assert read_sequences(tmp_path / "out" / "train").lengths.tolist() == kept
-    assert f"from train.csv; {left_out} rows are too short to train on and were left out" in printed.getvalue()
+    assert f"from train.csv; rows left out because they are too short to train on: {told}\n" in printed.getvalue()
+
+
+def test_labels_stay_with_their_texts_where_empty_texts_are_left_out(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    csv(tmp_path / "data", "train.csv", ",0", "a,1", '" ",0', "a b,0", "b,1", ",1")
+    asked = workload(Task.SEQUENCE_CLASSIFICATION)
+    prepare(asked, tokenizer, tmp_path / "data", tmp_path / "out", packing=False)
+    found = read_sequences(tmp_path / "out" / "train")
+    assert found.labels is not None
+    assert (found.lengths.tolist(), found.labels.tolist()) == ([1, 2, 1], [1, 0, 1])
+
+
+def test_texts_with_nul_in_a_table_are_read_and_counted(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+    (tmp_path / "train.jsonl").write_text(
+        "".join(f'{{"text": "{text}"}}\n' for text in ("a b", "a\\u0000 b", "\\u0000"))
+    )
+    with redirect_stdout(StringIO()) as printed:
+        prepare(workload(Task.CAUSAL_LM), tokenizer, tmp_path, tmp_path / "out", packing=True)
+    told = "; rows that are read with the character NUL in their text: 2 (such as train.jsonl, row 2)"
+    assert told in printed.getvalue()
 
 
 def test_packing_keeps_every_token_of_whole_blocks(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> None:

@@ -1,5 +1,6 @@
 """Preparing data takes memory for a part of it, reads no more than is needed, and gives the same tokens as one read."""
 
+import io
 import json
 import os
 import subprocess
@@ -16,12 +17,13 @@ from transformers import PreTrainedTokenizerFast
 from tests.training.jobs import REPO_ROOT, SCRIPTS
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.workload import Dataset, Workload
-from training.data import file_text
+from training.data import file_text, seams
 from training.data import tokenizer as tokenizers
 from training.data.files import LocalFile
 from training.data.prepare import prepare
-from training.data.rows import CSV_BLOCK_BYTES, file_rows
+from training.data.rows import file_rows
 from training.data.sequences import SequenceWriter, read_sequences
+from training.data.table_rows import CSV_BLOCK_BYTES
 from training.data.tokenizer import train_tokenizer
 from training.errors import WorkloadError, explained, volume_of
 
@@ -35,6 +37,11 @@ def write(folder: Path, kind: str, size: int) -> Path:
     lines = [LINE] * (size // len(LINE))
     if kind == "parquet":
         parquet.write_table(pa.table({"text": lines}), folder / "train.parquet", row_group_size=1000)
+        return folder
+    if kind == "arrow":
+        table = pa.table({"text": lines})
+        with pa.ipc.new_stream(folder / "train.arrow", table.schema) as writer:
+            writer.write_table(table, max_chunksize=1000)
         return folder
     shown = [json.dumps({"text": line}) for line in lines] if kind == "json" else lines
     head = ["text"] if kind == "csv" else []
@@ -54,7 +61,7 @@ def peak_bytes(folder: Path, kind: str, size: int) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the largest memory is read from Linux")
-@pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet"])
+@pytest.mark.parametrize("kind", ["text", "csv", "json", "parquet", "arrow"])
 def test_memory_does_not_grow_with_the_data(kind: str, tmp_path: Path) -> None:
     """Less than a fifth of each further byte of data stays in memory; all tokens at once would be more than all."""
     growth = peak_bytes(tmp_path / "large", kind, LARGE) - peak_bytes(tmp_path / "small", kind, SMALL)
@@ -121,10 +128,11 @@ def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """One piece and many pieces give the same tokens, and one end of text."""
     (tmp_path / "data").mkdir()
     for name in ("1.txt", "2.txt"):
-        (tmp_path / "data" / name).write_text("\n".join(["a", "b", "c", "b", "a"] * 40))
+        (tmp_path / "data" / name).write_text("\n".join(["a", "b", "c", "b", "a"] * 400))
     asked = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
+    monkeypatch.setattr(seams, "CONTEXT_CHARACTERS", 64)
     found = []
-    for pieces in (2**20, 16):
+    for pieces in (2**20, 300):
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
         for packing in (True, False):
             out = tmp_path / f"out-{pieces}-{packing}"
@@ -132,6 +140,29 @@ def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyP
             found.append(read_sequences(out / "train").tokens.tolist())
     assert found[:2] == found[2:]
     assert found[0].count(3) == 2  # [SEP] ends each of the two files
+
+
+def test_no_more_of_a_text_is_read_than_its_examples_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_text, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(file_text, "PIECE_CHARACTERS", 5000)
+    read: list[int] = []
+    monkeypatch.setattr(LocalFile, "open", lambda file: Counting(file.path.read_bytes(), read))
+    (tmp_path / "train.txt").write_text("\n".join(["a b c"] * 100_000))
+    asked = Workload(task=Task.CAUSAL_LM, examples=100, sequence_length=6, dataset=Dataset(path="data"))
+    prepare(asked, word_tokenizer(), tmp_path, tmp_path / "out", packing=True)
+    assert len(read_sequences(tmp_path / "out" / "train")) == 100
+    assert sum(read) <= 30_000
+
+
+class Counting(io.BytesIO):
+    def __init__(self, content: bytes, read: list[int]) -> None:
+        super().__init__(content)
+        self._read = read
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = super().read(size)
+        self._read.append(len(found))
+        return found
 
 
 @pytest.mark.parametrize("vocabulary_size", [100, 2**16, 2**16 + 1])

@@ -26,6 +26,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, print_json, tell
 from traindyno.core.documents.visible_text import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
+from traindyno.core.suite.dataset_files import DatasetFilesInvalid
 from traindyno.core.verdict.comparison import NotComparable
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
@@ -134,7 +135,7 @@ def app() -> None:
         commands()
     except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
         _leave(str(error), REFUSED)
-    except (DocumentInvalid, ModelNotServable) as error:
+    except (DocumentInvalid, ModelNotServable, DatasetFilesInvalid) as error:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)

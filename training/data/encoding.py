@@ -1,15 +1,16 @@
 """Turns rows of text into token sequences: packed end to end for language models, or one per row."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
+from training.data.checked_rows import Rows
 from training.data.labels import Labelled, labels_of
-from training.data.rows import Rows
+from training.data.seams import PieceTokenizer
 from training.models.model_config import end_token
 
 Tokens = npt.NDArray[np.int64]
@@ -26,8 +27,25 @@ class Encoded:
     label: Labelled | None = None
 
 
+@dataclass(slots=True, kw_only=True)
+class Counted:
+    """Rows with something in common; ``example`` is the place of one of them."""
+
+    count: int = 0
+    example: str = ""
+
+    def note(self, rows: Rows, place: int) -> None:
+        """``place`` is the row's number within ``rows``, from 0."""
+        if not self.count:
+            self.example = f"{rows.file}, row {rows.first_row + place}"
+        self.count += 1
+
+
 class Encoder:
-    """Turns a dataset's rows into sequences. ``left_out`` counts the rows that were too short to train on."""
+    """Turns a dataset's rows into sequences.
+
+    ``left_out`` counts the rows that were too short to train on, ``with_nul`` those that hold the character NUL.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, task: Task, sequence_length: int, packing: bool) -> None:
         self._tokenizer = tokenizer
@@ -38,7 +56,8 @@ class Encoder:
         self._is_framed = task is Task.MASKED_LM and has_frame
         # The tokens of text that fit beside the frame
         self._room = sequence_length - 2 if self._is_framed else sequence_length
-        self.left_out = 0
+        self.left_out = Counted()
+        self.with_nul = Counted()
 
     def encode(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
         if self._task is Task.SEQUENCE_CLASSIFICATION:
@@ -47,17 +66,19 @@ class Encoder:
 
     def _labelled(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
         for batch in rows:
-            encoded = self._tokenizer(batch.texts, truncation=True, max_length=self._sequence_length)["input_ids"]
-            for tokens, label in zip(encoded, labels_of(batch), strict=True):
-                yield Encoded(tokens=np.asarray(tokens, dtype=np.int64), label=label)
+            kept = self._kept(batch, [not text.strip() for text in batch.texts])
+            texts, labels = [batch.texts[place] for place in kept], list(labels_of(batch))
+            if texts:
+                encoded = self._tokenizer(texts, truncation=True, max_length=self._sequence_length)["input_ids"]
+                for tokens, place in zip(encoded, kept, strict=True):
+                    yield Encoded(tokens=np.asarray(tokens, dtype=np.int64), label=labels[place])
 
     def _one_per_row(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
-        for document, place in self._documents(rows):
-            if place.continues:
-                continue
+        beginnings = (replace(batch, goes_on=False) for batch in rows if not batch.continues)
+        for document, batch, place in self._documents(beginnings):
             tokens = self._framed(document[: self._room])
             if len(tokens) < LEAST_TOKENS[self._task]:
-                self.left_out += 1
+                self.left_out.note(batch, place)
             else:
                 yield Encoded(tokens=tokens)
 
@@ -66,21 +87,39 @@ class Encoder:
         after = end_token(self._tokenizer)
         end = np.asarray([] if after is None else [after], dtype=np.int64)
         rest = np.zeros(0, dtype=np.int64)
-        for document, place in self._documents(rows):
-            rest = np.concatenate([rest, document, rest[:0] if place.goes_on else end])
+        for document, batch, _ in self._documents(rows):
+            rest = np.concatenate([rest, document, rest[:0] if batch.goes_on else end])
             whole = len(rest) // self._room * self._room
             for block in rest[:whole].reshape(-1, self._room):
                 yield Encoded(tokens=self._framed(block))
             rest = rest[whole:]
 
-    def _documents(self, rows: Iterator[Rows]) -> Iterator[tuple[Tokens, Rows]]:
-        """Each text as tokens [N], with the rows that it is one of."""
+    def _documents(self, rows: Iterator[Rows]) -> Iterator[tuple[Tokens, Rows, int]]:
+        """Each text as tokens [N], with the rows that it is one of and its place in them.
+
+        The tokens of a text that is read in pieces come in parts.
+        """
+        pieces = PieceTokenizer(self._tokenizer)
         for batch in rows:
-            texts = [text for text in batch.texts if text]
-            self.left_out += len(batch.texts) - len(texts)
-            if texts:
-                for tokens in self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]:
-                    yield np.asarray(tokens, dtype=np.int64), batch
+            if batch.continues or batch.goes_on:
+                tokens = pieces.add(batch.texts[0], is_last=not batch.goes_on)
+                yield np.asarray(tokens, dtype=np.int64), batch, 0
+                continue
+            kept = self._kept(batch, [not text for text in batch.texts])
+            if kept:
+                texts = [batch.texts[place] for place in kept]
+                encoded = self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+                for tokens, place in zip(encoded, kept, strict=True):
+                    yield np.asarray(tokens, dtype=np.int64), batch, place
+
+    def _kept(self, rows: Rows, is_empty: Sequence[bool]) -> list[int]:
+        """The places of the texts that are not empty; what is unusual is counted."""
+        for place, text in enumerate(rows.texts):
+            if is_empty[place]:
+                self.left_out.note(rows, place)
+            elif "\0" in text:
+                self.with_nul.note(rows, place)
+        return [place for place, left_out in enumerate(is_empty) if not left_out]
 
     def _framed(self, tokens: Tokens) -> Tokens:
         """Returns [L], the ``tokens`` [N] as the model sees them: for a masked one between [CLS] and [SEP]."""

@@ -5,10 +5,18 @@ import gzip
 import io
 import lzma
 import re
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from codecs import (
+    BOM_UTF8,
+    BOM_UTF16_BE,
+    BOM_UTF16_LE,
+    BOM_UTF32_BE,
+    BOM_UTF32_LE,
+    getincrementaldecoder,
+)
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
+from traindyno.core.suite.data_formats import READABLE
 from training.data.files import DataFile
 from training.errors import WorkloadError
 
@@ -18,7 +26,7 @@ UNPACK: Mapping[str, Callable[[BinaryIO], Any]] = {
     ".xz": lzma.LZMAFile,
 }
 CHUNK_BYTES = 2**20
-PIECE_CHARACTERS = 2**20
+PIECE_CHARACTERS = 2**18
 LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"\s(?=\S)")
 SHOWN_BYTES = 20
 
@@ -39,10 +47,10 @@ def read_texts(file: DataFile) -> Iterator[str]:
     """Yields the text in parts. UTF-16 is recognised by its byte order mark; a line that is not text is refused."""
     encoding, decoder, lines = "utf-8", getincrementaldecoder("utf-8")(), 0
     for number, chunk in enumerate(_chunks(file)):
+        if number == 0 and chunk.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
+            raise WorkloadError(f"{file.name} is UTF-32; expected {_accepted(file, 'utf-32')}")
         if number == 0 and chunk.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             encoding, decoder = "utf-16", getincrementaldecoder("utf-16")()
-        elif number == 0 and b"\0" in chunk:
-            raise WorkloadError(f"{file.name} holds NUL bytes, so it is not text; expected UTF-8 text")
         content = chunk.removeprefix(BOM_UTF8) if number == 0 else chunk
         text = _decoded(file, decoder.decode, content, encoding, lines, final=False)
         lines += text.count("\n")
@@ -55,14 +63,29 @@ def _decoded(
 ) -> str:
     """``lines`` is the number of lines in the text before."""
     try:
-        return decode(chunk, final)
+        text = decode(chunk, final)
     except UnicodeDecodeError as error:
         line = lines + error.object.count(b"\n", 0, error.start) + 1
+        if encoding == "utf-8" and b"\0" in error.object:
+            raise _not_text(file, line) from error
         found = error.object[max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2]
         raise WorkloadError(
-            f"{file.name}, line {line}: {found!r} is not {encoding.upper()}; expected UTF-8, or UTF-16 with a "
-            f"byte order mark (convert other encodings first, for example: iconv -f latin1 -t utf-8 {file.name})"
+            f"{file.name}, line {line}: {found!r} is not {encoding.upper()}; expected {_accepted(file, 'latin1')}"
         ) from error
+    if "\0" in text:
+        raise _not_text(file, lines + text.count("\n", 0, text.index("\0")) + 1)
+    return text
+
+
+def _not_text(file: DataFile, line: int) -> WorkloadError:
+    return WorkloadError(f"{file.name} holds NUL bytes in line {line}, so it is not text; readable are {READABLE}")
+
+
+def _accepted(file: DataFile, found: str) -> str:
+    return (
+        "UTF-8, or UTF-16 with a byte order mark (convert other encodings first, for example: "
+        f"iconv -f {found} -t utf-8 {file.name})"
+    )
 
 
 def text_pieces(file: DataFile) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import BinaryIO, Protocol
 
 from traindyno.core.suite import dataset_files
 from traindyno.core.suite.choices import DatasetFormat
+from traindyno.core.suite.data_formats import format_of, is_hidden
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
 from traindyno.core.suite.workload import Dataset
 from training.errors import WorkloadError
@@ -40,8 +41,14 @@ class LocalFile:
 def local_files(root: Path) -> list[DataFile]:
     if root.is_file():
         return [LocalFile(name=root.name, path=root)]
-    paths = sorted(path for path in root.rglob("*") if path.is_file())
-    return [LocalFile(name=path.relative_to(root).as_posix(), path=path) for path in paths]
+    found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*"))}
+    linked = [name for name, path in found.items() if path.is_dir() and path.is_symlink() and not is_hidden(name)]
+    if linked:
+        raise WorkloadError(
+            f"{root} has links to folders, which are not followed: {', '.join(linked[:10])}; expected the folders in "
+            "their place"
+        )
+    return [LocalFile(name=name, path=path) for name, path in found.items() if path.is_file()]
 
 
 def split_files(files: Sequence[DataFile], dataset: Dataset, split: str, where: str) -> list[DataFile]:
@@ -54,4 +61,4 @@ def split_files(files: Sequence[DataFile], dataset: Dataset, split: str, where: 
 
 
 def files_format(dataset: Dataset, files: Sequence[DataFile]) -> DatasetFormat:
-    return dataset_files.format_of(files[0].name) if dataset.format is DatasetFormat.AUTO else dataset.format
+    return format_of(files[0].name) if dataset.format is DatasetFormat.AUTO else dataset.format

@@ -13,7 +13,7 @@ from training.data.arrays import Array
 from training.errors import WorkloadError
 
 if TYPE_CHECKING:
-    from training.data.rows import Rows  # pyarrow: not needed for tokens that exist
+    from training.data.checked_rows import Rows  # pyarrow: not needed for tokens that exist
 
 LABEL_NAMES = "label_names.json"
 NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have its texts numbered)"

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Dataset, Workload
-from training.data.encoding import Encoder
+from training.data.encoding import Counted, Encoder
 from training.data.labels import LabelValues, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
@@ -95,7 +95,7 @@ def _write_split(
     writer.close()
     if not len(writer):
         raise WorkloadError(_nothing(dataset, root, split, length))
-    print(_summary(split, source, len(writer), encoder.left_out), flush=True)  # noqa: T201
+    print(_summary(split, source, len(writer), encoder), flush=True)  # noqa: T201
     return codes
 
 
@@ -103,6 +103,11 @@ def _nothing(dataset: Dataset, root: DataRoot | None, split: str, length: int) -
     return f"the split {split!r} of the dataset at {root or dataset.path} gives no sequence of {length} tokens"
 
 
-def _summary(split: str, source: str, sequence_count: int, left_out: int) -> str:
-    short = f"; {left_out:,} rows are too short to train on and were left out" if left_out else ""
-    return f"split {split}: {sequence_count:,} sequences from {source[:400]}{short}"
+def _summary(split: str, source: str, sequence_count: int, encoder: Encoder) -> str:
+    short = _counted(encoder.left_out, "rows left out because they are too short to train on")
+    unusual = _counted(encoder.with_nul, "rows that are read with the character NUL in their text")
+    return f"split {split}: {sequence_count:,} sequences from {source[:400]}{short}{unusual}"
+
+
+def _counted(rows: Counted, what: str) -> str:
+    return f"; {what}: {rows.count:,} (such as {rows.example})" if rows.count else ""

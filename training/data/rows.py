@@ -1,46 +1,22 @@
 """Reads the rows of a dataset, a batch at a time: the text column, and for classification the label column."""
 
-import io
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import csv, parquet
-
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.dataset_files import data_suffix
+from traindyno.core.suite.data_formats import READABLE
 from traindyno.core.suite.workload import Dataset
-from training.data.file_text import Utf8Reader, text_pieces, utf8_lines
+from training.data.checked_rows import Rows, checked_rows, described, require_columns, wanted_columns
+from training.data.file_text import text_pieces, utf8_lines
 from training.data.files import DataFile, files_format, local_files, split_files
 from training.data.s3_objects import s3_files
+from training.data.table_rows import ROWS_PER_BATCH, arrow_rows, csv_rows, parquet_rows
 from training.errors import WorkloadError
 
-# So many rows are tokenised together.
-ROWS_PER_BATCH = 500
-# No row of a CSV file may be longer. Arrow reads up to 32 blocks ahead.
-CSV_BLOCK_BYTES = 2**23
-READ_BYTES = 2**20
-
 DataRoot = Path | str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """``first_row`` is the number, from 1, of the first of these rows in ``file``; messages name it.
-
-    ``continues`` if the one text is a further piece of the file's text, ``goes_on`` if it is not the last piece.
-    """
-
-    texts: list[str]
-    labels: list[object] | None
-    file: str
-    first_row: int = 1
-    continues: bool = False
-    goes_on: bool = False
 
 
 def read_rows(dataset: Dataset, root: DataRoot | None, split: str, *, with_labels: bool) -> Iterator[Rows]:
@@ -60,19 +36,21 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
     """Raises WorkloadError, with file and row, for what is not text, and for a missing label."""
     file_format = files_format(dataset, files)
     if file_format is DatasetFormat.TEXT and with_labels:
-        raise WorkloadError(f"{files[0].name} is text without labels; expected csv, json or parquet")
+        raise WorkloadError(f"{files[0].name} is text without labels; expected csv, json, parquet or arrow")
     for file in files:
         match file_format:
             case DatasetFormat.TEXT:
                 yield from _text_rows(file)
             case DatasetFormat.CSV:
-                yield from _csv_rows(file, dataset, with_labels=with_labels)
+                yield from csv_rows(file, dataset, with_labels=with_labels)
             case DatasetFormat.JSON:
                 yield from _json_rows(file, dataset, with_labels=with_labels)
             case DatasetFormat.PARQUET:
-                yield from _parquet_rows(file, dataset, with_labels=with_labels)
+                yield from parquet_rows(file, dataset, with_labels=with_labels)
+            case DatasetFormat.ARROW:
+                yield from arrow_rows(file, dataset, with_labels=with_labels)
             case _:
-                raise WorkloadError(f"{file.name} was to be read as {file_format}; expected csv, json or parquet")
+                raise WorkloadError(f"{file.name} was to be read as {file_format}; readable are {READABLE}")
 
 
 def _text_rows(file: DataFile) -> Iterator[Rows]:
@@ -85,51 +63,20 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
         piece, continues = following, True
 
 
-def _csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    """Keeps text columns as the file has them: 007 stays 007, and NA is a text. No row may be longer than a block."""
-    wanted = _wanted_columns(dataset, with_labels=with_labels)
-    try:
-        first = 1
-        for batch in _csv_reader(file, wanted):
-            table = pa.Table.from_batches([batch])
-            yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
-            first += len(batch)
-    except pa.ArrowKeyError:  # the file lacks a column
-        _require_columns(wanted, _csv_reader(file, columns=()).schema.names, file.name)
-        raise
-    except pa.ArrowInvalid as error:
-        limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB"
-        raise WorkloadError(f"{file.name} can't be read as csv: {error}; {limit}") from error
-
-
-def _csv_reader(file: DataFile, columns: Sequence[str]) -> csv.CSVStreamingReader:
-    """Reads all columns if none is named."""
-    convert = csv.ConvertOptions(
-        include_columns=[*dict.fromkeys(columns)],
-        column_types=dict.fromkeys(columns, pa.string()),
-        strings_can_be_null=False,
-    )
-    parse = csv.ParseOptions(delimiter="\t" if data_suffix(file.name) == ".tsv" else ",", newlines_in_values=True)
-    read = csv.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False)
-    # Arrow takes a short read as its block: the buffer fills it.
-    content = pa.PythonFile(io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES), mode="r")
-    return csv.open_csv(content, parse_options=parse, convert_options=convert, read_options=read)
-
-
 def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
     """Reads one object a line, or one list of objects."""
-    wanted = _wanted_columns(dataset, with_labels=with_labels)
-    objects = enumerate(_json_objects(file), start=1)
+    wanted = wanted_columns(dataset, with_labels=with_labels)
+    objects = enumerate(_json_objects(file, wanted), start=1)
     for batch in iter(lambda: list(itertools.islice(objects, ROWS_PER_BATCH)), []):
         for row, found in batch:
             if not isinstance(found, dict):
-                raise WorkloadError(f"{file.name}, row {row} is {_described(found)}; expected an object")
-            _require_columns(wanted, list(found), f"{file.name}, row {row}")
+                raise WorkloadError(f"{file.name}, row {row} is {described(found)}; expected an object")
+            require_columns(wanted, list(found), f"{file.name}, row {row}")
         labels = [found[wanted[1]] for _, found in batch] if with_labels else None
-        yield _checked([found[wanted[0]] for _, found in batch], labels, file.name, batch[0][0])
+        yield checked_rows([found[wanted[0]] for _, found in batch], labels, file.name, batch[0][0])
 
 
-def _json_objects(file: DataFile) -> Iterator[Any]:
+def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
     """Reads line by line; a list is read whole."""
     lines, is_list = utf8_lines(file), None
     for line, found in enumerate(lines, start=1):
@@ -139,60 +86,31 @@ def _json_objects(file: DataFile) -> Iterator[Any]:
         if is_list is None:
             is_list = text[:1] == b"["
             text += lines.read() if is_list else b""
+        place = f"{file.name}, line {line}"
         try:
-            value = json.loads(text)
+            value = json.loads(
+                text, object_pairs_hook=_refuse_twice(place, wanted) if _may_be_twice(text, wanted) else None
+            )
         except ValueError as error:
-            raise WorkloadError(f"{file.name}, line {line} is not JSON: {error}") from error
+            raise WorkloadError(f"{place} is not JSON: {error}") from error
         yield from value if is_list else [value]
 
 
-def _parquet_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
-    try:
-        table = parquet.ParquetFile(file.source(), buffer_size=READ_BYTES)
-        wanted = _wanted_columns(dataset, with_labels=with_labels)
-        _require_columns(wanted, table.schema_arrow.names, file.name)
-        first = 1
-        for batch in table.iter_batches(ROWS_PER_BATCH, columns=[*dict.fromkeys(wanted)]):
-            part = pa.Table.from_batches([batch])
-            yield from _table_rows(part, dataset, file.name, with_labels=with_labels, first_row=first)
-            first += len(batch)
-    except pa.ArrowInvalid as error:
-        raise WorkloadError(f"{file.name} can't be read as parquet: {error}") from error
+def _may_be_twice(text: bytes, wanted: Sequence[str]) -> bool:
+    return any(text.count(json.dumps(column, ensure_ascii=False).encode()) > 1 for column in wanted)
 
 
-def _table_rows(
-    table: pa.Table, dataset: Dataset, name: str, *, with_labels: bool, first_row: int = 1
-) -> Iterator[Rows]:
-    wanted = _wanted_columns(dataset, with_labels=with_labels)
-    _require_columns(wanted, table.column_names, name)
-    for batch in table.select(wanted).to_batches(max_chunksize=ROWS_PER_BATCH):
-        labels = batch.column(1).to_pylist() if with_labels else None
-        yield _checked(batch.column(0).to_pylist(), labels, name, first_row)
-        first_row += len(batch)
+def _refuse_twice(place: str, wanted: Sequence[str]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Python's reader keeps the last of two values with one name. The hook is slow, so few lines get it."""
 
+    def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = [name for name, _ in pairs]
+        for column in wanted:
+            if found.count(column) > 1:
+                raise WorkloadError(f"{place}: an object has {found.count(column)} values of {column!r}; expected one")
+        return dict(pairs)
 
-def _checked(texts: Sequence[object], labels: list[object] | None, name: str, first_row: int) -> Rows:
-    for row, text in enumerate(texts, start=first_row):
-        if not isinstance(text, str):
-            raise WorkloadError(f"{name}, row {row}: the text is {_described(text)}; expected text")
-    for row, label in enumerate(labels or [], start=first_row):
-        if label is None or label == "":
-            raise WorkloadError(f"{name}, row {row}: the label is missing; expected a label in every row")
-    return Rows(texts=[str(text) for text in texts], labels=labels, file=name, first_row=first_row)
-
-
-def _described(value: object) -> str:
-    return "missing" if value is None else f"{type(value).__name__} {str(value)[:40]!r}"
-
-
-def _wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
-    return [dataset.text_column, *([dataset.label_column] if with_labels else [])]
-
-
-def _require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
-    missing = [column for column in wanted if column not in found]
-    if missing:
-        raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; its columns are {', '.join(found)}")
+    return checked
 
 
 def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Rows]:
@@ -200,18 +118,18 @@ def _hub_rows(dataset: Dataset, split: str, *, with_labels: bool) -> Iterator[Ro
 
     assert dataset.path is not None
     rows = _hub_split(dataset, dataset.path, split)
-    wanted = _wanted_columns(dataset, with_labels=with_labels)
+    wanted = wanted_columns(dataset, with_labels=with_labels)
     first = 1
     classes = (rows.features or {}).get(dataset.label_column)
     if rows.column_names:  # others may need a decoder that is not installed
-        _require_columns(wanted, rows.column_names, dataset.path)
+        require_columns(wanted, rows.column_names, dataset.path)
         rows = rows.select_columns([*dict.fromkeys(wanted)])
     for batch in rows.iter(ROWS_PER_BATCH):
-        _require_columns(wanted, list(batch), dataset.path)
+        require_columns(wanted, list(batch), dataset.path)
         labels = batch[wanted[1]] if with_labels else None
         if labels is not None and isinstance(classes, ClassLabel):
             labels = [None if label is None or label < 0 else label for label in labels]
-        yield _checked(batch[wanted[0]], labels, dataset.path, first)
+        yield checked_rows(batch[wanted[0]], labels, dataset.path, first)
         first += len(batch[wanted[0]])
 
 

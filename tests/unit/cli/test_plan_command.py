@@ -82,6 +82,20 @@ def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None
     assert "own/nothing does not exist" in answer.errors
 
 
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_data_of_which_a_part_would_be_ignored_is_refused_before_anything_else(command: str, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("train-0.jsonl", "train-1.jsonl.zst"):
+        (tmp_path / "data" / name).write_text('{"text": "one"}')
+    workload = {**IN_S3, "dataset": {"path": "data"}}
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(unprepared_document(workload=workload)))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(REPO_ROOT)}
+    answer = run_command(command, "suite.yaml", folder=tmp_path, environment=environment)
+    assert (answer.status, answer.output) == (2, "")
+    told = " ".join(answer.errors.split())
+    assert "workload.dataset.path: data: the dataset has files of a form that can't be read (train-1.jsonl.zst)" in told
+
+
 def test_a_file_of_quotas_is_shown_as_far_as_the_suite_needs_it(tmp_path: Path) -> None:
     quotas = f"{ENOUGH}  ml.p5.48xlarge for training job usage: 2\n  ml.g6e.xlarge for training job usage: 3\n"
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=quotas)

@@ -15,7 +15,8 @@ from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.region_table import print_regions
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
-from traindyno.cli.inputs.local_paths import StagingRefused, data_lines, travel_lines
+from traindyno.cli.inputs.dataset_lines import data_lines
+from traindyno.cli.inputs.local_paths import StagingRefused, travel_lines
 from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
 from traindyno.cli.inputs.plan_inputs import (
     PlanInputs,
@@ -71,6 +72,7 @@ def plan(
     """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
     loaded = load_startable_suite(suite)
     allowed = read_also_send(also_send)
+    reads = data_lines(loaded.suite, beside=suite.parent, allowed=allowed)
     cells = expand_cells(loaded.suite)
     if regions is not None:
         if prices is not None or quotas is not None:
@@ -95,14 +97,14 @@ def plan(
         memory=estimate_cells(loaded.suite, beside=suite.parent, say=tell) if memory else (),
     )
     planned = _with_unavailable_images(planned, loaded.suite, inputs.region)
-    travels = list(travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed))
+    told = [*travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed), *reads]
     if output is OutputFormat.JSON:
-        for line in travels:
+        for line in told:
             tell(line)
         print_json(plan_document(loaded.suite, planned, inputs, histories, spot))
     else:
         print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
-        for line in (*travels, *data_lines(loaded.suite, beside=suite.parent, allowed=allowed)):
+        for line in told:
             STANDARD_OUTPUT.print(line)
     if planned.refusals:
         local = " --local" if choice.local else ""

@@ -15,6 +15,7 @@ from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
+from traindyno.cli.inputs.dataset_lines import data_lines
 from traindyno.cli.inputs.local_paths import travel_lines
 from traindyno.cli.inputs.staging import StagingArea
 from traindyno.cli.inputs.suite_loading import load_startable_suite
@@ -66,9 +67,10 @@ def run(
 ) -> None:
     """Run a suite and print its verdict."""
     loaded = load_startable_suite(suite)
-    target = choice.find_target()
     allowed = read_also_send(also_send)
-    for line in travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed):
+    reads = data_lines(loaded.suite, beside=suite.parent, allowed=allowed)
+    target = choice.find_target()
+    for line in (*travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed), *reads):
         tell(line)
     stage = StagingArea(
         beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell, allowed=allowed

@@ -1,4 +1,4 @@
-"""The paths of a suite that name something on this machine: what is wrong with them, and which files are read."""
+"""The paths of a suite that name something on this machine: what is wrong with them, and what of them travels."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -8,15 +8,12 @@ from typing import Any
 from traindyno.cli.inputs import sample_data
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.choices import Task
-from traindyno.core.suite.dataset_files import COMPRESSIONS, FORMATS, split_files
+from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
 from traindyno.core.suite.file_systems import parse_file_system
-from traindyno.core.suite.suite import Suite
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
 SECTIONS = ("dataset", "tokenizer", "model")
-SHOWN_FILES = 6
 
 
 class StagingRefused(TraindynoError):
@@ -127,39 +124,9 @@ def travel_lines(workload: Mapping[str, Any], *, beside: Path, allowed: Collecti
             yield f"{name} {path}: {find_data(local, allowed).sentence()}"
 
 
-def data_lines(suite: Suite, *, beside: Path, allowed: Collection[Path] = ()) -> Iterator[str]:
-    """Lines of a plan: which of a local dataset's files each split reads.
-
-    There are none for a dataset that is not on this machine, and for a script's, which reads its files itself. Raises
-    DatasetFilesInvalid for files that no run could read.
-    """
-    dataset = suite.workload.dataset
-    if dataset is None or dataset.path is None or suite.workload.task is Task.SCRIPT:
-        return
-    local = find_local(dataset.path, beside)
-    if local is None:
-        return
-    names = list(travelling_data(local, allowed=allowed).files)
-    splits = {dataset.split: None, dataset.evaluation_split: None}
-    used: set[str] = set()
-    for split in filter(None, splits):
-        files = split_files(names, dataset, split)
-        used.update(files)
-        yield f"data: split {split} reads {_listed(files)}"
-    if suite.measurement.evaluates and dataset.evaluation_split is None:
-        yield "data: evaluation reads a random part of the training sequences, which is then not trained on"
-    if unused := [name for name in names if name not in used]:
-        yield f"data: not read: {_listed(unused)}"
-
-
 def _looks_local(path: str) -> bool:
     return not _is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)
 
 
 def _is_remote(path: str) -> bool:
     return is_s3_uri(path) or parse_file_system(path) is not None
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
-    return ", ".join(names[:SHOWN_FILES]) + more

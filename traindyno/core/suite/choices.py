@@ -101,6 +101,7 @@ class DatasetFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
     PARQUET = "parquet"
+    ARROW = "arrow"
     SYNTHETIC = "synthetic"
 
 

@@ -1,27 +1,24 @@
 """The data files of a dataset's folder, with their format and split, by their names alone."""
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.suite.choices import DatasetFormat
+from traindyno.core.suite.data_formats import (
+    READABLE,
+    format_of,
+    is_description,
+    is_documentation,
+    is_hidden,
+    is_unreadable,
+    packed_format,
+    unpacked_name,
+)
 from traindyno.core.suite.workload import Dataset
 
-FORMATS = {
-    ".csv": DatasetFormat.CSV,
-    ".tsv": DatasetFormat.CSV,
-    ".json": DatasetFormat.JSON,
-    ".jsonl": DatasetFormat.JSON,
-    ".ndjson": DatasetFormat.JSON,
-    ".parquet": DatasetFormat.PARQUET,
-}
-COMPRESSIONS = (".gz", ".bz2", ".xz")
-# Files beside the data in a repository of the Hub or of git.
-NO_DATA = ("readme", "license", "licence", "citation", "changelog")
-NO_DATA_FILES = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json")
-NO_DATA_SUFFIXES = (".md", ".rst", ".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".lock", ".sh", ".png", ".jpg")
-
+SHOWN_FILES = 10
 WHOLE_DATASET = "train"
 # The words and the characters around them are those of the Hugging Face datasets library (datasets.data_files).
 SPLIT_WORDS = {
@@ -33,15 +30,21 @@ NO_WORD = re.compile(r"[-._ 0-9]+")
 
 
 class DatasetFilesInvalid(TraindynoError):
-    """The dataset has no data files, files of two formats, or not exactly one match for the requested split."""
+    """The dataset has no data files, or files of which only some could be read, or none for the requested split."""
 
 
 def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]:
     """Those of ``names`` (paths below the dataset's root, with slashes) that hold ``split``; no file holds two splits.
 
-    For ``train``, if no name contains it, all data files of no other split. Raises DatasetFilesInvalid.
+    For ``train``, if no name contains it, all data files of no other split. Raises DatasetFilesInvalid, also if two of
+    them are forms of one file.
     """
-    data = data_files(names, dataset)
+    found = _of_split(data_files(names, dataset), dataset, split)
+    _refuse_doubled(found)
+    return found
+
+
+def _of_split(data: list[str], dataset: Dataset, split: str) -> list[str]:
     if len(data) == 1 and split == WHOLE_DATASET and dataset.evaluation_split is None:
         return data
     splits = [name for name in (dataset.split, dataset.evaluation_split, split) if name is not None]
@@ -54,7 +57,7 @@ def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]
     if not named and wanted == WHOLE_DATASET:
         named = unclaimed
     if not named:
-        listing = ", ".join(f"{name} ({found or 'no split'})" for name, found in list(by_name.items())[:10])
+        listing = _listed([f"{name} ({found or 'no split'})" for name, found in by_name.items()])
         raise DatasetFilesInvalid(f"no file of the dataset belongs to the split {split!r}; its files are {listing}")
     return named
 
@@ -78,47 +81,63 @@ def split_of(name: str, known: Mapping[str, str]) -> str | None:
 
 
 def data_files(names: Sequence[str], dataset: Dataset) -> list[str]:
-    """The names without hidden files and documentation; beside csv, json or parquet, without all else.
+    """The names without hidden files and documentation; of the format that ``dataset`` names, if there are such.
 
-    Raises DatasetFilesInvalid if nothing is left, or if it is of two formats and ``dataset`` names none.
+    Raises DatasetFilesInvalid if nothing is left, or if only a part of it could be read.
     """
-    visible = [name for name in names if not _base(name).startswith((".", "_"))]
-    if dataset.format is not DatasetFormat.AUTO:
-        data = [name for name in visible if format_of(name) is dataset.format] or visible
+    visible = [name for name in names if not is_hidden(name)]
+    if dataset.format is DatasetFormat.AUTO:
+        data = [name for name in visible if not is_documentation(name)]
     else:
-        data = _of_one_format([name for name in visible if not _is_documentation(name)])
+        candidates = [name for name in visible if not is_description(name)]
+        data = [name for name in candidates if packed_format(name) is dataset.format] or candidates
     if not data:
-        found = ", ".join(names[:10]) or "no files"
-        raise DatasetFilesInvalid(f"the dataset has no data files; it has {found}")
+        hint = "; dataset.format: text reads these as texts" if visible else ""
+        raise DatasetFilesInvalid(f"the dataset has no data files; it has {_listed(names) or 'no files'}{hint}")
+    _refuse_unreadable(data, dataset)
+    if dataset.format is DatasetFormat.AUTO:
+        _refuse_mixed(data)
     return data
 
 
-def format_of(name: str) -> DatasetFormat:
-    return FORMATS.get(data_suffix(name), DatasetFormat.TEXT)
+def _refuse_unreadable(data: Sequence[str], dataset: Dataset) -> None:
+    unreadable = [name for name in data if is_unreadable(name)]
+    if not unreadable:
+        return
+    others = [name for name in data if not is_unreadable(name)]
+    only = f", so only {_listed(others)} would be read" if others else ""
+    is_auto = dataset.format is DatasetFormat.AUTO
+    named = ", or name the format of the others in dataset.format" if others and is_auto else ""
+    raise DatasetFilesInvalid(
+        f"the dataset has files of a form that can't be read ({_listed(unreadable)}){only}; unpack or convert them, "
+        f"move them out of the folder{named}; readable are {READABLE}"
+    )
 
 
-def data_suffix(name: str) -> str:
-    """``.csv`` of ``train.csv`` and of ``train.csv.gz``."""
-    suffixes = [suffix.lower() for suffix in PurePosixPath(name).suffixes]
-    while suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    return suffixes[-1] if suffixes else ""
-
-
-def _of_one_format(names: Sequence[str]) -> list[str]:
-    structured = {format_of(name) for name in names} - {DatasetFormat.TEXT}
-    if len(structured) > 1:
+def _refuse_mixed(data: Sequence[str]) -> None:
+    by_format: dict[DatasetFormat, list[str]] = defaultdict(list)
+    for name in data:
+        by_format[format_of(name)].append(name)
+    if len(by_format) > 1:
+        found = " and ".join(f"{kind} ({_listed(by_format[kind])})" for kind in sorted(by_format))
         raise DatasetFilesInvalid(
-            f"the dataset has files of the formats {' and '.join(sorted(structured))} ({', '.join(names[:10])}); "
-            "expected one format, or dataset.format that names the one to read"
+            f"the dataset has files of {len(by_format)} formats, of which only one would be read: {found}; move the "
+            "others out of the folder, or name the one to read in dataset.format"
         )
-    return [name for name in names if not structured or format_of(name) in structured]
 
 
-def _is_documentation(name: str) -> bool:
-    base = _base(name).lower()
-    return base.split(".")[0] in NO_DATA or base in NO_DATA_FILES or data_suffix(base) in NO_DATA_SUFFIXES
+def _refuse_doubled(names: Sequence[str]) -> None:
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        forms[unpacked_name(name)].append(name)
+    doubled = [" and ".join(found) for found in forms.values() if len(found) > 1]
+    if doubled:
+        raise DatasetFilesInvalid(
+            f"the dataset has forms of one file that would all be read: {_listed(doubled)}; keep one form of each, or "
+            "give files with different content names that differ before the suffix"
+        )
 
 
-def _base(name: str) -> str:
-    return name.rsplit("/", 1)[-1]
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+    return ", ".join(names[:SHOWN_FILES]) + more

@@ -1,11 +1,13 @@
 """Which files of a folder are data, and of which split, by their names."""
 
+import re
 from typing import Any
 
 import pytest
 
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.dataset_files import DatasetFilesInvalid, data_files, data_suffix, format_of, split_files
+from traindyno.core.suite.data_formats import FORMATS, UNREADABLE, data_suffix, format_of
+from traindyno.core.suite.dataset_files import DatasetFilesInvalid, data_files, split_files
 from traindyno.core.suite.workload import Dataset
 
 
@@ -35,11 +37,79 @@ def test_hidden_files_and_documentation_are_no_data() -> None:
     assert data_files(names, dataset()) == ["a.txt", "d.txt"]
 
 
-def test_beside_a_structured_format_other_files_are_no_data() -> None:
-    assert data_files(["a.csv", "b.tsv.gz", "words.txt"], dataset()) == ["a.csv", "b.tsv.gz"]
+def test_hidden_folders_are_no_data_at_any_depth() -> None:
+    hidden = [
+        ".ipynb_checkpoints/train-checkpoint.csv",
+        ".git/hooks/pre-commit",
+        "data/.cache/huggingface/train.csv.metadata",
+        "__MACOSX/train.csv",
+    ]
+    assert data_files(["train.csv", *hidden], dataset()) == ["train.csv"]
+    assert data_files(["data/_own/train.csv"], dataset()) == ["data/_own/train.csv"]
+
+
+def test_files_of_one_format_are_read_together() -> None:
+    assert data_files(["a.csv", "b.tsv.gz"], dataset()) == ["a.csv", "b.tsv.gz"]
     assert data_files(["a.txt", "words"], dataset()) == ["a.txt", "words"]
-    with pytest.raises(DatasetFilesInvalid, match=r"formats csv and parquet \(a.csv, b.parquet\)"):
-        data_files(["a.csv", "b.parquet"], dataset())
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["a.csv", "b.parquet"], "csv (a.csv) and parquet (b.parquet)"),
+        (["stats.csv", "corpus.txt"], "csv (stats.csv) and text (corpus.txt)"),
+        (["train.jsonl", "train.jsonl.bak"], "json (train.jsonl) and text (train.jsonl.bak)"),
+    ],
+)
+def test_files_of_two_formats_are_refused_unless_one_is_named(names: list[str], found: str) -> None:
+    with pytest.raises(
+        DatasetFilesInvalid, match=re.escape(f"of 2 formats, of which only one would be read: {found};")
+    ):
+        data_files(names, dataset())
+    wanted = format_of(names[0])
+    if "bak" not in names[1]:
+        assert data_files(names, dataset(format=wanted)) == names[:1]
+
+
+@pytest.mark.parametrize("suffix", sorted(UNREADABLE))
+@pytest.mark.parametrize("kept", ["train-0.jsonl", "train-0.txt", "train-0.parquet"])
+def test_a_file_that_cannot_be_read_is_not_dropped_beside_others(kept: str, suffix: str) -> None:
+    """Neither if its format is named, where the file is a packed form of it."""
+    lost = kept.replace("0", "1") + suffix
+    message = f"({lost}), so only {kept} would be read; unpack or convert them"
+    for named in (DatasetFormat.AUTO, format_of(kept)):
+        with pytest.raises(DatasetFilesInvalid, match=re.escape(message)) as raised:
+            data_files([kept, lost], dataset(format=named))
+        assert all(readable in str(raised.value) for readable in FORMATS)
+    with pytest.raises(DatasetFilesInvalid, match=re.escape(f"can't be read ({lost}); unpack")):
+        data_files([lost], dataset())
+
+
+def test_a_file_that_cannot_be_read_may_be_beside_the_format_that_is_named() -> None:
+    assert data_files(["train.csv", "raw.zip"], dataset(format=DatasetFormat.CSV)) == ["train.csv"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["train.csv", "train.csv.gz"],
+        ["train.csv", "train.tsv"],
+        ["part/a.jsonl", "part/a.json.xz"],
+        ["corpus.txt", "corpus.txt.bz2"],
+        ["corpus.txt", "corpus.txt~"],
+        ["corpus.txt", "corpus.txt.bak"],
+    ],
+)
+def test_two_forms_of_one_file_are_not_both_read(names: list[str]) -> None:
+    with pytest.raises(DatasetFilesInvalid, match=re.escape(f"would all be read: {names[0]} and {names[1]}; keep one")):
+        split_files([*names, "part/other"], dataset(format=format_of(names[0])), "train")
+
+
+def test_files_that_differ_before_the_suffix_or_in_their_folder_are_two() -> None:
+    for names in (["a/x.csv", "b/x.csv.gz"], ["news.de", "news.en"], ["a.csv", "a-1.csv"], ["a.v1.csv", "a.v2.csv"]):
+        assert split_files(names, dataset(), "train") == names
+    # the other form is in a split that is not read
+    assert split_files(["train.csv", "test.csv", "test.csv.gz"], dataset(), "train") == ["train.csv"]
 
 
 def test_a_format_that_is_named_decides() -> None:
@@ -50,12 +120,13 @@ def test_a_format_that_is_named_decides() -> None:
 
 
 def test_a_folder_without_data_lists_what_it_has() -> None:
-    with pytest.raises(DatasetFilesInvalid, match=r"no data files; it has README, \.hidden"):
+    with pytest.raises(DatasetFilesInvalid, match=r"has README, \.hidden; dataset\.format: text reads these"):
         data_files(["README", ".hidden"], dataset())
+    assert data_files(["notes.md", "load.py"], dataset(format=DatasetFormat.TEXT)) == ["notes.md", "load.py"]
     with pytest.raises(DatasetFilesInvalid, match="it has no files"):
         data_files([], dataset())
     many = [f".hidden{index:02}" for index in range(12)]
-    with pytest.raises(DatasetFilesInvalid, match=r"it has (\.hidden\d\d, ){9}\.hidden09$"):
+    with pytest.raises(DatasetFilesInvalid, match=r"it has (\.hidden\d\d, ){9}\.hidden09 and 2 more$"):
         data_files(many, dataset())
 
 

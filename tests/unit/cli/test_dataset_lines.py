@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.run_samples import make_suite
-from traindyno.cli.inputs.local_paths import data_lines
+from traindyno.cli.inputs.dataset_lines import data_lines
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
 from traindyno.core.suite.suite import Measurement, Suite
@@ -18,8 +18,9 @@ def suite_with(dataset: Dataset, **changes: object) -> Suite:
 
 def write(folder: Path, *names: str) -> Path:
     for name in names:
-        (folder / "data").mkdir(exist_ok=True)
-        (folder / "data" / name).write_text("text\none\n")
+        path = folder / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text\none\n")
     return folder
 
 
@@ -54,3 +55,27 @@ def test_data_that_is_elsewhere_has_no_lines(path: str, tmp_path: Path) -> None:
 def test_a_script_reads_its_files_itself(tmp_path: Path) -> None:
     beside = write(tmp_path, "a.csv", "b.json")
     assert list(data_lines(suite_with(Dataset(path="data"), task=Task.SCRIPT), beside=beside)) == []
+
+
+def test_a_folder_of_tokens_is_not_looked_at_as_data(tmp_path: Path) -> None:
+    beside = write(tmp_path, "train/traindyno-data.json", "train/tokens.npy", "tokenizer/tokenizer.json")
+    assert data_lines(suite_with(Dataset(path="data")), beside=beside) == ["data: data is tokenised already"]
+
+
+@pytest.mark.parametrize(("name", "target"), [("more", "shards"), ("b.csv", "shards/b.csv"), ("lost.csv", "nowhere")])
+def test_a_link_that_is_not_followed_is_not_passed_over(name: str, target: str, tmp_path: Path) -> None:
+    """To a folder, to a file outside the folder, and to nothing."""
+    beside = write(tmp_path, "a.csv", "README.md")
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "shards" / "b.csv").write_text("text\none\n")
+    (beside / "data" / name).symlink_to(tmp_path / target)
+    shown = f"{name} \\(links, which are not followed, or unreadable\\); only README.md, a.csv would be read"
+    with pytest.raises(DatasetFilesInvalid, match=rf"workload\.dataset\.path: data: .* missing: {shown}"):
+        data_lines(suite_with(Dataset(path="data")), beside=beside)
+
+
+def test_a_link_beside_the_data_is_passed_over(tmp_path: Path) -> None:
+    beside = write(tmp_path, "a.csv")
+    for name in ("README.md", ".cache"):
+        (beside / "data" / name).symlink_to(tmp_path)
+    assert data_lines(suite_with(Dataset(path="data")), beside=beside)[0] == "data: split train reads a.csv"

@@ -1,0 +1,89 @@
+"""Rows of a dataset, and what each must have: one column of each wanted name, a text that is one, and a label that can
+be a class.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traindyno.core.suite.workload import Dataset
+from training.errors import WorkloadError
+
+SHOWN_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """``first_row`` is the number, from 1, of the first of these rows in ``file``; messages name it.
+
+    ``continues`` if the one text is a further piece of the file's text, ``goes_on`` if it is not the last piece.
+    """
+
+    texts: list[str]
+    labels: list[object] | None
+    file: str
+    first_row: int = 1
+    continues: bool = False
+    goes_on: bool = False
+
+
+def checked_rows(texts: Sequence[object], labels: list[object] | None, name: str, first_row: int) -> Rows:
+    check_labels(labels or [], name, first_row)
+    return Rows(texts=check_texts(texts, name, first_row), labels=labels, file=name, first_row=first_row)
+
+
+def wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
+    return [dataset.text_column, *([dataset.label_column] if with_labels else [])]
+
+
+def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
+    columns = f"its columns are {', '.join(found)}"
+    missing = [column for column in wanted if column not in found]
+    if missing:
+        raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; {columns}")
+    for column in wanted:
+        if found.count(column) > 1:
+            raise WorkloadError(f"{name} has {found.count(column)} columns {column!r}; {columns}; expected one")
+
+
+def csv_header(content: io.BufferedReader, delimiter: str) -> list[str]:
+    """The names of the columns; the stream stays at its beginning. Empty where there is no header to understand."""
+    rows = csv.reader(io.StringIO(content.peek(1).decode(errors="ignore"), newline=""), delimiter=delimiter)
+    try:
+        return next((row for row in rows if row), [])
+    except csv.Error:
+        return []
+
+
+def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]:
+    found = [text for text in texts if isinstance(text, str)]
+    if len(found) < len(texts):
+        row, text = next(item for item in enumerate(texts, start=first_row) if not isinstance(item[1], str))
+        hint = "; join a list, such as the messages of a chat, to one text first" if isinstance(text, list) else ""
+        raise WorkloadError(f"{name}, row {row}: the text is {described(text)}; expected text{hint}")
+    for row, text in enumerate(found, start=first_row):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            lone = ascii(text[error.start : error.end])
+            raise WorkloadError(
+                f"{name}, row {row}: the text has {lone} at character {error.start + 1}, a half of a surrogate pair, "
+                "which is no character; expected text in Unicode"
+            ) from error
+    return found
+
+
+def check_labels(labels: Sequence[object], name: str, first_row: int) -> None:
+    for row, label in enumerate(labels, start=first_row):
+        if label is None or (isinstance(label, str) and not label.strip()):
+            raise WorkloadError(f"{name}, row {row}: the label is missing; expected a label in every row")
+        if not isinstance(label, (str, int, float)) or (isinstance(label, float) and not math.isfinite(label)):
+            raise WorkloadError(
+                f"{name}, row {row}: the label is {described(label)}; expected one class, as a whole number or a text"
+            )
+
+
+def described(value: object) -> str:
+    return "missing" if value is None else f"{type(value).__name__} {str(value)[:SHOWN_CHARACTERS]!r}"
