@@ -78,7 +78,7 @@ def moment_to_show(states: Sequence[State]) -> int:
 
 
 def is_before_moment(state: State) -> bool:
-    return state.runs_total is None or len(state.ended) <= SHOWN_SHARE * state.runs_total
+    return state.runs_planned is None or len(state.ended) <= SHOWN_SHARE * state.runs_planned
 
 
 def ended_lines(states: Sequence[State]) -> Iterator[str]:
@@ -87,7 +87,7 @@ def ended_lines(states: Sequence[State]) -> Iterator[str]:
     for state in states:
         for run_id in sorted(state.ended.keys() - told.keys()):
             told[run_id] = None
-            yield ended_line(len(told), state.runs_total, state.ended[run_id])
+            yield ended_line(len(told), state.runs_planned, state.ended[run_id])
 
 
 if __name__ == "__main__":

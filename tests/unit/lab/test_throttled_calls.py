@@ -36,7 +36,7 @@ from tests.unit.throttled_calls import Notices, Throttle, standing_clock
 from traindyno.aws import clients
 from traindyno.core.errors import Throttled
 from traindyno.core.s3_keys import step_log_prefix
-from traindyno.core.serving.deployment import deployment_document
+from traindyno.core.serving.deployment_document import deployment_document
 from traindyno.core.suite.preparation import owner_document
 
 HANDLERS: tuple[ModuleType, ...] = (

@@ -17,7 +17,8 @@ def is_explained(state: State, quiet_seconds: float, *, is_local: bool) -> bool:
 
 def quiet_line(state: State, quiet_seconds: float, *, option: str, logs: str) -> str:
     """``option`` selects the lab in another command; ``logs`` says where its functions' errors are."""
-    runs = f"{len(state.ended)} of {state.runs_total or 'an unknown number of'} runs have ended"
+    planned = "" if state.runs_planned is None else f" of {state.runs_planned} planned"
+    runs = f"{len(state.ended)}{planned} runs have ended"
     jobs = f"{len(state.jobs)} ended jobs have no result yet" if state.jobs else "no job is under way"
     return (
         f"nothing has changed for {seconds_text(quiet_seconds)}: {runs}, {jobs}. {_expected(state)}, or it hangs. "
@@ -26,8 +27,8 @@ def quiet_line(state: State, quiet_seconds: float, *, option: str, logs: str) ->
 
 
 def _expected(state: State) -> str:
-    if state.runs_total is None:
+    if state.runs_planned is None:
         return "The suite is being planned"
-    if len(state.ended) == state.runs_total:
+    if len(state.ended) >= state.runs_planned:
         return "The verdict is being computed"
     return "The execution waits for capacity, a quota or room under its cap"
