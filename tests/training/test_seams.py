@@ -104,7 +104,7 @@ def test_tokens_of_pieces_are_those_of_the_whole_text(kind: str, monkeypatch: py
             assert found == whole, (number, mean)
 
 
-def test_a_tokenizer_that_does_not_know_the_places_of_its_tokens_gets_each_piece_alone() -> None:
+def test_a_tokenizer_without_the_places_of_its_tokens_gets_each_piece_alone() -> None:
     slow = ByT5Tokenizer()
     assert not slow.is_fast
     pieces = seams.PieceTokenizer(slow)

@@ -241,9 +241,9 @@ def test_only_a_job_under_way_explains_a_long_time_without_a_change(is_local: bo
 @pytest.mark.parametrize(
     ("seen", "parts"),
     [
-        (state(ended=2, jobs=()), ["2 of 4 runs", "no job is under way", "room under its cap, or it hangs"]),
-        (state(ended=4, jobs=()), ["4 of 4 runs", "verdict is being computed, or it hangs"]),
-        (replace(state(jobs=()), runs_planned=None), ["unknown number of runs", "being planned, or it hangs"]),
+        (state(ended=2, jobs=()), ["2 of 4 planned runs", "no job is under way", "room under its cap, or it hangs"]),
+        (state(ended=4, jobs=()), ["4 of 4 planned runs", "verdict is being computed, or it hangs"]),
+        (replace(state(jobs=()), runs_planned=None), ["0 runs have ended", "being planned, or it hangs"]),
         (state(jobs=(replace(JOB, job_phase=None),)), ["1 ended jobs have no result yet"]),
     ],
     ids=["between runs", "at the end", "at the start", "lost event"],

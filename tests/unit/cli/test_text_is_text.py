@@ -360,7 +360,8 @@ PARTS_OF_RICH = {
     "rich.table.Table",
 }
 WRITERS = {"sys.stdout", "sys.stderr", "typer.echo", "typer.secho", "typer.style", "typer.prompt", "typer.confirm"}
-MODULES = sorted(path for path in CLI.rglob("*.py") if path.name != "output.py")
+# entry.py writes one line of its own words, where Ctrl-C came before the modules were loaded.
+MODULES = sorted(path for path in CLI.rglob("*.py") if path.name not in {"output.py", "entry.py"})
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CLI)))

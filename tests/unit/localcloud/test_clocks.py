@@ -350,7 +350,12 @@ def test_machine_without_boot_id_continues_no_scale() -> None:
 
 def transform_engine(store: HostingStore, clock: SystemClock, folder: Path, at_load: str = "pass") -> TransformEngine:
     settings = ServiceSettings(
-        port=0, state_folder=folder, aws_endpoint="", python=sys.executable, cores=usable_cores()
+        port=0,
+        state_folder=folder,
+        aws_endpoint="",
+        python=sys.executable,
+        cores=usable_cores(),
+        access_key_id="LOCAL0",
     )
     return TransformEngine(
         HostingContext(

@@ -191,7 +191,7 @@ def test_a_transform_job_that_is_stopped_before_its_thread_begins_stays_stopped(
     assert status_of(store, TransformJob, "t") == TransformStatus.STOPPED
 
 
-def test_a_transform_job_that_is_stopped_during_a_request_does_not_wait_for_its_answer(
+def test_a_transform_job_stopped_during_a_request_does_not_wait_for_its_answer(
     store: HostingStore, settings: ServiceSettings
 ) -> None:
     objects = Objects()
