@@ -21,13 +21,12 @@ def make_access_key(home: Home) -> bool:
 
 def read_access_key(home: Home) -> str:
     """Not from a file of another user: requests would go to the local cloud of that user."""
-    path = home.state(f"{FILE}.json")
-    if path.exists() and path.stat().st_uid != os.geteuid():
+    found, path = _stored(home), home.document(FILE)
+    if found and path.stat().st_uid != os.geteuid():
         raise HomeUnusable(
             f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set {HOME_VARIABLE} to a "
             "folder of your own"
         )
-    found = _stored(home)
     if not found:
         raise HomeUnusable(
             f"the local cloud in {home.folder} has no access key, which every request to it needs; make one with: "

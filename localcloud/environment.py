@@ -35,7 +35,10 @@ def local_environment(ports: Ports, access_key_id: str, base: Mapping[str, str] 
     """A whole process environment: ``base`` without the user's AWS settings, with the local cloud's."""
     settings = aws_settings(ports, access_key_id)
     kept = {name: value for name, value in base.items() if not is_foreign(name, settings)}
-    return {**kept, **settings}
+    own = base.get("no_proxy") or base.get("NO_PROXY") or ""
+    names = (*own.split(","), *settings["NO_PROXY"].split(","))
+    direct = ",".join(dict.fromkeys(name.strip() for name in names if name.strip()))
+    return {**kept, **settings, "NO_PROXY": direct, "no_proxy": direct}
 
 
 def is_foreign(name: str, settings: Mapping[str, str]) -> bool:

@@ -134,10 +134,15 @@ class Home:
 
     def read(self, name: str) -> dict[str, Any] | None:
         path = self.document(name)
-        if not path.exists():
-            return None
         try:
             document = json.loads(path.read_text())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except PermissionError as error:
+            raise HomeUnusable(
+                f"{path} can't be read by user {os.geteuid()}: {error.strerror}; set {HOME_VARIABLE} to a folder of "
+                "your own"
+            ) from error
         except (OSError, ValueError, RecursionError) as error:
             raise DocumentDamaged(path, f"{_found(path)} ({error})") from error
         if not isinstance(document, dict):

@@ -28,7 +28,7 @@ LOST = {
     "service-options": "lost: the settings of the local SageMaker service, such as --grant-quotas, --traces, --prices",
     "deployed": "nothing is lost; traindyno local up deploys the CDK app again",
     "restarted": "lost: the note of which executions ended at the last start",
-    "credentials": "nothing is lost; traindyno local up makes another access key, and restarts what runs",
+    "credentials": "traindyno local up makes another access key and restarts what runs: lost are executions that run",
     "dynamodb": (
         "lost: the lab's rows; traindyno local up writes attempts and spending again from the jobs of the local "
         "SageMaker service, and verdicts are missing in traindyno list"
@@ -82,7 +82,10 @@ def keep_deployed_state(home: Home) -> None:
 
 
 def _tell_kept(damage: Damage, tell: Callable[[str], None]) -> None:
-    kept = _set_aside(damage.path)
+    try:
+        kept = _set_aside(damage.path)
+    except FileNotFoundError:
+        return  # another command has set it aside
     tell(f"{damage.path} was damaged ({damage.why}) and is kept as {kept.name}; {damage.lost}")
 
 

@@ -224,6 +224,18 @@ def test_boto3_says_what_a_stranger_lacks(hosted: LocalLab) -> None:
 
 
 @NEEDS_ROOT
+def test_another_user_is_told_whose_home_it_is(hosted: LocalLab) -> None:
+    """The home is reached by its descriptor's path, because the folders above this one are closed too."""
+
+    def look() -> str:
+        with pytest.raises(HomeUnusable) as refused:
+            read_access_key(hosted.home)
+        return str(refused.value)
+
+    assert "set TRAINDYNO_HOME to a folder of your own" in as_other_user(look)
+
+
+@NEEDS_ROOT
 def test_another_user_can_open_no_file_and_no_environment(hosted: LocalLab) -> None:
     """The home is looked into from its own descriptor, because the folders above this one are closed too."""
     folder = hosted.home.folder

@@ -44,6 +44,8 @@ def _upload_archives(trees: Sequence[HostTree], job_folder: Path, upload: Callab
     artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
     for name, folders in artifacts.items():
         archive = job_folder / f"{name}.tar.gz"
-        if pack_folders(folders, archive):
-            upload(archive, f"output/{name}.tar.gz")
-            archive.unlink()
+        try:
+            if pack_folders(folders, archive):
+                upload(archive, f"output/{name}.tar.gz")
+        finally:
+            archive.unlink(missing_ok=True)

@@ -11,10 +11,12 @@ from localcloud.sagemaker_service.host.spot_interruption import plan_interruptio
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
 from localcloud.sagemaker_service.jobs.job import (
+    BILLED,
     Engine,
     SecondaryStatus,
     Status,
     TrainingJob,
+    billed_ms,
     ended,
     moved,
     with_note,
@@ -122,8 +124,11 @@ class ProcessEngine:
                 return JobRun(job, self._context, interruptions=interruptions).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
+        # The end is now: while the disk is full, writing it may take hours, which are not billed.
+        timed = replace(final, ended_ms=self._clock.now_ms() if final.ended_ms is None else final.ended_ms)
+
         def write() -> None:
-            self._change(name, lambda job, now_ms: _ended(job, final, now_ms))
+            self._change(name, lambda job, now_ms: _ended(job, timed, now_ms))
 
         write_until_done(write, health=self._health, part=PART, ending=self._worker.ending)
 
@@ -179,10 +184,11 @@ def _restarted(job: TrainingJob, now_ms: int) -> TrainingJob:
 
 def _latest_ms(job: TrainingJob, now_ms: int) -> int:
     """Now, but at most when the job's limit would have ended it: the service was not there to see its end."""
-    if job.training_start_ms is None:
-        return now_ms
-    began_ms = job.transitions[-1].start_ms
-    return max(began_ms, min(now_ms, job.training_start_ms + job.max_runtime_seconds * 1000))
+    last = job.transitions[-1]
+    if job.training_start_ms is None or last.status not in BILLED:
+        return max(last.start_ms, now_ms)
+    left_ms = job.max_runtime_seconds * 1000 - billed_ms(job)
+    return max(last.start_ms, min(now_ms, last.start_ms + left_ms))
 
 
 def _ended(job: TrainingJob, final: FinalStatus, now_ms: int) -> TrainingJob:

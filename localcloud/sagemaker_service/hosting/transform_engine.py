@@ -62,10 +62,17 @@ class TransformEngine(HostingEngine):
         self._working: dict[str, ModelContainer] = {}
 
     def start(self) -> None:
-        """Fails the jobs that were in progress when the service ended, with SageMaker's internal error."""
+        """Fails the jobs that were in progress when the service ended, with SageMaker's internal error; those that were
+        asked to stop have stopped.
+        """
         for job in self._store.all(TransformJob):
-            if job.status not in ENDED:
-                self.move(job.name, TransformStatus.FAILED, INTERNAL_ERROR, at_ms=self._clock.continued_ms())
+            if job.status in ENDED:
+                continue
+            is_stopping = job.status is TransformStatus.STOPPING
+            status, reason = (
+                (TransformStatus.STOPPED, None) if is_stopping else (TransformStatus.FAILED, INTERNAL_ERROR)
+            )
+            self.move(job.name, status, reason, at_ms=self._clock.continued_ms())
 
     def run(self, name: str) -> None:
         self._start_thread(name, self._run, kind="transform")
@@ -106,8 +113,11 @@ class TransformEngine(HostingEngine):
     def _run(self, name: str) -> None:
         with self._clock.running(not_before_ms=self._modified_ms(name)):
             status, reason = self._end_of(name)
+            if status is TransformStatus.FAILED and self._is_stopped(name):
+                status, reason = TransformStatus.STOPPED, None  # its processes were told to end
+            ended_ms = self._clock.now_ms()  # writing it may take longer, which is not billed
             if status in ENDED:
-                self._write(lambda: self.move(name, status, reason))
+                self._write(lambda: self.move(name, status, reason, at_ms=ended_ms))
 
     def _modified_ms(self, name: str) -> int:
         job = self._store.get(TransformJob, name)
@@ -121,8 +131,6 @@ class TransformEngine(HostingEngine):
             # If the service ends, the job stays in progress, and the next start fails it.
             return (TransformStatus.IN_PROGRESS if self._ending.is_set() else TransformStatus.STOPPED), None
         except ContainerFailed as error:
-            if self._is_stopped(name):
-                return TransformStatus.STOPPED, None
             return TransformStatus.FAILED, with_last_lines(f"{SEE_LOGS}.", error)
         except (Refused, *CAUSED_BY_THE_REQUEST) as error:
             return TransformStatus.FAILED, f"ClientError: {str(error).removeprefix('ClientError: ')}"

@@ -1,6 +1,7 @@
 """A wall clock that is set, a machine that sleeps, a service that is killed: no bill and no limit changes."""
 
 import random
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from localcloud.sagemaker_service import service_health
 from localcloud.sagemaker_service.clock import SystemClock, TimeScale, VirtualClock
-from localcloud.sagemaker_service.host.process_engine import END_UNKNOWN, ProcessEngine
-from localcloud.sagemaker_service.hosting.hosting import HostedModel, HostingStore, TransformJob
+from localcloud.sagemaker_service.host.job_run import failed
+from localcloud.sagemaker_service.host.process_engine import END_UNKNOWN, ProcessEngine, _latest_ms
+from localcloud.sagemaker_service.hosting.hosting import HostedModel, HostingStore, TransformJob, TransformStatus
 from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext
 from localcloud.sagemaker_service.hosting.transform_engine import TransformEngine
 from localcloud.sagemaker_service.instance_table import usable_cores
@@ -277,7 +280,7 @@ def test_clock_that_is_set_back_extends_no_limit(store: JobStore, tmp_path: Path
     laptop = Laptop()
     clock = SystemClock(laptop)
     engine = process_engine(store, clock, tmp_path / "state", script="import time; time.sleep(60)")
-    store.add(make_job("long", clock.now_ms(), StoppingCondition={"MaxRuntimeInSeconds": 1}))
+    store.add(make_job("long", clock.now_ms(), StoppingCondition={"MaxRuntimeInSeconds": 5}))
     engine.start()
     until(lambda: stored(store, "long").secondary_status is SecondaryStatus.TRAINING)
     laptop.set_wall(-HOUR_MS)
@@ -403,6 +406,53 @@ def test_restart_of_the_service_continues_the_times_of_a_transform_job(store: Jo
     assert job is not None
     assert job.status == "Failed"
     assert (job.ended_ms or 0) - now_ms == 50_000
+
+
+def test_transform_job_that_was_stopping_when_the_service_ended_has_stopped(store: JobStore, tmp_path: Path) -> None:
+    hosting = HostingStore(store)
+    hosting.put(replace(new_transform(hosting), status=TransformStatus.STOPPING))
+    transform_engine(hosting, SystemClock(Laptop()), tmp_path / "state").start()
+    job = hosting.get(TransformJob, "t")
+    assert job is not None
+    assert (job.status, job.failure_reason) == (TransformStatus.STOPPED, None)
+
+
+def test_limit_of_a_killed_job_counts_billed_time_and_no_pauses() -> None:
+    """Limit 600 s: 300 s billed, 400 s waiting, then 200 s billed until the kill; all 500 s are billed."""
+    job = make_job("killed", 0, StoppingCondition={"MaxRuntimeInSeconds": 600})
+    job = replace(job, training_start_ms=0)
+    for status, now_ms in ((SecondaryStatus.TRAINING, 0), (SecondaryStatus.RESTARTING, 300_000)):
+        job = moved(job, status, now_ms=now_ms)
+    job = moved(job, SecondaryStatus.TRAINING, now_ms=700_000)
+    assert _latest_ms(job, 900_000) == 900_000
+    assert _latest_ms(job, 5_000_000) == 1_000_000
+
+
+def test_end_that_is_written_late_is_billed_to_its_moment(
+    store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An hour passes before the record takes the end, as on a full disk."""
+    monkeypatch.setattr(service_health, "RETRY_SECONDS", 0.01)
+    laptop = StoppedLaptop()
+    clock = SystemClock(laptop)
+    engine = process_engine(store, clock, tmp_path / "state", script="pass")
+    now_ms = clock.now_ms()
+    job = moved(make_job("late", now_ms), SecondaryStatus.TRAINING, now_ms=now_ms)
+    store.add(replace(job, claimed=True, training_start_ms=now_ms))
+    change, refusals = store.change, [1, 2, 3]
+
+    def change_later(*arguments: Any) -> TrainingJob:
+        if refusals:
+            refusals.pop()
+            laptop.passed_ms += HOUR_MS
+            raise sqlite3.OperationalError("database or disk is full")
+        return change(*arguments)
+
+    monkeypatch.setattr(store, "change", change_later)
+    with clock.running():
+        laptop.passed_ms += 2_000
+        engine._settle("late", failed("AlgorithmError"))
+    assert billed_ms(stored(store, "late")) == 2_000
 
 
 def test_notes_in_a_status_message_are_bounded() -> None:

@@ -148,7 +148,7 @@ def test_a_proxy_of_the_user_gets_no_request(tmp_path: Path, monkeypatch: pytest
     assert cloud._read_health(home, Daemon(process_id=0, started_at=0, port=port), "/health") is None
     assert daemons.answers(cloud.request_to(home, port, "/health"))
     environment = local_environment(Ports(aws=port, sagemaker=port), read_access_key(home))
-    assert {environment["no_proxy"], environment["NO_PROXY"]} == {"127.0.0.1,localhost"}
+    assert {environment["no_proxy"], environment["NO_PROXY"]} == {"elsewhere.example,127.0.0.1,localhost"}
     server.shutdown()
     server.server_close()
 

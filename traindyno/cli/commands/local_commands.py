@@ -12,6 +12,7 @@ from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed
 from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home, Restarted
+from localcloud.private_files import owner_only
 from localcloud.state_files import set_damage_aside
 from traindyno.aws import clients
 from traindyno.aws.executions import Executions
@@ -86,7 +87,8 @@ def _service_options(grant_quotas: int | None, traces: Path | None, prices: Path
 def status(output: FormatOption = OutputFormat.TABLE) -> None:
     """Show which services run; exit status 3 if the local cloud is not running."""
     home = Home.from_environment()
-    set_damage_aside(home, tell=tell)
+    with owner_only():
+        set_damage_aside(home, tell=tell)
     found = cloud.status(home)
     if output is OutputFormat.JSON:
         print_json({**asdict(found), "home": str(found.home)})

@@ -66,10 +66,10 @@ def settle_restart(target: LabTarget, deploying: Executions, *, since: float, te
             now=time.time,
             sleep=time.sleep,
         )
+        _tell_settled(rebuilt, target, deploying, since=since, tell=tell)
     except (TraindynoError, BotoCoreError, ClientError) as error:
         tell(f"what ended with the MiniStack before is not settled: {error}; try again with: traindyno local up")
         return False
-    _tell_settled(rebuilt, target, deploying, since=since, tell=tell)
     return True
 
 
