@@ -1,5 +1,6 @@
 """How many samples a batch holds: the rows of its tensors, or an error where the batch does not say it."""
 
+import itertools
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
 MOST_TENSORS_OF_A_SAMPLE = 4
@@ -27,8 +28,8 @@ def count_rows(batch: Any, instead: str = "samples=...") -> int:
     samples = _list_of_samples(batch)
     if samples is not None:
         raise ValueError(
-            "the batch holds a list of {} tensors of one kind, the first of shape {}: its samples may be {} or {}; "
-            "expected {}".format(len(samples), tuple(samples[0].shape), len(samples), rows[0], instead)
+            "the batch holds a list of {} parts of one kind, the first tensor of shape {}: it may hold {} or {} "
+            "samples; expected {}".format(len(samples), tuple(samples[0].shape), len(samples), rows[0], instead)
         )
     return rows[0]
 
@@ -63,17 +64,18 @@ def _parts(batch: Any) -> Tuple[Any, ...]:
 
 
 def _is_mapping(value: Any) -> bool:
-    """Tokenizers' encodings are mappings by their methods only."""
-    return hasattr(value, "keys") and hasattr(value, "values") and hasattr(value, "__len__")
+    """No class and no data frame, which have the methods of a mapping too."""
+    return isinstance(value, Mapping)
 
 
 def _list_of_samples(batch: Any) -> Optional[Tuple[Any, ...]]:
-    """A list or tuple, at any depth, whose tensors may be one for each sample, as for images of several sizes.
+    """The first tensor of each part of a list or tuple, at any depth, whose parts may be one for each sample, as for
+    images of several sizes and for a batch that is not collated.
 
     Tensors of one type and number of dimensions are such a list if they are many, or have the dimensions of an image.
     """
     parts = _parts(batch)
-    tensors = tuple(part for part in parts if hasattr(part, "shape") and len(part.shape))
+    tensors = tuple(tensor for part in parts for tensor in itertools.islice(_tensors(part), 1))
     if isinstance(batch, (list, tuple)) and len(tensors) == len(parts) > 1:
         dimensions = {len(tensor.shape) for tensor in tensors}
         is_one_kind = len(dimensions) == 1 and len({str(tensor.dtype) for tensor in tensors}) == 1
@@ -89,7 +91,9 @@ def _rows_of_fields(value: Any) -> Optional[int]:
     if not isinstance(value, (list, tuple)) and not _is_mapping(value):
         return None
     parts = _parts(value)
-    if not parts or not all(hasattr(part, "shape") and len(part.shape) for part in parts):
+    if not parts or _list_of_samples(value) is not None:
+        return None
+    if not all(hasattr(part, "shape") and len(part.shape) for part in parts):
         return None
     rows = {part.shape[0] for part in parts}
     if len(rows) > 1 or any(getattr(part, "requires_grad", False) for part in parts):

@@ -62,7 +62,7 @@ def require_process_group(launched: int) -> Dict[str, Any]:
 
 def _accelerate_is_alone() -> bool:
     """Accelerate, which Trainer uses, can form torch's group and train without it: on a CPU that it was not told of."""
-    state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
+    state = getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None)
     # The object would be made by asking for it: what its instances share is there once the script has made one.
     shared = getattr(state, "_shared_state", {})
     return bool(shared) and shared.get("num_processes") == 1

@@ -56,7 +56,8 @@ def build_hyperparameters(
     launch = launcher_hyperparameters(launcher, instance_type, suite.workload.hyperparameters)
     encoded = toolkit_hyperparameters(own, suite, job_name=job_name, settings=settings, launch=launch)
     if MODEL_PARALLEL_PARAMETERS in own:
-        encoded[MODEL_PARALLEL_PARAMETERS] = str(own[MODEL_PARALLEL_PARAMETERS])
+        given = own[MODEL_PARALLEL_PARAMETERS]
+        encoded[MODEL_PARALLEL_PARAMETERS] = given if isinstance(given, str) else json.dumps(given)
     return encoded
 
 

@@ -11,7 +11,7 @@ TOOLKIT = re.compile(
 )
 PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
 # The end of a Python traceback: on lines of its own, or where SageMaker has joined the lines.
-NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b(?:: .*)?)\Z"
+NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(?:: .*)?)\Z"
 ERRORS = (re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL), re.compile(rf"\A(?:.*\s)?{NAMED}", re.DOTALL))
 NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
 BY_SIGNAL = {
@@ -28,7 +28,7 @@ def describe_script_error(reason: str) -> str | None:
     found = TOOLKIT.search(reason)
     if found is None:
         return None
-    code, message = int(found["code"]), found["message"].strip()
+    code, message = int(found["code"]), _without_torchrun(found["message"].strip())
     error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
     if error is not None:
         return f"{' '.join(error['error'].split())}{_place(message)} (exit code {code})"
@@ -37,6 +37,12 @@ def describe_script_error(reason: str) -> str | None:
         last = f"; its last output: {' '.join(message.split())}" if message else ""
         return f"{BY_SIGNAL[killed_by]} ({killed_by.name}, exit code {code}){last}"
     return None
+
+
+def _without_torchrun(message: str) -> str:
+    """torchrun's own traceback follows that of the script."""
+    before, _, after = message.rpartition("Traceback (most recent call last):")
+    return before.strip() if "ChildFailedError" in after and before.strip() else message
 
 
 def _place(message: str) -> str:

@@ -48,16 +48,16 @@ def read_work(job: TrainingJob) -> JobWork:
     processes = world_size(planned) or job.instance_count
     batch_size = max(global_batch_size(planned, processes), 1)
     measurement = _mapping(given.get("measurement"))
-    most_steps = int(measurement.get("max_steps", DEFAULT_STEPS))
-    examples = workload.get("examples")
-    steps = most_steps if examples is None else min(most_steps, max(ceil(int(examples) / batch_size), 1))
+    most_steps = _whole(measurement.get("max_steps")) or DEFAULT_STEPS
+    examples = _whole(workload.get("examples"))
+    steps = most_steps if examples is None else min(most_steps, max(ceil(examples / batch_size), 1))
     return JobWork(
         values={**given, **settings, "instance_type": job.instance_type, "instance_count": job.instance_count},
         world_size=processes,
         processes_per_host=processes // job.instance_count,
         steps=steps,
         global_batch_size=batch_size,
-        sequence_length=int(workload.get("sequence_length") or NOMINAL_SEQUENCE_LENGTH),
+        sequence_length=_whole(workload.get("sequence_length")) or NOMINAL_SEQUENCE_LENGTH,
         checkpoint_every_steps=_whole(measurement.get("checkpoint_every_steps")),
     )
 
@@ -80,4 +80,5 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _whole(value: Any) -> int | None:
-    return None if value is None else int(value)
+    """None for what another program means by the name."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

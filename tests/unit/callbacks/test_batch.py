@@ -1,7 +1,7 @@
 """A batch's rows are counted, or it is refused: never another number."""
 
 import random
-from collections import UserDict
+from collections import OrderedDict, UserDict
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,35 @@ def test_a_list_that_may_hold_one_tensor_for_each_sample_is_refused(count: int, 
     if count <= 4 and len(shape) != 3:
         assert count_rows(batch) == shape[0]
     else:
-        with pytest.raises(ValueError, match=f"its samples may be {count} or {shape[0]}"):
+        with pytest.raises(ValueError, match=f"it may hold {count} or {shape[0]} samples"):
             count_rows({"images": batch})
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        {"input_ids": np.zeros(128, dtype=int), "labels": np.zeros(128, dtype=int)},
+        (np.zeros((3, 32, 32)), 7),
+        (np.zeros((128, 4)), "a name"),
+    ],
+    ids=["mappings", "images with labels", "sequences with names"],
+)
+def test_a_batch_that_is_not_collated_is_refused(sample: Any) -> None:
+    with pytest.raises(ValueError, match=r"a list of 32 parts of one kind.*it may hold 32 or"):
+        count_rows([sample] * 32)
+    refuse_length_of_batch(32, {"batch": [sample] * 32})
+
+
+class Frame:
+    """What a pandas.DataFrame has of a mapping; its values are one array, and no method."""
+
+    values = np.zeros((2, 8))
+
+    def keys(self) -> list[str]:
+        return ["a", "b"]
+
+    def __len__(self) -> int:
+        return 2
 
 
 class Parameter(np.ndarray[Any, Any]):
@@ -87,10 +114,17 @@ def test_the_length_of_a_batch_is_no_count_of_samples(value: Any) -> None:
         [np.float64(1), np.float64(2)],
         [np.zeros((16, 8)).view(Parameter), np.zeros(16).view(Parameter)],
         np.zeros((2, 8)),
+        [np.zeros((3, 32, 32)), np.zeros((3, 32, 32))],
         "ab",
         2,
+        OrderedDict,
+        UserDict,
+        Frame(),
     ],
-    ids=["its rows", "text", "lengths", "losses", "parameters", "a tensor", "a text", "a number"],
+    ids=[
+        *("its rows", "text", "lengths", "losses", "parameters", "a tensor", "images", "a text", "a number"),
+        *("a class", "another class", "a data frame"),
+    ],
 )
 def test_other_variables_of_that_length_are_no_batch(value: Any) -> None:
     refuse_length_of_batch(2, {"value": value})

@@ -1,5 +1,6 @@
 """The steps and samples of a simulated job are those of a real one with the same settings."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -115,3 +116,13 @@ def test_a_degree_of_more_processes_than_the_job_has_leaves_one_sample() -> None
     job = plain_job(settings='{"strategy": "tensor", "tensor_degree": 64}', workload='{"examples": 3}')
     assert sum(samples_by_rank(job)) == 1
     assert read_work(job).steps == 3
+
+
+@pytest.mark.parametrize("value", ["all", [1, 2], None, True, {"a": 1}, 2.5])
+@pytest.mark.parametrize(
+    ("name", "field"), [("measurement", "max_steps"), ("workload", "examples"), ("workload", "sequence_length")]
+)
+def test_a_scripts_own_mapping_of_a_known_name_has_nominal_values(name: str, field: str, value: Any) -> None:
+    """A script may have hyperparameters of these names that mean something else."""
+    plain, with_own = read_work(plain_job()), read_work(plain_job(**{name: json.dumps({field: value})}))
+    assert replace(with_own, values={}) == replace(plain, values={})

@@ -65,3 +65,18 @@ def test_a_kill_stays_a_kill() -> None:
     meaning, message = read_failure_reason(wrapped("", 137))
     assert meaning is Outcome.KILLED
     assert "ExitCode 137" in message
+
+
+def test_a_warning_is_no_cause() -> None:
+    warned = "/opt/ml/code/x.py:12: UserWarning: foo\n  warn()"
+    assert read_failure_reason(wrapped(warned, -11))[1].startswith("segmentation fault")
+    assert "ExitCode 1 " in read_failure_reason(wrapped("FutureWarning: old\nneeds a GPU"))[1]
+
+
+def test_torchruns_own_error_is_not_the_users() -> None:
+    torchrun = (
+        'Traceback (most recent call last):\n  File "/opt/conda/bin/torchrun", line 8, in <module>\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED\n"
+    )
+    _, message = read_failure_reason(wrapped(f"{TRACEBACK}ModuleNotFoundError: No module named 'nope'\n{torchrun}"))
+    assert message == "ModuleNotFoundError: No module named 'nope' (reader.py, line 7) (exit code 1)"

@@ -1,6 +1,7 @@
 """The options of `traindyno deploy`, and which of them contradict each other."""
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated
 
 import typer
@@ -71,6 +72,8 @@ class DeploymentChoice(LabChoice):
         if self.count > MOST_INSTANCES:
             message = f"got {self.count}, expected at most {MOST_INSTANCES}, SageMaker's limit on a transform job"
             raise typer.BadParameter(message, param_hint="--count")
+        if self.hours is not None and not isfinite(self.hours):
+            raise typer.BadParameter(f"got {self.hours}, expected a number of hours, or --keep", param_hint="--hours")
         if is_transform and (self.hours or 0) > LONGEST_TRANSFORM_HOURS:
             message = f"got {self.hours:g}, expected at most {LONGEST_TRANSFORM_HOURS} for a transform job"
             raise typer.BadParameter(message, param_hint="--hours")

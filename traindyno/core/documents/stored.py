@@ -1,6 +1,5 @@
 """Dataclasses to JSON-able documents and back: money as text, numbers that are not finite as null."""
 
-import json
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache
@@ -21,7 +20,7 @@ class FrozenMapping(dict[str, Any]):
     """A JSON object that nobody changes, so that it can be a member of a set."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        return hash(json.dumps(self, sort_keys=True))
+        return hash(frozenset(self.items()))
 
 
 def frozen_json(value: Any) -> JsonValue:

@@ -90,4 +90,14 @@ def test_one_configuration_needs_no_matrix() -> None:
 
 def test_values_are_told_apart_as_json() -> None:
     assert frozen_json({"a": [1, {"b": None}]}) == {"a": (1, {"b": None})}
-    assert len({frozen_json(value) for value in ({"a": [1]}, {"a": [1]}, {"a": [2]}, [1], None)}) == 4
+    assert len({frozen_json(value) for value in ({"a": [1]}, {"a": [1.0]}, {"a": [2]}, [1], None)}) == 4
+
+
+def test_parameters_of_the_model_parallel_library_may_be_a_mapping() -> None:
+    document = script_document(matrix={"instance": ["ml.p4d.24xlarge"]})
+    document["workload"]["image"] = "111111111111.dkr.ecr.us-east-1.amazonaws.com/mine:1"
+    document["workload"]["hyperparameters"] = {"mp_parameters": {"ddp": True, "partitions": 2}}
+    suite = parse_suite(document)
+    (run,) = trial_runs("e", expand_cells(suite), [1])
+    sent = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
+    assert json.loads(sent["mp_parameters"]) == {"ddp": True, "partitions": 2}
