@@ -3,12 +3,12 @@
 import torch
 
 from traindyno.core.suite.choices import Precision
+from traindyno.core.suite.settings import DOCUMENT_CHECK_TOKENS
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.objective import IGNORED_LABEL
 from training.strategies import Setup, TrainingStrategy
 
-SEQUENCE = 16
 # The differences of a loss that are only of rounding. Another document of the same length before a document changes
 # nothing; one of another length changes the order in which numbers are added.
 SAME, SAME_IN_FP32, SAME_IN_16_BITS = 1e-6, 1e-5, 1e-3
@@ -46,7 +46,7 @@ def _loss(setup: Setup, strategy: TrainingStrategy, batch: Batch) -> float | Non
 
 def _three_batches(vocabulary_size: int) -> list[Batch]:
     """The second document is the same in all; the first is another in the second, and longer in the third."""
-    tokens = torch.randint(vocabulary_size, (3, SEQUENCE), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(vocabulary_size, (3, DOCUMENT_CHECK_TOKENS), generator=torch.Generator().manual_seed(0))
     document = tokens[0, :8]
     return [_batch(tokens[number], begin, document) for number, begin in enumerate((4, 4, 6))]
 
@@ -57,5 +57,5 @@ def _batch(tokens: torch.Tensor, begin: int, document: torch.Tensor) -> Batch:
     row = torch.cat([tokens[:begin], document, tokens[end:]])
     labels = torch.full_like(row, IGNORED_LABEL)
     labels[begin + 1 : end] = document[1:]
-    positions = torch.cat([torch.arange(begin), torch.arange(SEQUENCE - begin)])
+    positions = torch.cat([torch.arange(begin), torch.arange(DOCUMENT_CHECK_TOKENS - begin)])
     return {"input_ids": row[None], "labels": labels[None], "position_ids": positions[None]}

@@ -1,5 +1,6 @@
 """The format of a data file by its name: what can be read, what can't, and what is no data."""
 
+import re
 from pathlib import PurePosixPath
 
 from traindyno.core.suite.choices import DatasetFormat
@@ -27,6 +28,8 @@ UNREADABLE = frozenset(
 COPIES = (".bak", ".backup", ".orig", ".old", ".tmp", ".part")
 # Files beside the data in a repository of the Hub or of git.
 NO_DATA = ("readme", "license", "licence", "citation", "changelog", "requirements", "makefile", "dockerfile")
+# What map and filter of Hugging Face datasets write beside the data of save_to_disk
+CACHE_OF_DATASETS = re.compile(r"cache-[0-9a-f]+(_\d+_of_\d+)?\.arrow")
 NO_DATA_FILES = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json")
 NO_DATA_SUFFIXES = (
     *(".md", ".rst", ".py", ".ipynb", ".yaml", ".yml", ".toml", ".cfg", ".lock", ".sh", ".dvc", ".md5", ".sha256"),
@@ -72,12 +75,14 @@ def is_hidden(name: str) -> bool:
 
 def is_documentation(name: str) -> bool:
     base = name.rsplit("/", 1)[-1].lower()
-    return base.split(".")[0] in NO_DATA or is_description(name) or data_suffix(base) in NO_DATA_SUFFIXES
+    is_named = base.split(".")[0] in NO_DATA and format_of(base) is DatasetFormat.TEXT
+    return is_named or is_description(name) or data_suffix(base) in NO_DATA_SUFFIXES
 
 
 def is_description(name: str) -> bool:
     """Whether a library wrote the file beside the data."""
-    return name.rsplit("/", 1)[-1].lower() in NO_DATA_FILES
+    base = name.rsplit("/", 1)[-1].lower()
+    return base in NO_DATA_FILES or CACHE_OF_DATASETS.fullmatch(base) is not None
 
 
 def _suffix_below(name: str, packings: tuple[str, ...]) -> str:

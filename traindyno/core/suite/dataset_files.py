@@ -26,6 +26,8 @@ SPLIT_WORDS = {
     "validation": ("validation", "valid", "dev", "val"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
+# data-00000-of-00002.arrow, as datasets and the Hub name the parts of a set
+PART_OF_SET = re.compile(r"(?P<begin>.*?)(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>[^/]*)")
 NO_WORD = re.compile(r"[-._ 0-9]+")
 
 
@@ -41,6 +43,7 @@ def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]
     """
     found = _of_split(data_files(names, dataset), dataset, split)
     _refuse_doubled(found)
+    _refuse_parts_of_sets(found)
     return found
 
 
@@ -124,6 +127,24 @@ def _refuse_mixed(data: Sequence[str]) -> None:
             f"the dataset has files of {len(by_format)} formats, of which only one would be read: {found}; move the "
             "others out of the folder, or name the one to read in dataset.format"
         )
+
+
+def _refuse_parts_of_sets(names: Sequence[str]) -> None:
+    """Files of sets of different sizes are of two generations. One part of a large set can be meant, but not of a set
+    of ``save_to_disk``, which is one data set.
+    """
+    sets: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for name in names:
+        if part := PART_OF_SET.fullmatch(name):
+            sets[f"{part['begin']}*{part['rest']}"][int(part["count"])].add(int(part["number"]))
+    for which, by_count in sets.items():
+        counts = sorted(by_count)
+        if len(counts) > 1:
+            sizes = " and ".join(map(str, counts))
+            raise DatasetFilesInvalid(f"{which} are parts of sets of {sizes} files; expected the files of one set")
+        if which.endswith(".arrow") and len(by_count[counts[0]]) < counts[0]:
+            found = len(by_count[counts[0]])
+            raise DatasetFilesInvalid(f"{which} are {found} of {counts[0]} files; expected all of them")
 
 
 def _refuse_doubled(names: Sequence[str]) -> None:

@@ -27,6 +27,8 @@ from traindyno.core.suite.choices import (
 )
 
 HYPERPARAMETER_PREFIX = "hyperparameters."
+# A job tries whether its model keeps documents apart on sequences of this length.
+DOCUMENT_CHECK_TOKENS = 16
 # Bounds that only keep numbers within what a job, a database row and 64 bits can hold.
 MOST_INSTANCES = 10_000
 MOST_SAMPLES = 1_000_000

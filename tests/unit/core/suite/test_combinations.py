@@ -1,5 +1,6 @@
 """Which settings do not go together, and why."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -190,3 +191,9 @@ def test_a_pipeline_needs_a_model_that_it_can_cut() -> None:
     ]
     named = parse_workload({**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"})
     assert reasons({"strategy": "pipeline"}, named) == []
+
+
+def test_document_masking_needs_room_for_the_check_before_the_first_step() -> None:
+    refused = [reasons({"document_masking": True}, replace(BUILT_IN, sequence_length=length)) for length in (15, 16)]
+    assert [len(each) for each in refused] == [1, 0]
+    assert "document_masking is tried on 16 tokens" in refused[0][0]

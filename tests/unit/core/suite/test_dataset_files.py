@@ -177,3 +177,26 @@ def test_at_most_ten_files_are_listed() -> None:
     with pytest.raises(DatasetFilesInvalid) as raised:
         split_files(names, dataset(), "validation")
     assert str(raised.value).count("(no split)") == 10
+
+
+def test_parts_of_two_generations_of_a_set_are_refused() -> None:
+    mixed = ["data-00000-of-00001.arrow", "data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+    with pytest.raises(DatasetFilesInvalid, match=r"data-\*\.arrow are parts of sets of 1 and 2 files"):
+        split_files(mixed, dataset(), "train")
+    assert split_files(mixed[1:], dataset(), "train") == mixed[1:]
+
+
+def test_a_set_of_save_to_disk_is_read_whole_and_a_part_of_a_hub_set_can_be_meant() -> None:
+    with pytest.raises(DatasetFilesInvalid, match=r"are 1 of 2 files; expected all of them"):
+        split_files(["data-00001-of-00002.arrow"], dataset(), "train")
+    part = ["train-00000-of-01024.json.gz", "test-00000-of-00001.json.gz"]
+    assert split_files(part, dataset(), "train") == part[:1]
+
+
+def test_caches_of_datasets_are_no_data_and_data_may_have_the_names_of_documents() -> None:
+    found = ["data-00000-of-00001.arrow", "cache-1b2f3a4d5e6f7081.arrow", "cache-ab12_00000_of_00002.arrow"]
+    assert split_files(found, dataset(), "train") == found[:1]
+    assert data_files(["train.jsonl", "requirements.jsonl", "requirements.txt"], dataset()) == [
+        "train.jsonl",
+        "requirements.jsonl",
+    ]

@@ -7,7 +7,14 @@ from typing import Any
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.suite.choices import Compiler, DatasetFormat, PipelineSchedule, Precision, ShardScope, Task
 from traindyno.core.suite.processes import processes_per_replica, world_size
-from traindyno.core.suite.settings import Effect, Settings, has_effect, setting_descriptions, settings_with
+from traindyno.core.suite.settings import (
+    DOCUMENT_CHECK_TOKENS,
+    Effect,
+    Settings,
+    has_effect,
+    setting_descriptions,
+    settings_with,
+)
 from traindyno.core.suite.strategies import TRAITS, strategies_with
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
@@ -213,6 +220,12 @@ def check_document_masking(settings: Settings, workload: Workload) -> Iterator[I
         yield Impossible(field="document_masking", reason=reason)
     elif dataset is not None and dataset.format is DatasetFormat.SYNTHETIC:
         reason = "a synthetic dataset has no documents: expected document_masking false, or a dataset of texts"
+        yield Impossible(field="document_masking", reason=reason)
+    elif workload.sequence_length is not None and workload.sequence_length < DOCUMENT_CHECK_TOKENS:
+        reason = (
+            f"document_masking is tried on {DOCUMENT_CHECK_TOKENS} tokens before the first step: expected a"
+            " sequence_length of at least that"
+        )
         yield Impossible(field="document_masking", reason=reason)
     elif TRAITS[settings.strategy].has_stages:
         others = ", ".join(strategies_with(lambda traits: not traits.has_stages))
