@@ -154,6 +154,11 @@ class Steps(Sequence[LoggedStep]):
         return [offset + index * self.stride for index, offset in enumerate(offsets, self._first)]
 
     @property
+    def first_number(self) -> int:
+        """Of the first logged step: a merged step has the number of its last one."""
+        return self[0].step - next(self.counts) + 1
+
+    @property
     def stride(self) -> int:
         return self._columns.stride
 

@@ -42,27 +42,31 @@ def files() -> dict[str, list[str]]:
     return found
 
 
-def result() -> RunResult:
+def result(logs: dict[str, list[str]]) -> RunResult:
     return build_run_result(
         make_run(make_cell()),
         suite=make_suite(),
         outcome=Outcome.COMPLETED,
         attempts=[make_attempt()],
-        step_log=read_step_log(files()),
+        step_log=read_step_log(logs),
         price=PRICE,
     )
 
 
 @pytest.fixture(scope="module")
 def whole() -> RunResult:
-    return result()
+    return result(files())
 
 
 @pytest.fixture(scope="module")
 def thin() -> RunResult:
+    return thinned_result(files(), most_steps=1000)
+
+
+def thinned_result(logs: dict[str, list[str]], *, most_steps: int) -> RunResult:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thinning, "MOST_STEPS", 1000)
-        return result()
+        patch.setattr(thinning, "MOST_STEPS", most_steps)
+        return result(logs)
 
 
 def of_rate(found: RunResult) -> Any:
@@ -108,3 +112,20 @@ def test_what_counts_steps_counts_those_that_were_logged(whole: RunResult, thin:
 
 def test_the_result_is_stored_and_read(thin: RunResult) -> None:
     assert parse_run_result(run_result_document(thin)) == thin
+
+
+@pytest.mark.parametrize("reached", [200, 203])
+@pytest.mark.parametrize("resumed", range(195, 202))
+def test_a_restart_counts_no_step_twice(reached: int, resumed: int) -> None:
+    later, stride = START + 1000, 4
+    logs = {
+        file_name(): log_lines(step_seconds=[1.0] * reached, first_step=1, is_ended=False),
+        file_name(start=later): log_lines(step_seconds=[1.0] * (501 - resumed), first_step=resumed, start=later),
+    }
+    whole, thin = result(logs).measured, thinned_result(logs, most_steps=100).measured
+    assert whole and thin and whole.repeated_steps is not None
+    assert whole.steps_done == 500
+    in_group = (resumed - 1) % stride  # the kept steps of the group in which the run resumed
+    assert (thin.steps_done, thin.repeated_steps) == (500 - in_group, whole.repeated_steps + in_group)
+    assert thin.loss.points[-1].samples == whole.loss.points[-1].samples - 8 * in_group
+    assert [gap.repeated_steps for gap in thin.gaps] == [gap.repeated_steps for gap in whole.gaps]
