@@ -160,3 +160,19 @@ def test_reasons_and_notes_name_steps_as_logged(name: str) -> None:
         assert found.measured
         steady = found.measured.steady_state
         assert re.search(expected, steady.reason or steady.note or "")
+
+
+@pytest.mark.parametrize("every", [1, 3, 10, 50])
+def test_points_of_the_loss_count_the_steps_that_had_one(every: int) -> None:
+    def loss(index: int) -> float | None:
+        return 4.0 - index / 1000 if index % every == 0 else None
+
+    logs = {
+        file_name(rank): log_lines(
+            rank=rank, world_size=2, step_seconds=[0.5] * 400, first_step=1, loss=(loss, lambda _: None)[rank]
+        )
+        for rank in range(2)
+    }
+    for found in (result(logs), thinned_result(logs, most_steps=100)):
+        assert found.measured
+        assert sum(point.steps for point in found.measured.loss.points) == len(range(0, 400, every))
