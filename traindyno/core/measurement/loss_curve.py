@@ -12,7 +12,7 @@ MOST_POINTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossPoint:
-    """Mean loss of ``steps`` neighbouring steps, not a number if one of theirs is not finite.
+    """Mean loss of ``steps`` neighbouring logged steps, not a number if one of theirs is not finite.
 
     ``samples``: those that all ranks had processed by the last of these steps. ``seconds``: from the begin of the job's
     log to the end of that step; None in results of earlier versions.
@@ -63,8 +63,14 @@ def _mean_losses(table: StepTable) -> Iterator[float | None]:
         yield fmean(known) if known else None
 
 
+def _loss_counts(table: StepTable) -> Iterator[int]:
+    """How many logged steps of each step of the table have a loss, on the rank that logged the most."""
+    return map(max, zip(*(rank.steps.loss_counts for rank in table.ranks), strict=True))
+
+
 def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
     counts = [count for table in tables for count in table.samples]
+    loss_counts = [count for table in tables for count in _loss_counts(table)]
     stride = -(-len(losses) // MOST_POINTS) if losses else 1
     points = []
     samples = 0
@@ -76,7 +82,13 @@ def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], beg
             mean = fmean(known) if all(map(isfinite, known)) else nan
             number, ended_at = _step_at(tables, end - 1)
             points.append(
-                LossPoint(step=number, samples=samples, steps=len(known), loss=mean, seconds=ended_at - began_at)
+                LossPoint(
+                    step=number,
+                    samples=samples,
+                    steps=sum(loss_counts[begin:end]),
+                    loss=mean,
+                    seconds=ended_at - began_at,
+                )
             )
     return points
 

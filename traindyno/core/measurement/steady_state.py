@@ -44,15 +44,18 @@ class SteadyWindow:
     trend: Trend | None
 
 
-def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
+def find_steady_window(
+    step_seconds: Sequence[float], *, warmup_steps: int | None = None, stride: int = 1
+) -> SteadyWindow:
     """The latest regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
 
     Regimes are found by change points over the whole series. A slower stretch after which the old level returns is a
     stall, of any length. The first step is never steady: caches, buffers and optimizer state are made in it.
+    ``stride``: so many logged steps are one here; reasons and notes are in logged ones.
     """
     count = len(step_seconds)
     levels = log_levels(step_seconds) if count else []
-    first, reason = _given_window(count, warmup_steps)
+    first, reason = _given_window(count, warmup_steps, stride)
     regimes = find_regimes(levels[first:]) if first < count else ()
     shifted = [Regime(first=each.first + first, end=each.end + first, level=each.level) for each in regimes]
     steady = _latest_level(shifted)
@@ -62,29 +65,29 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
         first = _after_first_stall(shifted[steady].first, stalls)
     trend = estimate_trend(levels[first:])
     if reason is None and warmup_steps is not None and steady > 0:
-        reason = f"step times change at step {shifted[steady].first}, after the warm-up that the suite sets"
+        reason = f"step times change at step {shifted[steady].first * stride}, after the warm-up that the suite sets"
     if reason is None:
-        reason = _why_not_steady(count, first, trend)
+        reason = _why_not_steady(count, first, trend, stride)
     state = SteadyState(
         warmup_steps=first,
         is_reached=reason is None,
         reason=reason,
         was_given=warmup_steps is not None,
-        note=_note(shifted, steady, count) if reason is None else None,
+        note=_note(shifted, steady, count, stride) if reason is None else None,
     )
     within = tuple(stall for stall in stalls if stall.first >= first)
     return SteadyWindow(state=state, levels=tuple(levels), stalls=within, trend=trend)
 
 
-def _given_window(count: int, warmup_steps: int | None) -> tuple[int, str | None]:
+def _given_window(count: int, warmup_steps: int | None, stride: int) -> tuple[int, str | None]:
     """The first step that may be steady, and why none is."""
     if warmup_steps is not None:
-        reason = None if warmup_steps < count else f"{count} steps ran and the suite's warm-up takes {warmup_steps}"
-        return min(warmup_steps, count), reason
-    if count < 1 + LEAST_STEADY_STEPS:
-        return min(
-            1, count
-        ), f"too few steps to find the end of the warm-up: {count} of at least {1 + LEAST_STEADY_STEPS}"
+        short = f"{count * stride} steps ran and the suite's warm-up takes {warmup_steps * stride}"
+        return min(warmup_steps, count), None if warmup_steps < count else short
+    least = 1 + LEAST_STEADY_STEPS
+    if count < least:
+        few = f"too few steps to find the end of the warm-up: {count * stride} of at least {least * stride}"
+        return min(1, count), few
     return 1, None
 
 
@@ -117,19 +120,22 @@ def _after_first_stall(first: int, stalls: Sequence[Stall]) -> int:
     return first
 
 
-def _why_not_steady(count: int, first: int, trend: Trend | None) -> str | None:
+def _why_not_steady(count: int, first: int, trend: Trend | None, stride: int) -> str | None:
     left = count - first
     if left < max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * count):
-        return f"step times still changed at step {first} of {count}; {left} steps after it are too few"
+        return (
+            f"step times still changed at step {first * stride} of {count * stride}; "
+            f"{left * stride} steps after it are too few"
+        )
     if trend is None or abs(trend.change) <= DRIFT_LIMIT or trend.p > _DRIFT_P:
         return None
-    return f"step times drift: by {exp(trend.change) - 1:+.1%} over the latest {left} steps"
+    return f"step times drift: by {exp(trend.change) - 1:+.1%} over the latest {left * stride} steps"
 
 
-def _note(regimes: Sequence[Regime], steady: int, count: int) -> str | None:
+def _note(regimes: Sequence[Regime], steady: int, count: int, stride: int) -> str | None:
     """A note only if more than an early part of the run had another level."""
     if not steady or regimes[steady].first <= _EARLY_SHARE * count:
         return None
     change = exp(regimes[-1].level - regimes[steady - 1].level) - 1
-    first = regimes[steady].first
+    first = regimes[steady].first * stride
     return f"step times changed by {change:+.1%} at step {first}; the rate is that of the latest regime, from there on"

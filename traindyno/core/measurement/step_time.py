@@ -66,9 +66,13 @@ def measure_step_time(
     phases: Mapping[int, Mapping[str, float]] | None = None,
     names_after_steps: Iterable[str] = (),
     warmup_steps: int | None = None,
+    stride: int = 1,
 ) -> StepTime:
-    """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name."""
-    window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
+    """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name.
+
+    ``stride``: so many logged steps are one here; the texts of the steady state are in logged ones.
+    """
+    window = find_steady_window(step_seconds, warmup_steps=warmup_steps, stride=stride)
     first = window.state.warmup_steps
     count = len(step_seconds) - first
     logged = classify_phases(phases or {}, count=len(step_seconds), names_after_steps=names_after_steps)
@@ -80,7 +84,7 @@ def measure_step_time(
     one_time = (*logged.one_time, *stalled.one_time, *stalled.unexplained)
     variance, degrees = _variance(step_seconds, window, recurring)
     return StepTime(
-        steady_state=_with_unexplained(window.state, stalled.unexplained, core * count),
+        steady_state=_with_unexplained(window.state, stalled.unexplained, core * count, stride),
         trend=window.trend,
         core_seconds=core,
         recurring=recurring,
@@ -124,10 +128,12 @@ def _judge_unexplained(events: Events, core_seconds: float, count: int) -> Event
     return replace(events, recurring=(*events.recurring, recur_at_random(seconds, count)), unexplained=())
 
 
-def _with_unexplained(state: SteadyState, unexplained: Sequence[OneTimeEvent], core_seconds: float) -> SteadyState:
+def _with_unexplained(
+    state: SteadyState, unexplained: Sequence[OneTimeEvent], core_seconds: float, stride: int
+) -> SteadyState:
     if not unexplained or not state.is_reached:
         return state
-    places = [str(event.step) for event in unexplained[:MOST_NAMED]] + ["…"] * (len(unexplained) > MOST_NAMED)
+    places = [str(event.step * stride) for event in unexplained[:MOST_NAMED]] + ["…"] * (len(unexplained) > MOST_NAMED)
     share = sum(event.seconds for event in unexplained) / core_seconds
     reason = (
         f"stalls at {'step' if len(unexplained) == 1 else 'steps'} {', '.join(places)} add {share:.1%} to the time, "

@@ -17,14 +17,12 @@ def in_logged_steps(measured: MeasuredRun, table: StepTable) -> MeasuredRun:
     stride, first = table.stride, measured.steady_state.warmup_steps
     if stride == 1:
         return measured
-    points = tuple(replace(point, steps=point.steps * stride) for point in measured.loss.points)
     return replace(
         measured,
         steady_state=replace(measured.steady_state, warmup_steps=table.count_logged(0, first)),
         throughput=_throughput(measured.throughput, table.count_logged(first), stride) if measured.throughput else None,
         definitions=(),
         timeline=_timeline(measured.timeline, stride),
-        loss=replace(measured.loss, points=points),
         recurring=tuple(_recurring(event, stride) for event in measured.recurring),
     )
 

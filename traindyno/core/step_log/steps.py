@@ -142,7 +142,7 @@ class Steps(Sequence[LoggedStep]):
 
     def entries(self) -> Iterator[tuple[LoggedStep, int, int]]:
         """Each step with how many it is, and how many of these had a loss."""
-        return zip(self, self.counts, self._loss_counts, strict=True)
+        return zip(self, self.counts, self.loss_counts, strict=True)
 
     @property
     def numbers(self) -> Sequence[int]:
@@ -152,6 +152,11 @@ class Steps(Sequence[LoggedStep]):
             return range(self._first * self.stride + offset, self._end * self.stride + offset, self.stride)
         offsets = _spread(self._columns.offsets, self._first, self._end)
         return [offset + index * self.stride for index, offset in enumerate(offsets, self._first)]
+
+    @property
+    def first_number(self) -> int:
+        """Of the first logged step: a merged step has the number of its last one."""
+        return self[0].step - next(self.counts) + 1
 
     @property
     def stride(self) -> int:
@@ -175,12 +180,12 @@ class Steps(Sequence[LoggedStep]):
 
     @property
     def losses(self) -> Iterator[float | None]:
-        known = self._loss_counts
+        known = self.loss_counts
         values = self._columns.losses.within(self._first, self._end)
         return (loss if is_known else None for loss, is_known in zip(values, known, strict=True))
 
     @property
-    def _loss_counts(self) -> Iterator[int]:
+    def loss_counts(self) -> Iterator[int]:
         return _spread(self._columns.loss_counts, self._first, self._end)
 
     @property

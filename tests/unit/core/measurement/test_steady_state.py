@@ -111,6 +111,14 @@ def test_too_few_steps_say_so() -> None:
     assert steady.reason == "too few steps to find the end of the warm-up: 3 of at least 6"
 
 
+def test_reasons_count_logged_steps_where_neighbouring_ones_are_one() -> None:
+    few = find_steady_window([3.0, 1.0, 1.0], stride=4).state.reason
+    assert few == "too few steps to find the end of the warm-up: 12 of at least 24"
+    drift = find_steady_window(noisy([1.0 + 0.03 * step / 200 for step in range(200)], spread=0.005), stride=4)
+    assert drift.state.reason is not None
+    assert drift.state.reason.endswith(f"over the latest {(200 - drift.state.warmup_steps) * 4} steps")
+
+
 def test_a_given_warm_up_is_taken_as_it_is() -> None:
     steady = find_steady_state([1.0] * 10, warmup_steps=4)
     assert (steady.warmup_steps, steady.is_reached, steady.was_given) == (4, True, True)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result, parse_run_result, run_result_document
 from traindyno.core.step_log import line, thinning
 from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.verdict.summarise import summarise
 
 STEPS, EVERY, RANKS = 4000, 400, 2
@@ -42,27 +44,31 @@ def files() -> dict[str, list[str]]:
     return found
 
 
-def result() -> RunResult:
+def result(logs: dict[str, list[str]], suite: Suite | None = None) -> RunResult:
     return build_run_result(
         make_run(make_cell()),
-        suite=make_suite(),
+        suite=suite or make_suite(),
         outcome=Outcome.COMPLETED,
         attempts=[make_attempt()],
-        step_log=read_step_log(files()),
+        step_log=read_step_log(logs),
         price=PRICE,
     )
 
 
 @pytest.fixture(scope="module")
 def whole() -> RunResult:
-    return result()
+    return result(files())
 
 
 @pytest.fixture(scope="module")
 def thin() -> RunResult:
+    return thinned_result(files(), most_steps=1000)
+
+
+def thinned_result(logs: dict[str, list[str]], suite: Suite | None = None, *, most_steps: int) -> RunResult:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thinning, "MOST_STEPS", 1000)
-        return result()
+        patch.setattr(thinning, "MOST_STEPS", most_steps)
+        return result(logs, suite)
 
 
 def of_rate(found: RunResult) -> Any:
@@ -108,3 +114,65 @@ def test_what_counts_steps_counts_those_that_were_logged(whole: RunResult, thin:
 
 def test_the_result_is_stored_and_read(thin: RunResult) -> None:
     assert parse_run_result(run_result_document(thin)) == thin
+
+
+@pytest.mark.parametrize("reached", [200, 203])
+@pytest.mark.parametrize("resumed", range(195, 202))
+def test_a_restart_counts_no_step_twice(reached: int, resumed: int) -> None:
+    later, stride = START + 1000, 4
+    logs = {
+        file_name(): log_lines(step_seconds=[1.0] * reached, first_step=1, is_ended=False),
+        file_name(start=later): log_lines(step_seconds=[1.0] * (501 - resumed), first_step=resumed, start=later),
+    }
+    whole, thin = result(logs).measured, thinned_result(logs, most_steps=100).measured
+    assert whole and thin and whole.repeated_steps is not None
+    assert whole.steps_done == 500
+    in_group = (resumed - 1) % stride  # the kept steps of the group in which the run resumed
+    assert (thin.steps_done, thin.repeated_steps) == (500 - in_group, whole.repeated_steps + in_group)
+    assert thin.loss.points[-1].samples == whole.loss.points[-1].samples - 8 * in_group
+    assert [gap.repeated_steps for gap in thin.gaps] == [gap.repeated_steps for gap in whole.gaps]
+
+
+def noisy(steps: int, changes: dict[int, int]) -> list[float]:
+    """Steps of about 0.5 s. ``changes``: first step → what is added from it on, in 1/64 s."""
+    source = random.Random(7)
+    return [
+        (32 + source.randrange(3) + sum(more for first, more in changes.items() if step >= first)) / 64
+        for step in range(steps)
+    ]
+
+
+CHANGES = {
+    "regime": ({200: 8}, None, "step times changed by .* at step 200;"),
+    "after the given warm-up": ({200: 8}, 10, "step times change at step 200,"),
+    "late": ({360: 8}, None, "still changed at step 360 of 400; 40 steps after it"),
+    "stall": ({200: 6400, 201: -6400}, None, "stalls at step 200 add"),
+    "warm-up is the whole run": ({}, 400, "400 steps ran and the suite's warm-up takes 400"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CHANGES))
+def test_reasons_and_notes_name_steps_as_logged(name: str) -> None:
+    changes, warmup_steps, expected = CHANGES[name]
+    logs = {file_name(): log_lines(step_seconds=noisy(400, changes), first_step=1)}
+    suite = make_suite(measurement=Measurement(warmup_steps=warmup_steps))
+    for found in (result(logs, suite), thinned_result(logs, suite, most_steps=100)):
+        assert found.measured
+        steady = found.measured.steady_state
+        assert re.search(expected, steady.reason or steady.note or "")
+
+
+@pytest.mark.parametrize("every", [1, 3, 10, 50])
+def test_points_of_the_loss_count_the_steps_that_had_one(every: int) -> None:
+    def loss(index: int) -> float | None:
+        return 4.0 - index / 1000 if index % every == 0 else None
+
+    logs = {
+        file_name(rank): log_lines(
+            rank=rank, world_size=2, step_seconds=[0.5] * 400, first_step=1, loss=(loss, lambda _: None)[rank]
+        )
+        for rank in range(2)
+    }
+    for found in (result(logs), thinned_result(logs, most_steps=100)):
+        assert found.measured
+        assert sum(point.steps for point in found.measured.loss.points) == len(range(0, 400, every))
