@@ -119,7 +119,12 @@ class ChaosLab:
         return f"{self.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
 
     def execution_status(self, name: str) -> str:
-        described = self.client("stepfunctions").describe_execution(executionArn=self.execution_arn(name))
+        """``UNKNOWN`` if MiniStack was killed before it had saved the execution."""
+        stepfunctions = self.client("stepfunctions")
+        try:
+            described = stepfunctions.describe_execution(executionArn=self.execution_arn(name))
+        except stepfunctions.exceptions.ExecutionDoesNotExist:
+            return "UNKNOWN"
         return str(described["status"])
 
     def invoke(self, state: str, event: bytes = SWEEP_EVENT) -> None:

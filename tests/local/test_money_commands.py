@@ -78,8 +78,8 @@ def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) ->
     planned = answer.json()
     (lane,) = planned["lanes"]
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 1, 4)
-    # 4 runs of 30 s at the nominal $0.10/h
-    assert Decimal(planned["one_attempt_usd"]) == Decimal(4 * 30) * Decimal("0.1") / 3600
+    # 4 runs of 30 s at the nominal $0.10/h, with the time that a job takes to end
+    assert Decimal(planned["one_attempt_usd"]) == Decimal(4 * (30 + 120 + 300 + 60)) * Decimal("0.1") / 3600
 
 
 def test_the_second_plan_expects_what_the_first_execution_was_billed(lab: LocalLab, spent: dict[str, Any]) -> None:

@@ -9,9 +9,11 @@ from traindyno.cli.inputs.local_restart import settle_restart
 from traindyno.core.s3_keys import suite_key
 
 
-def settle(lab: MemoryLab, *, since: float, error: str = "States.ServiceRestart") -> tuple[bool, list[str]]:
+def settle(
+    lab: MemoryLab, *, since: float, error: str = "States.ServiceRestart", is_known: bool = True
+) -> tuple[bool, list[str]]:
     executions, deploying, texts = MemoryExecutions(), MemoryExecutions(), list[str]()
-    for each, name in ((executions, EXECUTION), (deploying, "served-1")):
+    for each, name in ((executions, EXECUTION), (deploying, "served-1")) if is_known else ():
         each.start(name, {})
         each.end(name, "FAILED", error=error)
     lab.answers.gone = {f"token-{number}" for number in range(10)} | {"its-task-has-ended"}
@@ -32,6 +34,14 @@ def test_executions_that_the_restart_ended_are_named_with_how_to_start_them_agai
         "again from the jobs; it has spent $0.50; start it again with: traindyno run quick-look.yaml --local",
         "deployment served-1 was running and has ended; start it again with: traindyno deploy",
     ]
+
+
+def test_an_execution_that_step_functions_has_forgotten_has_ended_too() -> None:
+    lab = told().lab
+    lab.table.items = {}
+    is_settled, (text,) = settle(lab, since=NOW, is_known=False)
+    assert is_settled
+    assert text.startswith(f"execution {EXECUTION}: was running and has ended; 5 of its attempts had lost their rows")
 
 
 def test_executions_that_ended_before_or_for_another_reason_are_not_named() -> None:

@@ -12,7 +12,7 @@ from localcloud.credentials import read_access_key
 from localcloud.environment import local_environment
 from localcloud.home import Home, HomeUnusable, Ports
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
-from traindyno.aws.executions import Execution, Executions
+from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
 from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import TraindynoError
@@ -77,6 +77,7 @@ def _tell_settled(
     rebuilt: Rebuilt, target: LabTarget, deploying: Executions, *, since: float, tell: Callable[[str], None]
 ) -> None:
     ended = [each.execution_id for each in _ended_by_restart(target.executions, since)]
+    ended += [name for name in rebuilt.attempts if name not in ended and _is_forgotten(target.executions, name)]
     for name in dict.fromkeys((*ended, *rebuilt.attempts)):
         tell(_settled_text(name, target, is_ended=name in ended, restored=rebuilt.attempts.get(name, 0)))
     for each in _ended_by_restart(deploying, since):
@@ -97,6 +98,15 @@ def _ended_by_restart(executions: Executions, since: float) -> Iterator[Executio
             described = executions.describe(each.execution_id)
             if described.error == ENDED_BY_RESTART:
                 yield described
+
+
+def _is_forgotten(executions: Executions, name: str) -> bool:
+    """Whether the last save of MiniStack was before the execution's start."""
+    try:
+        executions.describe(name)
+    except ExecutionUnknown:
+        return True
+    return False
 
 
 def _settled_text(name: str, target: LabTarget, *, is_ended: bool, restored: int) -> str:
