@@ -39,8 +39,10 @@ def refuse_length_of_batch(samples: int, variables: Mapping[str, Any]) -> None:
     rows. ``variables`` are those of the script where the step begins.
     """
     for name, value in variables.items():
-        rows = _rows_of_fields(value)
-        if rows is not None and len(value) == samples != rows:
+        # A script's variables may be whole data sets: only those of this length are looked into.
+        is_of_that_length = (isinstance(value, (list, tuple)) or _is_mapping(value)) and len(value) == samples
+        rows = _rows_of_fields(value) if is_of_that_length else None
+        if rows is not None and rows != samples:
             raise ValueError(
                 "samples={0} is len({1}), the number of tensors in {1}, and each of them holds {2} rows; expected "
                 "step_log.step(batch={1}), which counts the rows, or samples={2}".format(samples, name, rows)
@@ -88,8 +90,6 @@ def _rows_of_fields(value: Any) -> Optional[int]:
     """The rows that all tensors of a list, tuple or mapping have in common; None for anything else, and for parameters
     of a model.
     """
-    if not isinstance(value, (list, tuple)) and not _is_mapping(value):
-        return None
     parts = _parts(value)
     if not parts or _list_of_samples(value) is not None:
         return None

@@ -128,3 +128,14 @@ def test_the_length_of_a_batch_is_no_count_of_samples(value: Any) -> None:
 )
 def test_other_variables_of_that_length_are_no_batch(value: Any) -> None:
     refuse_length_of_batch(2, {"value": value})
+
+
+class Whole(list[Any]):
+    """A data set in memory, which takes long to look through."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("the data set is looked through")
+
+
+def test_a_data_set_among_the_variables_is_not_looked_through() -> None:
+    refuse_length_of_batch(2, {"data": Whole([[1, 2]] * 1000)})
