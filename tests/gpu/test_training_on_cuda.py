@@ -16,7 +16,7 @@ import torch
 from localcloud.loopback import free_port
 from tests.training.checkpointed import Attempt, train_attempts
 from tests.training.jobs import SCRIPTS, JobEnd, run_job
-from tests.training.run_documents import run_document, run_training, write_texts
+from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
 from traindyno.callbacks.clock import CudaClock, now
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.reader import read_step_log
@@ -33,6 +33,8 @@ CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "gptj": ("gptj", {}, EXACT),
     "albert": ("albert", {}, EXACT),
     "bert": ("bert", {}, EXACT),
+    "a window": ("mistral", {}, EXACT),
+    "a window, bf16, inductor": ("mistral", {"precision": "bf16", "compiler": "inductor"}, LOWER),
     "clipping, accumulation, pinned": (
         "gpt2",
         {"gradient_clip_norm": 0.1, "gradient_accumulation_steps": 2, "pin_memory": True, "loader_workers": 1},
@@ -115,6 +117,28 @@ def test_texts_are_tokenised_trained_on_and_evaluated(tmp_path: Path) -> None:
     losses = losses_of(end)
     assert losses[-1] < losses[0]
     assert len(end.of_kind("evaluation")) == 1
+
+
+@pytest.mark.parametrize("model", ["gpt2", "mistral"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_packed_texts_train_apart_as_on_the_cpu(tmp_path: Path, model: str, precision: str) -> None:
+    """The job itself compares three losses before its first step, and ends if the documents are not apart."""
+    texts = write_reviews(tmp_path / "texts")
+    losses = []
+    for device, run in (("local.cpu", run_training), ("local.gpu", on_cuda)):
+        folder = tmp_path / device
+        folder.mkdir()
+        settings = {
+            "instance": device,
+            "document_masking": True,
+            "precision": precision,
+            "learning_rate": {"base": 1e-9},
+        }
+        workload = {"dataset": {"path": "s3://bucket/data", "text_column": "text"}}
+        document = run_document(model, workload=workload, settings=settings, measurement={"max_steps": 4})
+        losses.append(losses_of(run(folder, document, texts)))
+    # Each device draws its own weights, so that only their size is the same.
+    assert losses[1] == pytest.approx(losses[0], rel=0.05)
 
 
 def test_a_model_too_big_for_the_device_is_out_of_memory(tmp_path: Path) -> None:

@@ -23,8 +23,16 @@ MODELS: dict[str, dict[str, Any]] = {
     "gptj": {"model_type": "gptj", "rotary_dim": 8, **GPT},
     "albert": {"model_type": "albert", "embedding_size": 16, **ENCODER},
     "bert": {"model_type": "bert", **ENCODER},
+    # A token sees the four before it.
+    "mistral": {"model_type": "mistral", **ENCODER, "num_key_value_heads": 1, "sliding_window": 4},
 }
-TASKS = {"gpt2": "causal-lm", "gptj": "causal-lm", "albert": "masked-lm", "bert": "sequence-classification"}
+TASKS = {
+    "gpt2": "causal-lm",
+    "gptj": "causal-lm",
+    "mistral": "causal-lm",
+    "albert": "masked-lm",
+    "bert": "sequence-classification",
+}
 
 
 def run_document(
