@@ -153,7 +153,7 @@ def test_rows_are_read_from_every_file_format(tmp_path: Path, kind: str) -> None
             parquet.write_table(table, path)
         case _:
             path.write_text('label\tsentence\n0\tbad\n1\t"good\nfilm"\n')
-    (tmp_path / "train-00000-of-00001.txt").write_text("not this one")
+    (tmp_path / f"train-00000-of-00001.{kind}").write_text("not this one")
     dataset = Dataset(path="s3://bucket/data", text_column="sentence")
     (rows,) = read_rows(dataset, tmp_path, "validation", with_labels=True)
     assert rows.texts == ["bad", "good\nfilm"]

@@ -14,6 +14,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from traindyno.callbacks.failure import OUT_OF_MEMORY, classify
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
@@ -105,6 +106,8 @@ def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     try:
         model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
     except (*NOT_BUILT, AssertionError, ImportError) as error:
+        if classify(error) == OUT_OF_MEMORY:
+            raise
         raise WorkloadError(
             f"transformers can't build a {config.model_type} model for {task} from workload.model.config: {error}"
         ) from error
