@@ -4,10 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
-from localcloud.environment import REGION
+from localcloud.aws_client import local_client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +36,7 @@ LISTINGS: Mapping[str, Listing] = {
 class DeployedResources:
     def __init__(self, settings: Mapping[str, str]) -> None:
         """``settings``: the environment variables of the local cloud."""
-        self._endpoint = settings["AWS_ENDPOINT_URL"]
-        self._session = boto3.Session(
-            settings["AWS_ACCESS_KEY_ID"], settings["AWS_SECRET_ACCESS_KEY"], region_name=REGION
-        )
+        self._settings = settings
 
     def complete_stacks(self) -> set[str]:
         """The names of the complete stacks. There are none if MiniStack was killed before it saved its state."""
@@ -66,9 +60,5 @@ class DeployedResources:
         return {str(row[listing.identity]) if listing.identity else str(row) for row in rows}
 
     def _list(self, service: str, operation: str, rows: str, **arguments: Any) -> Iterator[Any]:
-        # A proxy of the user must not get these requests: they have the local cloud's access key.
-        client: Any = self._session.client(  # type: ignore[call-overload]
-            service, endpoint_url=self._endpoint, config=Config(proxies={})
-        )
-        pages = client.get_paginator(operation).paginate(**arguments)
+        pages = local_client(self._settings, service).get_paginator(operation).paginate(**arguments)
         return (row for page in pages for row in page.get(rows, ()))

@@ -73,6 +73,13 @@ def authorization(access_key_id: str) -> dict[str, str]:
     return {"Authorization": f"AWS4-HMAC-SHA256 Credential={access_key_id}/"}
 
 
+def read_length(header: str | None) -> int:
+    """The bytes of a request's body; raises ValueError. To read -1 bytes would wait until the client is gone."""
+    if not re.fullmatch("[0-9]{0,18}", header or ""):
+        raise ValueError(f"Content-Length: got {header!r:.80}, expected a number of bytes")
+    return int(header or 0)
+
+
 class GatedServer(ThreadingHTTPServer):
     """Listens on loopback, with a thread for each connection."""
 

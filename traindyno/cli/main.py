@@ -20,6 +20,7 @@ from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.plan_command import plan
 from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
+from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
 from traindyno.cli.inputs.suite_loading import SuiteFileInvalid
 from traindyno.cli.inputs.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.cli.output import STANDARD_OUTPUT, print_json, tell
@@ -28,8 +29,6 @@ from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
 from traindyno.core.verdict.comparison import NotComparable
-
-FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
 
 class _Commands(TyperGroup):

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from botocore.model import ServiceModel
 
-from localcloud.gate import GatedRequestHandler, GatedServer
+from localcloud.gate import GatedRequestHandler, GatedServer, read_length
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api.request_check import check_request
@@ -141,9 +141,9 @@ class RequestHandler(GatedRequestHandler):
     def _read_body(self, most_bytes: int) -> bytes | None:
         try:
             size = read_length(self.headers.get("Content-Length"))
-        except ApiError as error:
+        except ValueError as error:
             self.close_connection = True
-            self._send_error(error)
+            self._send_error(ApiError("SerializationException", str(error)))
             return None
         if size > most_bytes:
             self.close_connection = True
@@ -175,13 +175,6 @@ class RequestHandler(GatedRequestHandler):
             self.send_header("x-amzn-ErrorType", error_code)
         self.end_headers()
         self.wfile.write(body)
-
-
-def read_length(header: str | None) -> int:
-    """The bytes of a request's body; raises ApiError. To read -1 bytes would wait until the client is gone."""
-    if not re.fullmatch("[0-9]{0,18}", header or ""):
-        raise ApiError("SerializationException", f"Content-Length: got {header!r:.80}, expected a number of bytes")
-    return int(header or 0)
 
 
 def read_document(body: bytes) -> dict[str, Any]:

@@ -58,12 +58,13 @@ class ModelRequestHandler(gate.GatedRequestHandler):
         self._send(200 if self.path == "/ping" else 404, b"")
 
     def do_POST(self) -> None:
-        length = self.headers.get("Content-Length") or "0"
-        if not (length.isascii() and length.isdigit()):
+        try:
+            length = gate.read_length(self.headers.get("Content-Length"))
+        except ValueError as error:
             self.close_connection = True
-            self._send(400, f"Content-Length: got {length!r:.80}, expected a number of bytes".encode())
+            self._send(400, str(error).encode())
             return
-        body = self.rfile.read(int(length))
+        body = self.rfile.read(length)
         accept = self.headers.get("Accept") or JSON
         try:
             answer = self.server.answer(body, self.headers.get("Content-Type") or JSON, accept)

@@ -128,6 +128,8 @@ def test_the_length_of_a_batch_is_no_count_of_samples(value: Any) -> None:
 )
 def test_other_variables_of_that_length_are_no_batch(value: Any) -> None:
     refuse_length_of_batch(2, {"value": value})
+    with pytest.raises(ValueError, match=r"samples=2 is len\(batch\)"):
+        refuse_length_of_batch(2, {"value": value, "batch": [np.zeros((16, 8)), np.zeros((16, 1))]})
 
 
 class Whole(list[Any]):

@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable, Iterator
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud import cloud, daemons
+from localcloud.aws_client import local_client
 from localcloud.credentials import read_access_key
 from localcloud.environment import local_environment
 from localcloud.home import Home, HomeUnusable, Ports
@@ -22,8 +21,8 @@ from traindyno.lab.rebuild_books import Rebuilt, rebuild_books
 # MiniStack gives this error to the executions that it finds running when it starts.
 ENDED_BY_RESTART = "States.ServiceRestart"
 LATEST = 100
-# A MiniStack that hangs must be stopped too, and soon. A proxy must not get the local cloud's access key.
-QUICK = Config(connect_timeout=1, read_timeout=3, retries={"total_max_attempts": 1}, proxies={})
+# A MiniStack that hangs must be stopped too, and soon.
+QUICK = {"connect_timeout": 1, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
 
 
 def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str, ...]:
@@ -37,13 +36,9 @@ def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str,
     except HomeUnusable as error:
         tell(f"whether executions are running is unknown: {error}")
         return ()
-    session = boto3.Session(
-        settings["AWS_ACCESS_KEY_ID"], settings["AWS_SECRET_ACCESS_KEY"], region_name=settings["AWS_REGION"]
-    )
-    endpoint = settings["AWS_ENDPOINT_URL"]
     try:
-        found = find_deployment(session.client("cloudformation", endpoint_url=endpoint, config=QUICK), DEFAULT_LAB)
-        stepfunctions = session.client("stepfunctions", endpoint_url=endpoint, config=QUICK)
+        found = find_deployment(local_client(settings, "cloudformation", **QUICK), DEFAULT_LAB)
+        stepfunctions = local_client(settings, "stepfunctions", **QUICK)
         machines = (found.state_machine_arn, found.deployments_arn)
         return tuple(name for arn in machines for name in Executions(stepfunctions, arn).list_running())
     except LabNotDeployed:
