@@ -18,7 +18,6 @@ from localcloud.sagemaker_service.storage.bounded_output import FILE_MOST_BYTES,
 from localcloud.sagemaker_service.storage.log_shipping import LogShipping
 
 FIRST, LAST, MOST = 300, 500, 2_000
-LONGEST_NOTE = 100
 NOTE_TEXT = re.compile(r"\[traindyno: (\d+) lines \((\d+) bytes\) of output are left out here\]")
 
 
