@@ -9,10 +9,10 @@ from math import exp, log, sqrt
 
 from tests.simulations.noise_models import Cells, NoiseModel, Shape, independent
 from tests.unit.run_samples import completed_result, make_cell
-from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
 from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.selection import Looks, Relation, correct_for_selection
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
+from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise
 from traindyno.core.verdict.recommendation import Recommendation, recommend

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, sqrt
 
-from traindyno.core.measurement.hosts import Trial
+from traindyno.core.statistics.hosts import Trial
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Cell
 

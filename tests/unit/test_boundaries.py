@@ -18,7 +18,7 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 # The modules and packages of a folder, in order: each may import those before it.
 ROOMS = {
     "traindyno/core": (
-        *("errors", "lab_names", "s3_keys"),
+        *("errors", "lab_names", "s3_keys", "statistics"),
         *(
             "documents",
             "instances",
@@ -62,6 +62,7 @@ FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py
 
 MAY_IMPORT = {
     "traindyno/core": {"traindyno.core", "cattrs"},
+    "traindyno/core/statistics": {"traindyno.core.statistics"},
     "traindyno/callbacks": {
         "traindyno.core.step_log.line",
         "traindyno.callbacks",

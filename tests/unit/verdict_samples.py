@@ -3,9 +3,9 @@
 from decimal import Decimal
 from typing import Any
 
-from traindyno.core.measurement.hosts import STATED_PRIOR
-from traindyno.core.measurement.selection import Relation
-from traindyno.core.measurement.statistics import Comparison, Estimate, Interval
+from traindyno.core.statistics.estimates import Comparison, Estimate, Interval
+from traindyno.core.statistics.hosts import STATED_PRIOR
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_row import CellRow

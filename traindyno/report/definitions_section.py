@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from traindyno.core.costs.quantity_text import change_text, number_text
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import estimate
 from traindyno.core.measurement.throughput_definitions import DEFINITIONS
+from traindyno.core.statistics.estimates import estimate
 from traindyno.core.verdict.cell_trials import group_trials
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element, join

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from traindyno.core.costs.quantity_text import UNKNOWN, range_text
-from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.statistics.estimates import Estimate
 from traindyno.report.markup import Markup, element, join
 
 

@@ -9,7 +9,7 @@ from traindyno.cli.display.verdict_table import interval_bars, print_verdict
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind

@@ -11,7 +11,7 @@ from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Termi
 from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.measurement.statistics import Comparison, Estimate
+from traindyno.core.statistics.estimates import Comparison, Estimate
 from traindyno.core.verdict.comparison import CellChange, Change, ExecutionComparison, compare_executions
 from traindyno.core.verdict.confounds import Difference
 from traindyno.store.results import load_record

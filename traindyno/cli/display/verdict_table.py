@@ -8,8 +8,8 @@ from rich.table import Table
 
 from traindyno.cli.output import SIMULATED, Terminal, styled
 from traindyno.core.costs.quantity_text import seconds_text, share_text, usd_text
-from traindyno.core.measurement.selection import Relation
-from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.statistics.estimates import Estimate
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of

@@ -9,8 +9,8 @@ from statistics import fmean, variance
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import Projection, measured_attempt, project_run, read_job_time
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Interval
-from traindyno.core.measurement.student_t import t_half_width
+from traindyno.core.statistics.estimates import Interval
+from traindyno.core.statistics.student_t import t_half_width
 
 PREDICTION_CONFIDENCE = 0.90
 # Steady trials that an interval needs if others were not steady; at least half of all trials must be steady, too.

@@ -14,9 +14,9 @@ from enum import StrEnum
 from math import log
 from statistics import fmean, variance
 
-from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Comparison, Interval, compare, comparison_of
+from traindyno.core.statistics.estimates import Comparison, Interval, compare, comparison_of
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 TOLERANCE = 0.02
 LEAST_DEGREES = 2

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import median
 
-from traindyno.core.measurement.autocorrelation import DEVIATIONS_PER_MAD, LEAST_DEVIATION
+from traindyno.core.statistics.autocorrelation import DEVIATIONS_PER_MAD, LEAST_DEVIATION
 
 _NEIGHBOURS = 7  # steps on each side
 _STALL_DEVIATIONS = 6.0

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
-from traindyno.core.measurement.autocorrelation import Trend, estimate_trend
 from traindyno.core.measurement.change_points import LEAST_CHANGE, Regime, find_regimes
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
+from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
 
 LEAST_STEADY_STEPS = 5
 LEAST_STEADY_SHARE = 0.2

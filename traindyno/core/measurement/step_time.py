@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from math import exp, sqrt
 from statistics import fmean
 
-from traindyno.core.measurement.autocorrelation import Trend, estimate_mean
 from traindyno.core.measurement.recurrence import (
     Events,
     OneTimeEvent,
@@ -16,7 +15,8 @@ from traindyno.core.measurement.recurrence import (
 )
 from traindyno.core.measurement.stalls import Stall
 from traindyno.core.measurement.steady_state import SteadyState, SteadyWindow, find_steady_window
-from traindyno.core.measurement.student_t import t_half_width
+from traindyno.core.statistics.autocorrelation import Trend, estimate_mean
+from traindyno.core.statistics.student_t import t_half_width
 
 CONFIDENCE = 0.95
 NEGLIGIBLE_SHARE = 0.01

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.hosts import HostSpread, Trial, update_prior
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
+from traindyno.core.statistics.hosts import HostSpread, Trial, update_prior
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.suite import Limits, Suite

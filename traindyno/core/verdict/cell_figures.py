@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
-from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
 
 PREDICTION = "90 % prediction interval for one future run of the whole workload"

@@ -6,7 +6,7 @@ from math import isfinite
 
 from traindyno.core.costs.to_target import evaluated
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Estimate, estimate, estimate_share
+from traindyno.core.statistics.estimates import Estimate, estimate, estimate_share
 from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell

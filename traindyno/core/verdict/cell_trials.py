@@ -7,7 +7,9 @@ from statistics import fmean
 
 from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.hosts import (
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
+from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
     HostSpread,
     Trial,
@@ -16,10 +18,8 @@ from traindyno.core.measurement.hosts import (
     estimate_host_spread,
     mean_over_hosts,
 )
-from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.selection import Correction
-from traindyno.core.measurement.serial_correlation import serial_correlation, variance_inflation
-from traindyno.core.measurement.statistics import Comparison, Estimate, estimate_of_mean, log_mean
+from traindyno.core.statistics.selection import Correction
+from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.quantity import Quantity, is_paid_again
 

@@ -8,7 +8,7 @@ from math import inf
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Interval, compare, estimate
+from traindyno.core.statistics.estimates import Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, group_trials

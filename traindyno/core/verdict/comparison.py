@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
-from traindyno.core.measurement.many_comparisons import SIGNIFICANCE, adjust_by_holm
-from traindyno.core.measurement.statistics import Comparison
+from traindyno.core.statistics.estimates import Comparison
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials, measure_noise

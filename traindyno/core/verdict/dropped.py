@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from traindyno.core.measurement.statistics import CONFIDENCE, Interval
 from traindyno.core.search.survey import CellForecast
+from traindyno.core.statistics.estimates import CONFIDENCE, Interval
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
 from traindyno.core.verdict.recommendation import Recommendation

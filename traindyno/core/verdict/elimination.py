@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.selection import Relation
-from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.statistics.estimates import Estimate
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.evidence import Evidence

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import paid_usd
-from traindyno.core.measurement.hosts import STATED_PRIOR, HostSpread
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.space import build_space
 from traindyno.core.search.survey import MeasuredCell, Survey, survey_cells
+from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite

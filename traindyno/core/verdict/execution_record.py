@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.suite.suite import Cell, Suite
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (

@@ -8,10 +8,10 @@ the tolerance. Then the best cell and its rivals get further trials until the ve
 from collections.abc import Mapping, Sequence, Set
 
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.selection import Relation
 from traindyno.core.search.screening import screening_size, spread_points
 from traindyno.core.search.space import build_space
 from traindyno.core.search.survey import LEAST_CHANCE, Survey
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite

@@ -9,9 +9,9 @@ from traindyno.core.costs.interruptions import with_interruptions
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.projection import read_job_time
 from traindyno.core.costs.spot import SpotExpectation, expect_spot, with_checkpoints_of
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import Metric, estimate_of

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from traindyno.core.measurement.hosts import needs_prior
-from traindyno.core.measurement.selection import (
+from traindyno.core.statistics.estimates import Comparison, Interval
+from traindyno.core.statistics.hosts import needs_prior
+from traindyno.core.statistics.selection import (
     Correction,
     Relation,
     correct_for_selection,
@@ -13,7 +14,6 @@ from traindyno.core.measurement.selection import (
     relate,
     trials_to_decide,
 )
-from traindyno.core.measurement.statistics import Comparison, Interval
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_quality import CellQuality

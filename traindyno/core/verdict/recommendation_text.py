@@ -1,7 +1,7 @@
 """The recommendation in three sentences: what to use, what it costs and saves, and how certain that is."""
 
 from traindyno.core.costs.quantity_text import count_text, seconds_text, share_text, usd_text
-from traindyno.core.measurement.selection import Relation
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Run, Suite

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.statistics import Interval
+from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.series import find_series, label_series

@@ -11,9 +11,9 @@ from decimal import Decimal
 from math import log2, sqrt
 
 from traindyno.core.costs.projection import known_cost_usd
-from traindyno.core.measurement.least_squares import Fit, fit_not_negative
-from traindyno.core.measurement.statistics import CONFIDENCE, Interval
-from traindyno.core.measurement.student_t import t_quantile
+from traindyno.core.statistics.estimates import CONFIDENCE, Interval
+from traindyno.core.statistics.least_squares import Fit, fit_not_negative
+from traindyno.core.statistics.student_t import t_quantile
 
 TERMS = ("serial", "compute / N", "communication", "loading / N", "shared loading")
 COMMUNICATIONS: dict[str, Callable[[float], float]] = {"log2(N)": log2, "N": float}

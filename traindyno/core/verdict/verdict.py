@@ -8,11 +8,11 @@ from typing import Any
 
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.selection import Looks, Relation
-from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate, Interval
+from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.selection import Looks, Relation
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite

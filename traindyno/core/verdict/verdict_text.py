@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import count_text, number_text, range_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.measurement.selection import MOST_TRIALS, POWER, Relation
-from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate, Interval
+from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text
-from traindyno.core.measurement.statistics import Estimate
+from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.interval_chart import Bar, draw_intervals, interval_data

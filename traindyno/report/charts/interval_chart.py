@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.report.charts.plot import Scale, Unit, at, make_scale, row_label, svg, text, vertical_grid
 from traindyno.report.download import PlotData
 from traindyno.report.markup import Markup, element, join

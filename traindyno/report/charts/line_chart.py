@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import number_text
-from traindyno.core.measurement.statistics import Interval
+from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.axes import find_axes, value_text
 from traindyno.report.charts.plot import (

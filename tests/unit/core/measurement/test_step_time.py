@@ -3,10 +3,10 @@ from math import sqrt
 
 import pytest
 
-from traindyno.core.measurement.autocorrelation import estimate_mean
 from traindyno.core.measurement.step_time import measure_step_time
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
-from traindyno.core.measurement.student_t import t_half_width
+from traindyno.core.statistics.autocorrelation import estimate_mean
+from traindyno.core.statistics.student_t import t_half_width
 
 
 def noisy(count: int, *, spread: float = 0.01, seed: int = 5) -> list[float]:

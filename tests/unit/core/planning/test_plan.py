@@ -8,7 +8,6 @@ import pytest
 
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
 from traindyno.core.planning.quotas import (
@@ -19,6 +18,7 @@ from traindyno.core.planning.quotas import (
     needed_quotas,
     warm_pool_quota,
 )
+from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_rival, make_row, make_verdict
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
-from traindyno.core.measurement.statistics import Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.control_cells import Control

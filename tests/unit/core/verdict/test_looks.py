@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.selection import Looks
+from traindyno.core.statistics.selection import Looks
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Measurement
 from traindyno.core.verdict.cell_trials import CellTrials, Noise

@@ -14,9 +14,9 @@ from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_s
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.costs.spot import expect_spot, with_checkpoints_of
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal

@@ -5,9 +5,9 @@ from math import exp, log
 import pytest
 
 from tests.unit.run_samples import make_cell
-from traindyno.core.measurement.selection import Relation
-from traindyno.core.measurement.statistics import Comparison, comparison_of
-from traindyno.core.measurement.student_t import t_quantile
+from traindyno.core.statistics.estimates import Comparison, comparison_of
+from traindyno.core.statistics.selection import Relation
+from traindyno.core.statistics.student_t import t_quantile
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
-from traindyno.core.measurement.selection import Relation
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.contention import Contention
-from traindyno.core.measurement.hosts import HostSpread
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.step_log import line
 from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.cells import expand_cells

@@ -6,7 +6,7 @@ from math import sqrt
 
 import pytest
 
-from traindyno.core.measurement.least_squares import fit_not_negative
+from traindyno.core.statistics.least_squares import fit_not_negative
 from traindyno.core.verdict.scaling_fit import HeldOut, ScalingFit, ScalingPrediction, SizedTime, fit_scaling
 from traindyno.core.verdict.scaling_text import describe_scaling
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.verdict_samples import SECOND, THIRD, make_row, make_verdict
-from traindyno.core.measurement.statistics import Interval
+from traindyno.core.statistics.estimates import Interval
 from traindyno.core.verdict.dropped import DroppedCell
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.search_text import describe_dropped, describe_search, describe_unfinished_search

@@ -11,7 +11,7 @@ from tests.unit.run_samples import PRICE, completed_result, failed_result, make_
 from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
-from traindyno.core.measurement.selection import Relation
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal

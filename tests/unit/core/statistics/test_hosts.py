@@ -4,7 +4,8 @@ from math import exp, sqrt
 
 import pytest
 
-from traindyno.core.measurement.hosts import (
+from traindyno.core.statistics.estimates import compare
+from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
     HostSpread,
     Trial,
@@ -15,7 +16,6 @@ from traindyno.core.measurement.hosts import (
     needs_prior,
     update_prior,
 )
-from traindyno.core.measurement.statistics import compare
 
 
 def on(host: str | None, *logs: float) -> list[Trial]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 from statistics import fmean, stdev, variance
 
-from traindyno.core.measurement.student_t import t_half_width, t_quantile, two_sided_p
+from traindyno.core.statistics.student_t import t_half_width, t_quantile, two_sided_p
 
 CONFIDENCE = 0.95
 

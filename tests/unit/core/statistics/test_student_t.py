@@ -5,8 +5,8 @@ from statistics import NormalDist
 
 import pytest
 
-from traindyno.core.measurement import student_t
-from traindyno.core.measurement.student_t import (
+from traindyno.core.statistics import student_t
+from traindyno.core.statistics.student_t import (
     incomplete_beta,
     t_density,
     t_half_width,

@@ -7,7 +7,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from traindyno.core.measurement.least_squares import fit_not_negative
+from traindyno.core.statistics.least_squares import fit_not_negative
 
 PLACES = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0)
 ROWS = [(1.0, 1 / place, place, place * place) for place in PLACES]

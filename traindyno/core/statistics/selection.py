@@ -15,9 +15,9 @@ from enum import StrEnum
 from math import hypot, inf, log
 from statistics import fmean
 
-from traindyno.core.measurement.many_comparisons import SIGNIFICANCE
-from traindyno.core.measurement.statistics import Comparison
-from traindyno.core.measurement.student_t import t_quantile
+from traindyno.core.statistics.estimates import Comparison
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
+from traindyno.core.statistics.student_t import t_quantile
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
 CONTENDER_P = 0.25

@@ -4,7 +4,8 @@ from math import ceil, exp, log, sqrt
 
 import pytest
 
-from traindyno.core.measurement.selection import (
+from traindyno.core.statistics.estimates import Comparison, comparison_of
+from traindyno.core.statistics.selection import (
     Looks,
     Relation,
     correct_for_selection,
@@ -12,9 +13,8 @@ from traindyno.core.measurement.selection import (
     relate,
     trials_to_decide,
 )
-from traindyno.core.measurement.serial_correlation import serial_correlation, variance_inflation
-from traindyno.core.measurement.statistics import Comparison, comparison_of
-from traindyno.core.measurement.student_t import t_quantile
+from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.statistics.student_t import t_quantile
 
 
 def behind(percent: float, error: float, degrees: float = 8) -> Comparison:

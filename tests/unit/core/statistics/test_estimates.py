@@ -3,8 +3,7 @@ from math import exp, inf, log, sqrt
 
 import pytest
 
-from traindyno.core.measurement.many_comparisons import adjust_by_holm
-from traindyno.core.measurement.statistics import (
+from traindyno.core.statistics.estimates import (
     Comparison,
     Estimate,
     Interval,
@@ -18,7 +17,8 @@ from traindyno.core.measurement.statistics import (
     log_mean,
     satterthwaite,
 )
-from traindyno.core.measurement.student_t import two_sided_p
+from traindyno.core.statistics.many_comparisons import adjust_by_holm
+from traindyno.core.statistics.student_t import two_sided_p
 
 
 def test_an_estimate_by_hand() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from traindyno.core.measurement.autocorrelation import (
+from traindyno.core.statistics.autocorrelation import (
     SeriesMean,
     Trend,
     estimate_mean,
@@ -14,7 +14,7 @@ from traindyno.core.measurement.autocorrelation import (
     long_run_variance,
     robust_long_run_deviation,
 )
-from traindyno.core.measurement.student_t import two_sided_p
+from traindyno.core.statistics.student_t import two_sided_p
 
 
 def autoregression(weight: float, count: int, *, deviation: float = 0.02, seed: int = 3) -> list[float]:

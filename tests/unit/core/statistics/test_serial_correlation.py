@@ -4,7 +4,7 @@ from math import exp
 
 import pytest
 
-from traindyno.core.measurement.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
 
 
 def rising(count: int) -> list[float]:

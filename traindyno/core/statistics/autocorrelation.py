@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import sqrt
 from statistics import fmean, median
 
-from traindyno.core.measurement.student_t import t_half_width, two_sided_p
+from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
 LEAST_VALUES = 20
 DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from statistics import fmean, variance
 
-from traindyno.core.measurement.statistics import (
+from traindyno.core.statistics.estimates import (
     Comparison,
     LogMean,
     compare_means,
