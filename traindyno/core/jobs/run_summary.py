@@ -46,3 +46,4 @@ class RunSummary:
     is_contended: bool = False
     #: The machines, all of them as one text.
     hosts: str | None = None
+    data_wait_share: float | None = None

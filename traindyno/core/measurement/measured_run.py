@@ -30,6 +30,24 @@ class StepTimeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UndecidedStalls:
+    """Stalls that this run does not show to recur: the share of the window's time that they took, and the share that
+    they would take if they came again as soon as they first came.
+    """
+
+    share: float
+    most_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """The fitted change of the step time's logarithm over the window."""
+
+    change: float
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
     """What the step log of one run shows. In results of earlier versions, fields with a default have it."""
 
@@ -75,6 +93,11 @@ class MeasuredRun:
     checkpoints: CheckpointCost | None = None
     #: Why the run ended before its last step (see ``end_line``).
     end_reason: str | None = None
+    undecided_stalls: UndecidedStalls | None = None
+    #: An unlogged stall was seen at least twice.
+    shows_recurring_stalls: bool = False
+    #: None below 20 steps.
+    drift: Drift | None = None
 
     @property
     def ended_at_target(self) -> bool:
