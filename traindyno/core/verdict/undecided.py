@@ -30,6 +30,17 @@ class Undecided:
     is_unknown: bool = False
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        found = []
+        if not self.stalls.is_empty:
+            found.append("no trial shows whether its stalls recur")
+        if self.drift:
+            found.append(f"its step times drift by {self.drift:+.1%} over a run".replace("%", " %"))
+        if self.is_unknown or not self.level.is_empty:
+            found.append("half of its trials or more did not reach a steady state")
+        return tuple(found)
+
+    @property
     def range(self) -> Range:
         return self.stalls.plus(self.level).plus(_ahead(self.drift))
 

@@ -36,6 +36,8 @@ from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_
 VERDICT = Format(name="verdict", version=2, unmarked=1)
 # The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
+# One trial has no spread.
+LEAST_COMPARED = 2
 # Trials of each compared cell before the first look of the model-based search: two show a large lead.
 FIRST_SEARCHED = 2
 
@@ -54,6 +56,15 @@ class Finding(StrEnum):
 
 
 SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+
+
+class Method(StrEnum):
+    """By which rule a verdict was made."""
+
+    #: The latest regime's rate without stalls of which no run showed three; cells compared as independent trials.
+    LATEST_REGIME = "latest_regime"
+    #: All time after warm-up, with everything in it; cells compared by round; what is undecided is a range.
+    WHOLE_RUN = "whole_run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +117,10 @@ class Verdict:
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
     without_result: tuple[str, ...] = ()
+    #: Verdicts of earlier versions don't name it.
+    method: Method = Method.LATEST_REGIME
+    #: No number of trials as long as these decides.
+    needs_longer_trials: bool = False
 
     @property
     def runner_up(self) -> Rival | None:
@@ -113,7 +128,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float | None:
-        """Confidence that the recommended cell beats all others: 1 - the largest p value. None if one is unknown."""
+        """1 - the largest p value, which texts of the first method call confidence. None if one is unknown."""
         known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
         return 1 - max(known) if known and len(known) == len(self.rivals) else None
 
@@ -177,6 +192,8 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         tolerance=suite.tolerance,
         significance=significance,
         finding=_find(rows, found),
+        method=Method.WHOLE_RUN,
+        needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
         expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
         rivals=found.rivals if found else (),
@@ -235,11 +252,11 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
     relations = {rival.relation for rival in found.rivals}
     if not relations:
         return Finding.ONLY_ONE
-    if any(by_id[cell_id].contended_trials for cell_id in compared):
+    if any(2 * by_id[cell_id].contended_trials >= max(1, by_id[cell_id].trials) for cell_id in compared):
         return Finding.CONTENDED
-    if Relation.UNKNOWN in relations:
+    if any(by_id[cell_id].trials < LEAST_COMPARED for cell_id in compared) and Relation.UNKNOWN in relations:
         return Finding.TOO_FEW_TRIALS
-    if Relation.OPEN in relations:
+    if Relation.OPEN in relations or Relation.UNKNOWN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
 
