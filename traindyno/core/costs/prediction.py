@@ -105,7 +105,7 @@ def _stall_share(result: RunResult) -> float | None:
 
 
 def _with_stalls(result: RunResult, projection: Projection) -> Projection:
-    """Earlier versions left stalls of unknown cause out of the rate: the later run has as many of them as the trials."""
+    """Earlier versions left stalls of unknown cause out of the rate: the later run has as many as the trials."""
     added = (_stall_share(result) or 0.0) * (projection.seconds - projection.overhead_seconds)
     if not added:
         return projection
