@@ -107,9 +107,9 @@ def _seeds(verdict: Verdict) -> Iterator[str]:
     is_quality = verdict.metric.is_to_target
     if repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in verdict.parities)):
         who = repeating[0] if len(repeating) == 1 else f"{len(repeating)} cells"
-        what = "The time and cost to the target" if is_quality else "The comparison of the losses"
+        what = "The time and cost to the target" if is_quality else "The comparisons of losses"
         yield (
-            f"Trials of {who} share a seed, or do not show their seed. {what} holds for this seed, and nothing is"
+            f"Trials of {who} share a seed, or do not show their seed. {what} hold for this seed, and nothing is"
             " concluded for other seeds."
         )
 
