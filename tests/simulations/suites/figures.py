@@ -11,6 +11,7 @@ from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import SETTLED, Finding
 
 TOLERANCE = 0.02
+LEAST_DIFFERENCES = 3
 MOST_WRONG, MOST_UNDECIDED, LEAST_COVERED, LEAST_WITHIN, ENOUGH_POWER = 0.05, 0.20, 0.90, 0.95, 0.95
 
 
@@ -117,11 +118,11 @@ def _power(played: Sequence[Played]) -> float:
     """Whether the best cell is recommended: each other one is worse, or better by less than the tolerance."""
     truth = played[0].truth
     best = min(range(len(truth)), key=truth.__getitem__)
-    means = [[fmean(cell) if cell else None for cell in each.values] for each in played]
     missed = 0.0
     for other in range(len(truth)):
-        found = [each[other] - each[best] for each in means if each[other] is not None and each[best] is not None]
-        if other == best or len(found) < 3:
+        pairs = [(each.values[other], each.values[best]) for each in played]
+        found = [fmean(first) - fmean(second) for first, second in pairs if first and second]
+        if other == best or len(found) < LEAST_DIFFERENCES:
             continue
         spread = max(stdev(found), 1e-9)
         lead = log(truth[other] / truth[best]) + log(1 + TOLERANCE)

@@ -74,7 +74,8 @@ def slow_hosts(instances: int = 1, *, kept: int = 0) -> LevelNoise:
         def draw(cell: int, run: Run) -> Drawn:
             if kept:
                 place = source.randrange(kept)
-                is_slow, ids = pools[cell][place], (f"host {cell} {place}",)
+                is_slow = pools[cell][place]
+                ids: tuple[str, ...] = (f"host {cell} {place}",)
             else:
                 is_slow = source.random() < share
                 ids = tuple(f"host {run.run_id} {index}" for index in range(instances))

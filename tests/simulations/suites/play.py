@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import exp, log
 from typing import Any
@@ -134,6 +134,13 @@ def play(situation: Situation, name: str, number: int) -> Played:
         later=None if best is None else _later(situation, source, best),
         values=tuple(map(tuple, seen)),
     )
+
+
+def play_baseline(situation: Situation, name: str, number: int) -> Played:
+    """Of equal cells, it is wrong to say that the recommended one differs from the baseline."""
+    played = play(situation, name, number)
+    found = played.verdict.against_baseline
+    return replace(played, is_wrong=found is not None and found.is_detected)
 
 
 def run_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, result_of_run: ResultOfRun) -> list[RunResult]:

@@ -1,10 +1,12 @@
 """Rows of noises that are in a trial as a whole: its hosts, its time of day, and whether it is lost."""
 
+from functools import partial
 from math import log
 
 from tests.simulations.suites import levels
+from tests.simulations.suites.figures import Row
 from tests.simulations.suites.forms import of_trials, row
-from tests.simulations.suites.play import Situation
+from tests.simulations.suites.play import Situation, play_baseline
 from traindyno.core.suite.choices import Search
 
 THREE, TEN = (0.0, log(1.03)), (0.0, log(1.1))
@@ -61,6 +63,15 @@ TIME = (
         for cells in (2, 8)
     ),
 )
+BASELINE = tuple(
+    Row(
+        name=f"the same: its ratio to the baseline is called detected, {cells} equal cells",
+        play=partial(play_baseline, Situation(levels=(0.0,) * cells, noise=levels.own_series())),
+        share_of_suites=min(1.0, 8 / cells),
+        excepted=("covered",),
+    )
+    for cells in (8, 32)
+)
 LOST = (
     *of_trials("a fifth of the trials lost at random", levels.lost_at_random(0.2)),
     *of_trials("trials slower by 5 % lost in 80 %, CV 4 %", levels.lost_if_slow()),
@@ -83,4 +94,4 @@ SEARCH = (
         share_of_suites=0.25,
     ),
 )
-TRIAL_ROWS = (*CONTROL, *HOSTS, *TIME, *LOST, *SEARCH)
+TRIAL_ROWS = (*CONTROL, *HOSTS, *TIME, *BASELINE, *LOST, *SEARCH)
