@@ -6,7 +6,8 @@ from math import exp, log
 
 from tests.simulations.suites.levels import hosts
 from tests.simulations.suites.logs import FIXED_SECONDS, pooled_result
-from tests.simulations.suites.play import FULL_STEPS, Played, cells_of, index_of, make_suite, run_rounds
+from tests.simulations.suites.play import Played, index_of, run_rounds
+from tests.simulations.suites.simulated_suite import FULL_STEPS, cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal

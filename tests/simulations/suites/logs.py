@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tests.simulations.processes import Event, Simulated, autoregression
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.simulations.suites.simulated_suite import make_suite
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run
 from tests.unit.step_log_samples import START, file_name
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
@@ -15,7 +16,6 @@ from traindyno.core.step_log.line import end_line, environment_line, evaluation_
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run, Suite
 
-SAMPLES_PER_STEP = 8
 STEPS = 200
 POOL = 40
 QUIET = 0.02  # the CV of a step where only the level of a trial matters: 0.14 % of a run
@@ -171,9 +171,9 @@ def pooled_result(source: random.Random, run: Run, suite: Suite, factor: float, 
 @cache
 def _pool() -> tuple[RunResult, ...]:
     source = random.Random("pool of quiet logs")
-    runs = []
+    runs, suite = [], make_suite(trials=1, matrix={"loader_workers": (0,)}, training={})
     for _ in range(POOL):
         steps = autoregression(source, STEPS, correlation=0.0, deviation=QUIET)
         session = session_of(Simulated(step_seconds=steps, long_run_seconds=1.0))
-        runs.append(result_of(make_run(make_cell()), make_suite(), [session]))
+        runs.append(result_of(make_run(make_cell()), suite, [session]))
     return tuple(runs)

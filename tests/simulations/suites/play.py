@@ -3,15 +3,12 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from math import exp, log
-from typing import Any
 
 from tests.simulations.processes import Process, Simulated
 from tests.simulations.suites.levels import Drawn, LevelNoise, hosts
 from tests.simulations.suites.logs import (
     FIXED_SECONDS,
-    SAMPLES_PER_STEP,
     STEPS,
     lost_result,
     on_speed,
@@ -20,16 +17,13 @@ from tests.simulations.suites.logs import (
     session_of,
     with_lost_attempts,
 )
+from tests.simulations.suites.simulated_suite import FULL_STEPS, cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import make_cell
-from traindyno.core.suite.choices import GoalKind, Purchase, Search, Task
-from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.suite import Cell, Limits, Measurement, Run, Suite
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.choices import Search
+from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import Verdict, judge
 
-FULL_STEPS = 100_000
 SEED = "suites 20261123"
 EQUAL = (0.0, 0.0, 0.0, 0.0)
 ResultOfRun = Callable[[Run], RunResult]
@@ -85,29 +79,6 @@ class Played:
     @property
     def regret(self) -> float:
         return float("inf") if self.best is None else self.truth[self.best] / min(self.truth) - 1
-
-
-def make_suite(
-    *, trials: int, matrix: Mapping[str, tuple[Any, ...]], training: Mapping[str, Any], **changes: Any
-) -> Suite:
-    given: dict[str, Any] = {
-        "name": "simulated",
-        "goal": Goal(kind=GoalKind.FASTEST),
-        "workload": Workload(task=Task.CAUSAL_LM, examples=FULL_STEPS * SAMPLES_PER_STEP),
-        "training": {"instance": "ml.p4d.24xlarge", **training},
-        "matrix": matrix,
-        "measurement": Measurement(trials=trials),
-        "limits": Limits(max_usd=Decimal(10**6), max_hours=Decimal(1000), max_job_seconds=86_400),
-        "purchase": Purchase.ON_DEMAND,
-        **changes,
-    }
-    return Suite(**given)
-
-
-def cells_of(suite: Suite) -> tuple[Cell, ...]:
-    """The grid's points, in the order of the axis."""
-    ((name, values),) = suite.matrix.items()
-    return tuple(make_cell(suite, {name: value}) for value in values)
 
 
 def play(situation: Situation, name: str, number: int) -> Played:

@@ -16,7 +16,8 @@ from tests.simulations.suites.logs import (
     session_of,
 )
 from tests.simulations.suites.noises import quiet
-from tests.simulations.suites.play import Played, cells_of, index_of, make_suite, run_rounds
+from tests.simulations.suites.play import Played, index_of, run_rounds
+from tests.simulations.suites.simulated_suite import cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import TARGET_REACHED
 from traindyno.core.suite.choices import GoalKind

@@ -16,7 +16,6 @@ PROCESSES = {
     "loader slower by 60 % at the start, time constant 40": decaying(0.6, 40),
     "slows down by 8 %, time constant 150": settling(0.08, 150),
     "slows down by 15 %, time constant 150": settling(0.15, 150),
-    "slows down by 6 %, time constant 600": settling(0.06, 600),
     "drift of 2 % over the run": drifting(0.02, 200),
     "drift of 12 % over the run, under steps of CV 20 %": noisy_drift(0.12, 0.2),
     "random walk of 3 % a step": random_walk(0.03),

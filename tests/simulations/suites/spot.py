@@ -9,7 +9,6 @@ from tests.simulations.suites.logs import (
     DOWNLOADING_SECONDS,
     FIRST_STEP_SECONDS,
     FIXED_SECONDS,
-    SAMPLES_PER_STEP,
     STEPS,
     UPLOADING_SECONDS,
     Session,
@@ -17,7 +16,8 @@ from tests.simulations.suites.logs import (
     session_of,
 )
 from tests.simulations.suites.noises import quiet
-from tests.simulations.suites.play import Played, cells_of, index_of, make_suite, run_rounds
+from tests.simulations.suites.play import Played, index_of, run_rounds
+from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, SAMPLES_PER_STEP, cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Run, Suite
@@ -25,7 +25,6 @@ from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.verdict import judge
 
 STEP_SECONDS, FULL_STEPS = 5.0, 25_000
-CHECKPOINT_STEPS = 50
 RESTART_SECONDS = 300.0
 TYPES = ("ml.p4d.24xlarge", "ml.g5.48xlarge", "ml.p3.16xlarge", "ml.g4dn.12xlarge")
 

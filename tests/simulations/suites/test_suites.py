@@ -60,7 +60,6 @@ NOT_HELD: tuple[str, ...] = (
 NOT_HELD_RUNS: tuple[str, ...] = (
     "slows down by 8 %, time constant 150",
     "slows down by 15 %, time constant 150",
-    "slows down by 6 %, time constant 600",
     "drift of 12 % over the run, under steps of CV 20 %",
     "random walk of 3 % a step",
 )
