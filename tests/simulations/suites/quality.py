@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, exp, log
 from statistics import fmean
@@ -20,7 +20,7 @@ from tests.simulations.suites.play import Played, index_of, run_rounds
 from tests.simulations.suites.simulated_suite import cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import TARGET_REACHED
-from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run
 from traindyno.core.verdict.verdict import judge
@@ -39,10 +39,12 @@ class Learning:
     deviation: float
     evaluate_every: int = 2
     trials: int = 5
+    #: All trials of a cell train with one seed: the script takes none.
+    is_seed_fixed: bool = False
 
-    def steps(self, source: random.Random, cell: int) -> int:
-        """Until the first evaluation that reaches the target."""
-        needed = STEPS_TO_TARGET * exp(self.levels[cell] + source.gauss(0, self.deviation))
+    def steps(self, cell: int, pace: float) -> int:
+        """Until the first evaluation that reaches the target. ``pace``: of the seed, a logarithm."""
+        needed = STEPS_TO_TARGET * exp(self.levels[cell] + pace)
         return max(1, ceil(needed / self.evaluate_every)) * self.evaluate_every
 
 
@@ -54,13 +56,17 @@ def play_quality(learning: Learning, name: str, number: int) -> Played:
         training={},
         goal=Goal(kind=GoalKind.FASTEST_TO, accuracy=ACCURACY),
     )
+    if learning.is_seed_fixed:
+        suite = replace(suite, workload=replace(suite.workload, task=Task.SCRIPT))
     cells = cells_of(suite)
+    fixed = [source.gauss(0, learning.deviation) for _ in cells]
     seen: list[list[float]] = [[] for _ in cells]
 
     def draw(run: Run) -> RunResult:
         cell = index_of(cells, run.cell.cell_id)
         assert cell is not None
-        steps, speed = learning.steps(source, cell), exp(source.gauss(0, HOSTS))
+        pace = fixed[cell] if learning.is_seed_fixed else source.gauss(0, learning.deviation)
+        steps, speed = learning.steps(cell, pace), exp(source.gauss(0, HOSTS))
         simulated = on_speed(quiet(source, steps), speed)
         seen[cell].append(log(_seconds(steps, speed)))
         session = session_of(
@@ -91,7 +97,8 @@ def _evaluations(steps: int, every: int) -> Sequence[tuple[int, float]]:
 def _truth(learning: Learning, cell: int) -> float:
     """Equal levels have the same truth: a draw of steps depends on the level alone."""
     source = random.Random("truth")
-    return fmean(_seconds(learning.steps(source, cell), exp(source.gauss(0, HOSTS))) for _ in range(DRAWS))
+    paces = (source.gauss(0, learning.deviation) for _ in range(DRAWS))
+    return fmean(_seconds(learning.steps(cell, pace), exp(source.gauss(0, HOSTS))) for pace in paces)
 
 
 def _seconds(steps: int, speed: float) -> float:
