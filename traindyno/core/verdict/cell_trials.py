@@ -8,6 +8,7 @@ from statistics import fmean
 from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.seeds import are_draws_of_seeds
 from traindyno.core.statistics.blocks import Blocks, residuals
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
@@ -31,6 +32,7 @@ from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.quantity import (
     Quantity,
+    depends_on_seed,
     is_paid_again,
     projected_billable_seconds,
     projected_instance_hours,
@@ -105,6 +107,10 @@ class CellTrials:
     @property
     def undecided(self) -> Undecided:
         return find_undecided([each.measured for each in self.measured if each.measured])
+
+    def spread_is_known(self, quantity: Quantity) -> bool:
+        """False for what depends on the seed, if the measured trials are not draws of it."""
+        return not depends_on_seed(quantity) or are_draws_of_seeds(self.measured)
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""
@@ -231,6 +237,8 @@ def estimate_cell(
     is_one_draw = draw_count(known) == 1
     spread = noise.spread_of(trials)
     found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, spread, inflation)
+    if not trials.spread_is_known(quantity):
+        found = replace(found, variance=None, degrees_of_freedom=None)
     retries = trials.retries(quantity)
     found = found.plus(retries.log_factor, retries.variance)
     undecided = trials.undecided if _is_of_rate(quantity) else Undecided()
@@ -258,6 +266,8 @@ def compare_cells(
         spreads=(noise.spread_of(first), noise.spread_of(second)),
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )
+    if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
+        found = Comparison(ratio=found.ratio)
     retries = [each.retries(quantity) for each in (first, second)]
     shift = retries[0].log_factor - retries[1].log_factor
     found = found.scaled(shift, sum(each.variance for each in retries))

@@ -44,4 +44,5 @@ def summarise(result: RunResult) -> RunSummary:
         is_contended=is_contended(result),
         data_wait_share=throughput.data_wait_share if throughput else None,
         hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
+        seed=result.seed,
     )

@@ -50,6 +50,7 @@ class Finding(StrEnum):
     UNDECIDED = "undecided"
     CONTENDED = "contended"
     TOO_FEW_TRIALS = "too_few_trials"
+    ONE_SEED = "one_seed"
     ONLY_ONE = "only_one"
     NONE_WITHIN_LIMIT = "none_within_limit"
     NONE_MEASURED = "none_measured"
@@ -191,7 +192,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         examples=suite.workload.examples,
         tolerance=suite.tolerance,
         significance=significance,
-        finding=_find(rows, found),
+        finding=_find(rows, found, metric),
         method=Method.WHOLE_RUN,
         needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
@@ -244,7 +245,7 @@ def _count_trials(trials: CellTrials) -> int:
     return len(trials.measured) + len(trials.others)
 
 
-def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
+def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:
     if found is None:
         return Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
     by_id = {row.cell_id: row for row in rows}
@@ -254,11 +255,18 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
         return Finding.ONLY_ONE
     if any(2 * by_id[cell_id].contended_trials >= max(1, by_id[cell_id].trials) for cell_id in compared):
         return Finding.CONTENDED
-    if any(by_id[cell_id].trials < LEAST_COMPARED for cell_id in compared) and Relation.UNKNOWN in relations:
-        return Finding.TOO_FEW_TRIALS
-    if Relation.OPEN in relations or Relation.UNKNOWN in relations:
+    if Relation.UNKNOWN in relations:
+        return _why_unknown([by_id[cell_id] for cell_id in compared], metric)
+    if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
+
+
+def _why_unknown(rows: Sequence[CellRow], metric: Metric) -> Finding:
+    """Which of the compared cells' spreads is unknown."""
+    if metric.is_to_target and any(row.repeats_a_seed for row in rows):
+        return Finding.ONE_SEED
+    return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in rows) else Finding.UNDECIDED
 
 
 def _against_baseline(

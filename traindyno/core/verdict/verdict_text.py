@@ -117,14 +117,20 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
             )
         case Finding.ONLY_ONE:
             return f"Use {row.label}: it is the only cell that qualifies."
-        case Finding.TOO_FEW_TRIALS:
-            return f"{row.label} was {goal}, but cells with one trial can't be compared."
+        case Finding.TOO_FEW_TRIALS | Finding.ONE_SEED:
+            return f"{row.label} was {goal}{_one_draw(verdict.finding)}."
         case Finding.UNDECIDED:
             return _undecided(verdict, row)
         case Finding.WITHIN_TOLERANCE:
             return _within_tolerance(verdict, row)
         case _:
             return f"Use {row.label}: it is {goal}."
+
+
+def _one_draw(finding: Finding) -> str:
+    if finding is Finding.ONE_SEED:
+        return " for this seed; other seeds may give another order"
+    return ", but cells with one trial can't be compared"
 
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
@@ -181,8 +187,6 @@ def _support(verdict: Verdict) -> Iterator[str]:
         yield f"{label} would do the work of {count_text(verdict.examples)} examples {_needs(verdict)}."
     else:
         yield f"{label} reaches {verdict.goal.target} {_needs(verdict)}."
-    if _is_whole(verdict):
-        yield _contents(verdict)
     if verdict.runner_up:
         yield _margin(verdict, verdict.runner_up)
     yield from _relations(verdict)
@@ -194,6 +198,8 @@ def _support(verdict: Verdict) -> Iterator[str]:
         count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})
         tolerance = share_text(verdict.parities[0].tolerance)
         yield f"The losses of the {count} cells that should learn alike agree within {tolerance}."
+    if _is_whole(verdict):
+        yield _contents(verdict)
 
 
 def _margin(verdict: Verdict, rival: Rival) -> str:
@@ -218,7 +224,7 @@ def _relations(verdict: Verdict) -> Iterator[str]:
     equivalent = _labels(verdict, verdict.related(Relation.EQUIVALENT))
     not_better = _labels(verdict, verdict.related(Relation.NOT_BETTER))
     if equivalent and not_better:
-        yield f"{names_text(equivalent)} {'is' if len(equivalent) == 1 else 'are'} within {tolerance}."
+        yield f"{names_text(equivalent)} {'is' if len(equivalent) == 1 else 'are'} within {tolerance}{_error(verdict)}."
     if not_better:
         verb = "is" if len(not_better) == 1 else "are"
         not_by = f"{verb} not {_better(verdict)} by more than {tolerance}{_error(verdict)}"
@@ -274,7 +280,7 @@ def _estimate(metric: Metric, found: Estimate | None, one_run: Interval | None =
     mean = metric_text(metric, found.mean if found else None)
     parts = []
     if one_run:
-        parts.append(f"one run, {one_run.confidence:.0%}: {_reach(metric, one_run)}")
+        parts.append(f"one run, {share_text(one_run.confidence, digits=0)}: {_reach(metric, one_run)}")
     if found and found.interval:
         named = "mean, " if one_run else ""
         parts.append(f"{named}{found.interval.confidence:.0%} interval {_reach(metric, found.interval)}")
@@ -294,6 +300,11 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         )
     if verdict.finding is Finding.UNDECIDED and verdict.needs_longer_trials:
         yield "Longer trials (measurement.max_steps) show whether stalls recur and where a drift leads."
+    if verdict.finding is Finding.ONE_SEED:
+        yield (
+            "If each trial trains with a seed of its own, the trials show what depends on it: see"
+            " measurement.seed_argument."
+        )
     if verdict.finding is Finding.TOO_FEW_TRIALS:
         yield "Two trials of each cell give an interval; five give a useful one."
     for found in verdict.break_evens:

@@ -11,9 +11,9 @@ from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.verdict import Finding
+from traindyno.core.verdict.verdict import Finding, Method
 
-HOSTS = "Some cells ran on one set of hosts only. The answer holds for these hosts; others may differ."
+HOSTS = "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may differ."
 UNKNOWN_HOSTS = "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
 
 
@@ -67,17 +67,29 @@ def test_an_assumed_spread_between_hosts_is_named() -> None:
 
 
 def test_unsteady_trials_are_counted_over_cells_with_each_reason_once() -> None:
-    one = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
-    assert one == ["1 trial of fsdp did not reach a steady state; it is included. Reason: they drift."]
-    several = cautions(second={"unsteady_trials": 2})
-    assert several == ["2 trials of fsdp did not reach a steady state; they are included."]
-    both = cautions(
+    holds = ", and the answer holds for all that they leave open."
+    (one,) = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
+    assert one == f"1 trial of fsdp did not reach a steady state; it is included{holds} Reason: they drift."
+    (several,) = cautions(second={"unsteady_trials": 2})
+    assert several == f"2 trials of fsdp did not reach a steady state; they are included{holds}"
+    (both,) = cautions(
         {"unsteady_trials": 1, "unsteady_reasons": ("they drift",)},
         {"unsteady_trials": 2, "unsteady_reasons": ("they drift", "too few steps")},
     )
-    assert both == [
-        "3 trials of 2 cells did not reach a steady state; they are included. Reason: they drift; too few steps."
-    ]
+    assert both == (
+        f"3 trials of 2 cells did not reach a steady state; they are included{holds} Reason: they drift; too few steps."
+    )
+
+
+def test_what_a_settled_answer_holds_for_is_not_said_of_an_open_one() -> None:
+    (text,) = cautions({"unsteady_trials": 3}, finding=Finding.UNDECIDED)
+    assert text == "3 trials of ddp did not reach a steady state; they are included."
+
+
+def test_a_verdict_of_an_earlier_version_says_by_which_method_it_was_made() -> None:
+    first, *others = cautions(method=Method.LATEST_REGIME, second={"unsteady_trials": 1})
+    assert first.startswith("This verdict was made by the method of an earlier version: the rate of a run's latest")
+    assert others == ["1 trial of fsdp did not reach a steady state; it is included."]
 
 
 def test_contended_trials_are_named_unless_the_headline_does() -> None:
@@ -130,6 +142,7 @@ def parity(finding: ParityFinding, **changes: Any) -> LossParity:
         (ParityFinding.AGREES, "agrees, {}."),
         (ParityFinding.DIFFERS, "differs, {}: not the same work."),
         (ParityFinding.ONE_TRIAL, "unknown with one trial, {}."),
+        (ParityFinding.ONE_SEED, "for this seed, {}; unknown for other seeds."),
         (ParityFinding.UNDECIDED, "undecided, {}."),
     ],
 )
@@ -140,11 +153,18 @@ def test_a_parity_is_described_with_its_ratio(finding: ParityFinding, said: str)
     assert without == f"Loss of fsdp against ddp: {said.format('ratio 1.0123, tolerance 2.0 %')}"
 
 
-def test_an_unknown_parity_is_described_and_is_no_caution() -> None:
+def test_unknown_parities_are_one_caution_for_each_reference() -> None:
     unknown = parity(ParityFinding.UNKNOWN, ratio=None, interval=None)
     assert describe_parity(make_verdict(), unknown) == "Loss of fsdp against ddp: unknown, a loss was not logged."
     agreeing = parity(ParityFinding.AGREES)
-    assert cautions(parities=(unknown, agreeing)) == []
+    assert cautions(parities=(unknown, agreeing)) == [
+        "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether these cells did the same"
+        " work is unknown."
+    ]
+    third = parity(ParityFinding.UNKNOWN, cell_id=THIRD, ratio=None, interval=None)
+    rows = make_row(), make_row(SECOND), make_row(THIRD)
+    (both,) = describe_cautions(make_verdict(rows=rows, parities=(unknown, third)))
+    assert both.startswith("The loss of fsdp, zero1 can't")
     assert len(cautions(parities=(parity(ParityFinding.DIFFERS), parity(ParityFinding.ONE_TRIAL)))) == 2
 
 
