@@ -178,8 +178,13 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: Host
     return Noise(spreads=spreads, serial_correlation=correlation)
 
 
-def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:
-    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers."""
+def group_trials(
+    cells: Sequence[Cell], results: Sequence[RunResult], *, keeps_hosts: bool = False
+) -> tuple[CellTrials, ...]:
+    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
+
+    ``keeps_hosts``: instances are kept warm between jobs. Those of a run that started on one were.
+    """
     by_cell: dict[str, list[RunResult]] = {}
     kept = {_instances(result.run.cell) for result in results if result.started_warm}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
@@ -189,7 +194,7 @@ def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[C
             cell=cell,
             measured=tuple(result for result in by_cell.get(cell.cell_id, ()) if is_measured(result)),
             others=tuple(result for result in by_cell.get(cell.cell_id, ()) if not is_measured(result)),
-            keeps_hosts=_instances(cell) in kept,
+            keeps_hosts=keeps_hosts or _instances(cell) in kept,
         )
         for cell in cells
     )
@@ -227,16 +232,17 @@ def estimate_cell(
 ) -> Estimate | None:
     """The estimate over the cell's hosts, or for the one set on which all trials ran. None if no trial has a value.
 
-    Its interval includes what the trials can't decide; there is none if their level is unknown.
+    With a ``correction`` it is for other hosts too: the spread between them is assumed if there was one set only. Its
+    interval includes what the trials can't decide; there is none if their level is unknown.
     """
     known = trials.trials(quantity)
     if not known:
         return None
     values = [trial.value for trial in known]
     inflation = noise.inflation(len(known))
-    is_one_draw = draw_count(known) == 1
+    is_for_its_host = correction is None and draw_count(known) == 1
     spread = noise.spread_of(trials)
-    found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, spread, inflation)
+    found = log_mean(values, inflation=inflation) if is_for_its_host else mean_over_hosts(known, spread, inflation)
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
     retries = trials.retries(quantity)

@@ -57,7 +57,8 @@ def gather_evidence(
     loss_spread: LossSpread | None = None,
 ) -> Evidence:
     baseline = _baseline(suite, cells)
-    grouped = group_trials(cells, set_aside_repeated(suite, results))
+    keeps_hosts = suite.warm_pool_seconds > 0
+    grouped = group_trials(cells, set_aside_repeated(suite, results), keeps_hosts=keeps_hosts)
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
     metric = choose_metric(suite.goal, build_rows(trials, Noise()))
