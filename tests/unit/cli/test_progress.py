@@ -71,6 +71,13 @@ def test_an_ended_run_is_named_by_its_cells_label() -> None:
     assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
 
 
+def test_the_programs_of_a_busy_host_are_named_where_they_are_known() -> None:
+    busy = replace(SUMMARY, is_contended=True)
+    assert ended_line(1, 4, busy).endswith("12.3 samples/s (the host was busy with other work)")
+    named = replace(busy, busy_programs="firefox, code")
+    assert ended_line(1, 4, named).endswith("(the host was busy with other work: firefox, code)")
+
+
 def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
     line = state_line(state(ended=1))
     for part in (
