@@ -111,7 +111,8 @@ def _wait(process: "subprocess.Popen[bytes]", home: Home) -> int:
         return process.returncode
     finally:
         if process.returncode is None:
-            for each in (*psutil.Process(process.pid).children(recursive=True), process):
+            cdk = psutil.Process(process.pid)
+            for each in (*cdk.children(recursive=True), cdk):
                 with suppress(psutil.NoSuchProcess):
                     each.kill()
             process.wait()

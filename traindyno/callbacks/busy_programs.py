@@ -5,9 +5,9 @@ kernel's ``comm``): arguments, which may hold secrets, are not read.
 """
 
 import os
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
-from typing import Dict, Mapping, NamedTuple, Optional, Tuple
+from typing import DefaultDict, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.process import JOB_VARIABLE, environment_of
 from traindyno.core.step_log.line import LOCAL_CLOUD
@@ -55,18 +55,19 @@ def busiest_programs(
     if not job or not before:
         return None
     own = "{}={}".format(JOB_VARIABLE, job).encode()
-    spent: Counter[str] = Counter()
+    spent: DefaultDict[str, float] = defaultdict(float)
     for (number, name), used in _used(before, list_processes()).items():
         words = environment_of(number) if used > 0 else [own]
         if own not in words:
             spent[LOCAL_CLOUD if any(word.startswith(LOCAL_SERVICE) for word in words) else name] += used
+    busiest = sorted(spent.items(), key=lambda found: found[1], reverse=True)
     least = LEAST_SHARE * seconds * (os.cpu_count() or 1)
-    return {name: round(used, 2) for name, used in spent.most_common(MOST_PROGRAMS) if used >= least}
+    return {name: round(used, 2) for name, used in busiest[:MOST_PROGRAMS] if used >= least}
 
 
 def _used(before: Processes, after: Processes) -> Dict[Tuple[int, str], float]:
     """CPU seconds by number and name. A child that has ended gave its time, also that from before, to its parent."""
-    inherited: Counter[int] = Counter()
+    inherited: DefaultDict[int, float] = defaultdict(float)
     for key in before.keys() - after.keys():
         inherited[before[key].parent] += before[key].seconds
     return {

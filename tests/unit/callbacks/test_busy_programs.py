@@ -23,7 +23,7 @@ def working(folder: Path, name: str, **environment: str) -> Iterator[None]:
     """A program of this name that has used a fifth of a second of CPU time."""
     program = folder / name
     program.symlink_to(sys.executable)
-    command = [program, "-c", WORKS, SECRET]
+    command = [str(program), "-c", WORKS, SECRET]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdin is not None
         assert process.stdout is not None

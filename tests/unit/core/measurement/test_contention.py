@@ -68,7 +68,7 @@ def test_a_run_alone_on_its_host_is_not_contended() -> None:
 )
 def test_shares_of_exactly_the_limits_are_no_contention(changes: dict[str, float], is_contended: bool) -> None:
     at_limits = {"steal_share": 0.02, "queue_share": 0.05, "foreign_share": 0.05}
-    found = Contention(**{**at_limits, **changes}, involuntary_switches_per_second=0.0)
+    found = Contention(**{**at_limits, **changes}, involuntary_switches_per_second=0.0, programs=())
     assert found.is_contended is is_contended
 
 

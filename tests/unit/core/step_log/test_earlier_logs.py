@@ -76,7 +76,7 @@ def test_a_new_field_of_a_step_leaves_older_lines_valid() -> None:
 
 
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
-LOAD = {each.name: 1 for each in dataclasses.fields(content.HostLoad) if each.name != "programs"}
+LOAD: dict[str, Any] = {each.name: 1 for each in dataclasses.fields(content.HostLoad) if each.name != "programs"}
 READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
     steps.LoggedStep: (fields.step_of, STEP),
     content.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
