@@ -40,7 +40,7 @@ def test_a_disk_that_is_full_while_a_job_runs_is_no_error_of_its_script(aws: Aws
             sagemaker.create_training_job(**job_request("fills"))
             reason = wait_until(sagemaker, "fills")["FailureReason"]
             assert reason.startswith("InternalServerError")
-            assert "No space left on device" in reason
+            assert f"No space left on device: the disk of {disk}" in reason
             stage_script(aws, SAYS)
             sagemaker.create_training_job(**job_request("says"))
             reason = wait_until(sagemaker, "says")["FailureReason"]

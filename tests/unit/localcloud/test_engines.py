@@ -146,7 +146,7 @@ def test_running_job_waits_for_its_end_while_the_store_is_read_only(
     connection.execute("pragma query_only = 0")
     add_job(store, "next")
     for name in ("running", "next"):
-        assert "No space left on device" in str(end_of(store, name).failure_reason)
+        assert f"(No space left on device: the disk of {tmp_path} was full, " in str(end_of(store, name).failure_reason)
     until(lambda: health.problems == {})
     engine.close()
 
