@@ -1,17 +1,20 @@
 """A local cloud whose disk is full says so in one sentence: which folder, what is needed, what helps."""
 
+import os
 import subprocess
 import urllib.request
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from localcloud import daemons, disk_space
+from localcloud import cloud, daemons, disk_space
 from localcloud.daemons import LocalCloudFailed
 from localcloud.deployment import _wait
 from localcloud.disk_space import DiskFull, explaining_full_disk, find_full_disk, require_space
 from localcloud.home import Home
 from localcloud.loopback import free_port
+from traindyno.cli.main import commands
 
 ALL = 2**62  # more than any disk has
 
@@ -62,6 +65,16 @@ def test_a_part_that_starts_on_a_full_disk_is_not_waited_for(tmp_path: Path, mon
     monkeypatch.setattr(disk_space, "LEAST_BYTES", ALL)
     home, port = Home(tmp_path / "home"), free_port()
     health = urllib.request.Request(f"http://127.0.0.1:{port}/health")
+    command = ["sh", "-c", "sleep 20; touch waited"]
     with pytest.raises(DiskFull):
-        daemons.start(home, "part", ["sleep", "60"], port=port, health=health, environment={}, folder=tmp_path)
+        daemons.start(home, "part", command, port=port, health=health, environment={**os.environ}, folder=tmp_path)
     assert daemons.running(home, "part") is None
+    assert not (tmp_path / "waited").exists()
+
+
+def test_up_explains_an_error_that_a_full_disk_led_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINDYNO_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(cloud, "start", lambda *_, **__: Path("/dev/full").write_text("nothing can be written here"))
+    up = CliRunner().invoke(commands, ["local", "up"])
+    assert isinstance(up.exception, DiskFull)
+    assert_told(str(up.exception), tmp_path / "home")
