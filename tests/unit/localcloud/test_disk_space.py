@@ -21,7 +21,7 @@ ALL = 2**62  # more than any disk has
 
 def assert_told(text: str, folder: Path) -> None:
     assert text.startswith(f"the disk of {folder} ")
-    for part in ("GB are free", "the local cloud needs", "free space on it, or set TRAINDYNO_HOME"):
+    for part in ("B are free", "the local cloud needs", "free space on it, or set TRAINDYNO_HOME"):
         assert part in text
 
 
