@@ -6,6 +6,7 @@ from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
+from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric, may_break_limit
 from traindyno.core.verdict.search_text import describe_unfinished_search
 from traindyno.core.verdict.verdict import Finding, Verdict
@@ -122,9 +123,10 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         verb = "1 trial" if trials == 1 else f"{trials} trials"
         included = "it is included" if trials == 1 else "they are included"
         yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
-    contended = [row.label for row in verdict.rows if row.contended_trials]
+    contended = [row for row in verdict.rows if row.contended_trials]
     if contended and verdict.finding is not Finding.CONTENDED:
-        yield f"Other work on the host slowed down trials of {', '.join(contended)}."
+        names = ", ".join(row.label for row in contended)
+        yield f"Other work on the host slowed down trials of {names}{programs_text(contended)}."
     if verdict.serial_correlation:
         yield (
             "Trials are correlated with the previous trial (correlation"

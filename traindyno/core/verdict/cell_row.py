@@ -21,7 +21,7 @@ from traindyno.core.verdict.quantity import (
     steps_per_second,
     tokens_per_second,
 )
-from traindyno.core.verdict.repeats import is_contended
+from traindyno.core.verdict.repeats import busy_programs, is_contended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,8 @@ class CellRow:
     diverged: int = 0
     #: Measured trials whose host was busy with other work.
     contended_trials: int = 0
+    #: The other programs on their hosts; empty where they are unknown.
+    busy_programs: tuple[str, ...] = ()
     #: Number of different sets of hosts; None if some are unknown.
     host_draws: int | None = None
     #: Accuracy of the evaluation, a share.
@@ -137,6 +139,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         diverged=trials.diverged,
         unsteady_trials=sum(each.is_unsteady for each in runs),
         contended_trials=sum(is_contended(each) for each in trials.measured),
+        busy_programs=busy_programs(trials.measured),
         host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
         tokens_per_second=estimate_cell(trials, tokens_per_second, noise),

@@ -107,6 +107,8 @@ class Verdict:
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
     without_result: tuple[str, ...] = ()
+    #: The suite's limit of repeats of a contended trial; None in verdicts of earlier versions.
+    max_contended_repeats: int | None = None
 
     @property
     def runner_up(self) -> Rival | None:
@@ -195,6 +197,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         is_simulated=any(row.is_simulated for row in rows),
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         dropped=find_dropped(evidence, found) if suite.search is Search.MODEL else (),
+        max_contended_repeats=suite.limits.max_contended_repeats,
     )
     return _with_sensitivity(verdict)
 

@@ -84,6 +84,9 @@ def test_contended_trials_are_named_unless_the_headline_does() -> None:
         "Other work on the host slowed down trials of ddp, fsdp."
     ]
     assert cautions({"contended_trials": 1}, finding=Finding.CONTENDED) == []
+    assert cautions({"contended_trials": 1, "busy_programs": ("make", "code")}, {}) == [
+        "Other work on the host slowed down trials of ddp (most CPU time: make, code)."
+    ]
 
 
 def test_correlated_trials_are_named() -> None:
