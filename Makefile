@@ -11,6 +11,8 @@ TEMPLATE := build/cdk.out/Lab.template.json
 # The files below requirements/ have the hashes of all files of a version and name every package: pip resolves nothing.
 INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(INSTALL) --no-deps --require-hashes
+# CPU builds of PyTorch, for machines without an NVIDIA device
+TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 # Where this variable is set, each of hundreds of processes compiles this checkout's modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Node and the CDK command line are linked into the environment, so that activating it is enough for both.
@@ -45,7 +47,7 @@ lint: install
 	$(BIN)/ruff format --check .
 
 types: install
-	$(BIN)/mypy traindyno lambdas training experiments infra localcloud bench tests app.py requirements/hashes.py
+	$(BIN)/mypy traindyno lambdas training experiments infra localcloud bench tests app.py requirements/hashes.py requirements/torch_wheel.py
 
 dockerfiles: install
 	$(BIN)/hadolint images/*/Dockerfile
@@ -128,12 +130,12 @@ clean: ## Stop the local cloud and remove everything that the targets made
 	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase --yes
 	rm -rf $(VENV) .envs node_modules cdk.out mutants .traindyno
 
-$(VENV)/.installed: requirements.txt requirements/torch.txt pyproject.toml
+$(VENV)/.installed: requirements.txt requirements/torch.txt requirements/torch_wheel.py pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	@echo "Making $(VENV): PyTorch, the CDK and the rest (some minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python $(LOCKED) -r requirements.txt
-	@$(BIN)/python $(INSTALL) -r requirements/torch.txt
+	@$(BIN)/python requirements/torch_wheel.py --cpu-index "$(TORCH_CPU_INDEX)"
 	@$(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
