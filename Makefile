@@ -7,6 +7,7 @@ CLOUD_ENV := .envs/cloud
 LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
 MUTANTS_ENV := .envs/mutants
+SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
 # The files below requirements/ have the hashes of all files of a version and name every package: pip resolves nothing.
 INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -26,9 +27,9 @@ help: ## List the targets
 
 install: $(VENV)/.installed $(CLOUD_ENV)/.installed node_modules/.installed ## Make the environments that all other targets need
 
-demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict, report
+demo: install ## Benchmark this machine: local cloud, quickstart suite or SUITE=…, verdict, report
 	@$(BIN)/traindyno local up
-	@$(BIN)/traindyno run suites/quickstart.yaml --local
+	@$(BIN)/traindyno run $(SUITE) --local
 
 unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 minutes
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4

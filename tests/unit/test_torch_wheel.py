@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +17,7 @@ from urllib.parse import unquote
 import pytest
 
 from localcloud.loopback import LOOPBACK
+from tests.unit.localcloud.tiny_wheel import packed_wheel
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 VERSION = "3.9.9"
@@ -64,10 +64,10 @@ class _Handler(SimpleHTTPRequestHandler):
 def indexes(tmp_path: Path) -> Iterator[Indexes]:
     root = tmp_path / "indexes"
     system = f"linux_{platform.machine()}"
-    make_wheel(root / "cpu/torch", f"{VERSION}+cpu", f"{PYTHON}-{PYTHON}-{system}")
-    make_wheel(root / "others/torch", f"{VERSION}+cpu", f"cp37-cp37m-{system}")
-    make_wheel(root / "others/torch", "3.9.8+cpu", f"{PYTHON}-{PYTHON}-{system}")
-    make_wheel(root / "default/torch", VERSION, f"{PYTHON}-{PYTHON}-{system}")
+    add_wheel(root / "cpu/torch", f"{VERSION}+cpu", f"{PYTHON}-{PYTHON}-{system}")
+    add_wheel(root / "others/torch", f"{VERSION}+cpu", f"cp37-cp37m-{system}")
+    add_wheel(root / "others/torch", "3.9.8+cpu", f"{PYTHON}-{PYTHON}-{system}")
+    add_wheel(root / "default/torch", VERSION, f"{PYTHON}-{PYTHON}-{system}")
     server = ThreadingHTTPServer((LOOPBACK, 0), partial(_Handler, directory=str(root)))
     late = threading.Event()
     made = Indexes(root=root, address=f"http://{LOOPBACK}:{server.server_port}", late=late)
@@ -81,14 +81,9 @@ def indexes(tmp_path: Path) -> Iterator[Indexes]:
     server.server_close()
 
 
-def make_wheel(folder: Path, version: str, tag: str) -> None:
-    """A wheel of torch without a module."""
+def add_wheel(folder: Path, version: str, tag: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    about = f"torch-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"torch-{version}-{tag}.whl", "w") as wheel:
-        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n")
-        wheel.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: {tag}\n")
-        wheel.writestr(f"{about}/RECORD", "")
+    (folder / f"torch-{version}-{tag}.whl").write_bytes(packed_wheel("torch", version, tag=tag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
