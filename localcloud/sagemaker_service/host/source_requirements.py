@@ -110,8 +110,8 @@ def _fit_torch(python: str, folder: Path, run: Callable[[Sequence[str]], bool]) 
 def _other_build(package: str, torch: str, reason: str) -> str:
     return (
         f"InstallRequirementsError: {package}, which pip installed for the source's {FILE_NAME}, can't be imported "
-        f"with torch {torch}: {reason}. PyPI's builds for Linux are for CUDA. If torch is a CPU build, add to "
-        f"{FILE_NAME}: --extra-index-url {CPU_INDEX}"
+        f"with torch {torch}: {reason}. PyPI's builds for Linux are for CUDA. If torch is a CPU build, add the line "
+        f"--extra-index-url {CPU_INDEX} to {FILE_NAME}"
     )
 
 

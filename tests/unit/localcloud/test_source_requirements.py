@@ -167,4 +167,4 @@ def test_a_torchvision_of_another_build_is_refused_before_the_script_starts(
         install(tmp_path, environment=environment, python=python_with_torch)
     assert "torchvision 0.28.0" in str(caught.value)
     assert f"with torch {TORCH}: RuntimeError: operator torchvision::nms does not exist." in str(caught.value)
-    assert "requirements.txt: --extra-index-url https://download.pytorch.org/whl/cpu" in str(caught.value)
+    assert "--extra-index-url https://download.pytorch.org/whl/cpu to requirements.txt" in str(caught.value)
