@@ -103,7 +103,7 @@ def install(indexes: Indexes, tmp_path: Path, cpu: str, *, limit_seconds: float 
     environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1", "PIP_TARGET": str(target)}
     environment |= {"PIP_INDEX_URL": f"{indexes.address}/default", "NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK}
     environment |= {"PATH": programs, "PYTHONPATH": str(target)}
-    command = [sys.executable, REPO_ROOT / "requirements/torch_wheel.py", "--requirements", wanted]
+    command = [sys.executable, str(REPO_ROOT / "requirements/torch_wheel.py"), "--requirements", str(wanted)]
     command += ["--cpu-index", f"{indexes.address}/{cpu}", "--limit-seconds", str(limit_seconds)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     builds = [path.name.removeprefix("torch-").removesuffix(".dist-info") for path in target.glob("torch-*.dist-info")]
