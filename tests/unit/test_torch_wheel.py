@@ -100,9 +100,9 @@ def install(indexes: Indexes, tmp_path: Path, cpu: str, *, limit_seconds: float 
     wanted, target = tmp_path / "torch.txt", tmp_path / "installed"
     wanted.write_text(f"# A comment\ntorch=={VERSION}\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1", "PIP_TARGET": str(target)}
+    environment |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1", "PIP_NO_WARN_CONFLICTS": "1"}
     environment |= {"PIP_INDEX_URL": f"{indexes.address}/default", "NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK}
-    environment |= {"PATH": programs, "PYTHONPATH": str(target)}
+    environment |= {"PIP_TARGET": str(target), "PYTHONPATH": str(target), "PATH": programs}
     command = [sys.executable, str(REPO_ROOT / "requirements/torch_wheel.py"), "--requirements", str(wanted)]
     command += ["--cpu-index", f"{indexes.address}/{cpu}", "--limit-seconds", str(limit_seconds)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
