@@ -124,6 +124,21 @@ def test_lightnings_row_holds_for_one_process_and_for_several(
     assert given == {"devices": int(processes or 1), "num_nodes": int(hosts or 1)}
 
 
+def test_the_row_of_plain_scripts_holds_for_one_process_and_for_several(tmp_path: Path) -> None:
+    (words,) = re.findall(r"^\| plain \| before the first step: `(.*?)` \|", PAGE.read_text(), re.MULTILINE)
+    group = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    asked = f"{words}\nprint(torch.distributed.is_initialized())\n"
+    source = f"import os, torch\n{asked}os.environ.update({group})\n{asked}torch.distributed.destroy_process_group()\n"
+    ended = run(tmp_path, source, {})
+    assert ended.stdout.splitlines()[:2] == ["False", "True"], ended.stdout
+
+
+def test_the_torchvision_of_the_page_is_that_of_the_image_for_gpus() -> None:
+    image = json.loads((PAGE.parents[1] / "tests/data/image_bases/efa.json").read_text())["packages"]
+    assert image["torch"]["version"].startswith("2.13.")
+    assert f"    torchvision=={image['torchvision']['version']}\n" in PAGE.read_text()
+
+
 def test_make_demo_runs_the_suite_that_is_named() -> None:
     command = ["make", "--dry-run", "demo", "SUITE=../flowers/suite.yaml"]
     made = subprocess.run(command, cwd=PAGE.parents[1], check=True, capture_output=True, text=True).stdout
