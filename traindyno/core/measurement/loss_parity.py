@@ -3,10 +3,11 @@
 Cells are compared if nothing that changes learning differs between them (global batch, learning rate, optimizer, ...);
 precision, compiler, strategy and hardware may. Each trial's mean loss over the second half of the samples that all of
 them saw is compared as a ratio: in pairs of equal seeds if the cells have the same seeds, else by Welch's comparison.
-Trials of a cell that do not each show a seed of their own are one draw. Two cells agree if the ratio is shown to be
-within the tolerance (Schuirmann's two one-sided tests, 1987), and differ if it is shown to be outside, all comparisons of
-a group together (Bonferroni). The spread from run to run comes from the trials: if a cell has one draw, from those of
-the other cells, or from history. Without any of these there is no finding.
+Trials of a cell that do not each show a seed of their own are one draw.
+
+Two cells agree if the ratio is shown to be within the tolerance (Schuirmann's two one-sided tests, 1987), and differ if
+it is shown to be outside, all comparisons of a group together (Bonferroni). The spread from run to run comes from the
+trials: if a cell has one draw, from those of the other cells, or from history. Without any of these none is found.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
