@@ -308,6 +308,17 @@ def test_a_crashed_run_shows_no_rate() -> None:
     assert [number_text(whole.samples_per_second) in table for table in tables] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("planned", "shown", "expected"),
+    [(3, 3, "-t1, seed 3<"), (3, None, "-t1, seed 3 not shown by the script<"), (None, None, "-t1<")],
+)
+def test_a_run_is_listed_with_its_seed(planned: int | None, shown: int | None, expected: str) -> None:
+    suite = sample_suite()
+    whole = completed_result(expand_cells(suite)[0], 1, suite=suite)
+    known = replace(whole, run=replace(whole.run, seed=planned), seed=shown)
+    assert expected in str(draw_runs(report_of([known], suite)))
+
+
 def test_a_run_of_one_step_can_be_drawn() -> None:
     suite = sample_suite()
     cell = expand_cells(suite)[0]
