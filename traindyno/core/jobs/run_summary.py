@@ -48,5 +48,6 @@ class RunSummary:
     busy_programs: str | None = None
     #: The machines, all of them as one text.
     hosts: str | None = None
+    data_wait_share: float | None = None
     #: With which it shows that it trained.
     seed: int | None = None

@@ -93,6 +93,8 @@ class CellRow:
     #: Share of the step time that checkpoints, evaluation and stalls take.
     recurring_share: float | None = None
     unsteady_reasons: tuple[str, ...] = ()
+    #: What the trials can't decide about the cell, however many there are.
+    undecided_reasons: tuple[str, ...] = ()
     #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
@@ -158,6 +160,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         data_wait_share=mean_of([each.data_wait_share for each in throughputs]),
         recurring_share=mean_of([each.recurring_share for each in throughputs]),
         unsteady_reasons=_unsteady_reasons(trials.measured),
+        undecided_reasons=trials.undecided.reasons,
         prediction=predict_run(trials.measured),
         peak_memory_bytes=max(memory, default=0) or None,
         waiting_seconds=mean_of([each.phases_seconds.get("waiting") for each in everything]),

@@ -11,7 +11,7 @@ from traindyno.core.costs.projection import read_job_time
 from traindyno.core.costs.spot import SpotExpectation, expect_spot, with_checkpoints_of
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
@@ -67,20 +67,20 @@ def price_options(
     *,
     region_prices: RegionPrices,
     loss_spread: LossSpread | None = None,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
 ) -> tuple[PricedOption, ...]:
     """Empty if the only way is the one that was paid: there is nothing to compare.
 
-    ``loss_spread`` and ``host_prior`` are the verdict's own, from the lab's history.
+    ``loss_spread`` and ``host_priors`` are the verdict's own, from the lab's history.
     """
-    paid = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
+    paid = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
     offers = list(_offers(suite, results, region_prices))
     if len(offers) < 2:
         return ()
     options = []
     for offer in offers:
         repriced, endless = _at(offer, results, suite)
-        verdict = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
+        verdict = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
         options.append(_option(replace(offer, basis=f"{offer.basis}{_endless_text(endless)}"), verdict, paid))
     return tuple(options)
 

@@ -43,6 +43,7 @@ def summarise(result: RunResult) -> RunSummary:
         is_simulated=result.is_simulated,
         is_contended=is_contended(result),
         busy_programs=", ".join(busy_programs([result])) or None,
+        data_wait_share=throughput.data_wait_share if throughput else None,
         hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
         seed=result.seed,
     )
