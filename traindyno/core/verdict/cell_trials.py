@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
 from statistics import fmean
 
-from traindyno.core.costs.success import measure_success
+from traindyno.core.costs.hazard import Hazard, HazardKey, hazard_key, observe_hazards
+from traindyno.core.costs.success import OWN_FAILURES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
@@ -20,17 +20,12 @@ from traindyno.core.statistics.hosts import (
 )
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.quantity import Quantity, is_paid_again
+from traindyno.core.verdict.extra_time import extra_time
+from traindyno.core.verdict.quantity import Quantity, SecondsToTarget, projected_seconds
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
-# The cell itself causes these outcomes: the whole workload would end in the same way.
-OWN_FAILURES = (
-    Outcome.OUT_OF_MEMORY,
-    Outcome.LOSS_DIVERGED,
-    Outcome.TIMED_OUT,
-    Outcome.USER_CODE_ERROR,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +35,8 @@ class CellTrials:
     cell: Cell
     measured: tuple[RunResult, ...]
     others: tuple[RunResult, ...]
+    #: How often its capacity fails; None where nothing ran.
+    hazard: Hazard | None = None
 
     @property
     def diverged(self) -> int:
@@ -78,25 +75,6 @@ class CellTrials:
     def values(self, quantity: Quantity) -> list[float]:
         return [trial.value for trial in self.trials(quantity)]
 
-    def retries(self, quantity: Quantity) -> "Retries":
-        """The factor is exactly 1 if no trial failed, and for quantities that are not paid again."""
-        success = measure_success((*self.measured, *self.others))
-        if not is_paid_again(quantity) or not success.successes or success.successes == success.attempts:
-            return Retries()
-        p = (success.successes + 0.5) / (success.attempts + 1)
-        return Retries(log_factor=log(success.attempts / success.successes), variance=(1 - p) / (success.attempts * p))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retries:
-    """The factor by which failed trials raise time and cost: 1 ÷ success rate, with its uncertainty.
-
-    The rate is binomial; the variance of its logarithm is (1 - p) ÷ (n p) by the delta method, with p by Jeffreys.
-    """
-
-    log_factor: float = 0.0
-    variance: float = 0.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
@@ -117,19 +95,44 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, prior: HostS
     )
 
 
-def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:
-    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers."""
+def group_trials(
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    *,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
+    target: QualityTarget | None = None,
+) -> tuple[CellTrials, ...]:
+    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
+
+    ``hazards`` of None: as the results show them.
+    """
     by_cell: dict[str, list[RunResult]] = {}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
+    known = observe_hazards(results) if hazards is None else hazards
+    grouped = [_cell_trials(cell, by_cell.get(cell.cell_id, ()), known) for cell in cells]
     return tuple(
-        CellTrials(
-            cell=cell,
-            measured=tuple(result for result in by_cell.get(cell.cell_id, ()) if is_measured(result)),
-            others=tuple(result for result in by_cell.get(cell.cell_id, ()) if not is_measured(result)),
-        )
-        for cell in cells
+        _without_hopeless_hazards(grouped, projected_seconds if target is None else SecondsToTarget(target=target))
     )
+
+
+def _cell_trials(cell: Cell, results: Sequence[RunResult], hazards: Mapping[HazardKey, Hazard]) -> CellTrials:
+    return CellTrials(
+        cell=cell,
+        measured=tuple(result for result in results if is_measured(result)),
+        others=tuple(result for result in results if not is_measured(result)),
+        hazard=hazards.get(hazard_key(results[0])) if results else None,
+    )
+
+
+def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
+    """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
+    measured = [each for each in trials if each.values(quantity)]
+    if not measured or any(extra_time(each, quantity) is not None for each in measured):
+        return trials
+    return [
+        each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials
+    ]
 
 
 def is_measured(result: RunResult) -> bool:
@@ -165,16 +168,18 @@ def hosts_of(result: RunResult) -> str | None:
 def estimate_cell(
     trials: CellTrials, quantity: Quantity, noise: Noise, correction: Correction | None = None
 ) -> Estimate | None:
-    """The estimate over the cell's hosts, or for the one set on which all trials ran. None if no trial has a value."""
-    known = trials.trials(quantity)
-    if not known:
+    """The estimate over the cell's hosts, or for the one set on which all trials ran.
+
+    None if no trial has a value, or if a run would hardly ever end.
+    """
+    known, extra = trials.trials(quantity), extra_time(trials, quantity)
+    if not known or extra is None:
         return None
     values = [trial.value for trial in known]
     inflation = noise.inflation(len(known))
     is_one_draw = draw_count(known) == 1
     found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, noise.spread, inflation)
-    retries = trials.retries(quantity)
-    found = found.plus(retries.log_factor, retries.variance)
+    found = found.plus(extra.log_factor, extra.variance)
     if correction is None:
         return estimate_of_mean(found, values)
     return estimate_of_mean(found, values, tails=(correction.lower_tail, correction.upper_tail), shift=correction.shift)
@@ -183,7 +188,8 @@ def estimate_cell(
 def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise) -> Comparison | None:
     """The ratio first ÷ second; None if one of them has no value."""
     trials = [each.trials(quantity) for each in (first, second)]
-    if not all(trials):
+    extra, other = (extra_time(each, quantity) for each in (first, second))
+    if not all(trials) or extra is None or other is None:
         return None
     found = compare_on_hosts(
         trials[0],
@@ -191,9 +197,7 @@ def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noi
         spread=noise.spread,
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )
-    retries = [each.retries(quantity) for each in (first, second)]
-    shift = retries[0].log_factor - retries[1].log_factor
-    return found.scaled(shift, sum(each.variance for each in retries)).with_interval()
+    return found.scaled(*extra.difference(other)).with_interval()
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
