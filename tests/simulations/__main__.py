@@ -10,20 +10,24 @@ from tests.simulations.logged_runs import judge
 from tests.simulations.repetitions import repetitions
 from tests.simulations.scenarios import CELLS, RATE_SCENARIOS, STEPS, STOP_SCENARIOS
 from tests.simulations.stopped_runs import measure_stops
+from tests.simulations.suites.tables import runs, suites
 
 PAGE = Path("docs/method.md")
 BEGIN, END = "<!-- measurement simulations: begin -->", "<!-- measurement simulations: end -->"
 DECISION_BEGIN, DECISION_END = "<!-- decision simulations: begin -->", "<!-- decision simulations: end -->"
+SUITES_BEGIN, SUITES_END = "<!-- suite simulations: begin -->", "<!-- suite simulations: end -->"
 REPETITIONS = 400
 PREDICTION_STEPS = 120
 
 
 def main() -> None:
-    parts = sys.argv[1:] or ["measurement", "decision"]
+    parts = sys.argv[1:] or ["measurement", "decision", "suites"]
     if "measurement" in parts:
         _write((_rates(), _stops(), _predictions()), BEGIN, END)
     if "decision" in parts:
         _write(map(_table, (false_claims(), power(), coverage())), DECISION_BEGIN, DECISION_END)
+    if "suites" in parts:
+        _write(map(_table, (runs(), suites())), SUITES_BEGIN, SUITES_END)
 
 
 def _write(tables: Iterable[Iterable[str]], begin: str, end: str) -> None:

@@ -136,7 +136,7 @@ def predict_run(
 def _why_not(projected: Sequence[tuple[RunResult, Projection]]) -> str | None:
     """Why the trials don't tell how a later run differs from them."""
     count = len(projected)
-    unsteady = sum(not _is_steady(result) for result, _ in projected)
+    unsteady = sum(not _is_settled(result) for result, _ in projected)
     if unsteady and count - unsteady < max(LEAST_STEADY_TRIALS, count / 2):
         return f"{unsteady} of {count} trials were not steady"
     without_time = sum(projection.seconds <= 0 for _, projection in projected)
@@ -145,8 +145,9 @@ def _why_not(projected: Sequence[tuple[RunResult, Projection]]) -> str | None:
     return None if count > 1 else "one trial shows no spread between runs"
 
 
-def _is_steady(result: RunResult) -> bool:
-    return result.measured is None or result.measured.steady_state.is_reached
+def _is_settled(result: RunResult) -> bool:
+    """At a steady level: stalls count as they were seen, and noise is in the spread of the trials."""
+    return result.measured is None or result.measured.is_settled
 
 
 def _expect(

@@ -8,6 +8,7 @@ from traindyno.core.costs.hazard import Hazard, HazardKey, hazard_key, observe_h
 from traindyno.core.costs.success import OWN_FAILURES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.seeds import are_draws_of_seeds
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
@@ -23,7 +24,7 @@ from traindyno.core.statistics.serial_correlation import serial_correlation, var
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.extra_time import extra_time
-from traindyno.core.verdict.quantity import Quantity, SecondsToTarget, projected_seconds
+from traindyno.core.verdict.quantity import Quantity, SecondsToTarget, depends_on_seed, projected_seconds
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
 
@@ -66,6 +67,10 @@ class CellTrials:
         """How many different sets of hosts the measured trials ran on; None if a trial's hosts are unknown."""
         trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
         return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
+
+    def spread_is_known(self, quantity: Quantity) -> bool:
+        """False for what depends on the seed, if the measured trials are not draws of it."""
+        return not depends_on_seed(quantity) or are_draws_of_seeds(self.measured)
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""
@@ -179,6 +184,8 @@ def estimate_cell(
     inflation = noise.inflation(len(known))
     is_one_draw = draw_count(known) == 1
     found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, noise.spread, inflation)
+    if not trials.spread_is_known(quantity):
+        found = replace(found, variance=None, degrees_of_freedom=None)
     found = found.plus(extra.log_factor, extra.variance)
     if correction is None:
         return estimate_of_mean(found, values)
@@ -197,6 +204,8 @@ def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noi
         spread=noise.spread,
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )
+    if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
+        found = Comparison(ratio=found.ratio)
     return found.scaled(*extra.difference(other)).with_interval()
 
 

@@ -1,0 +1,130 @@
+"""What the suites of a row come to, and whether that is within the limits that the method is held to."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+from statistics import NormalDist, fmean, stdev
+
+from tests.simulations.suites.play import Played
+from traindyno.core.statistics.estimates import Interval
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.verdict import SETTLED, Finding
+
+TOLERANCE = 0.02
+LEAST_DIFFERENCES = 3
+MOST_WRONG, MOST_UNDECIDED, LEAST_COVERED, LEAST_WITHIN, ENOUGH_POWER = 0.05, 0.20, 0.90, 0.95, 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """``most_wrong`` differs from 5 % where the page says why. ``notes`` are exceptions, by the limit's name."""
+
+    name: str
+    play: Callable[[str, int], Played]
+    most_wrong: float = MOST_WRONG
+    #: Limits that are not held, each with its reason.
+    excepted: tuple[str, ...] = ()
+    #: The suites of a row whose suites take long.
+    share_of_suites: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Shares of the suites. ``wrong``: a worse cell was recommended, or an equal one was said to beat the others.
+
+    ``covered``: of the intervals that were given for the recommended cell. ``power``: of a t test that knows the spread
+    of the cells' means, with the same trials.
+    """
+
+    suites: int
+    wrong: float
+    superior: float
+    undecided: float
+    covered: float | None
+    unknown: float
+    predicted: float | None
+    within: float
+    regret: float
+    power: float
+
+    def missed(self, row: Row) -> tuple[str, ...]:
+        """The limits that the figures exceed by more than two standard errors of their number of suites."""
+        checks = {
+            "wrong": self.wrong <= row.most_wrong + self._errors(row.most_wrong),
+            "undecided": self.power < ENOUGH_POWER or self.undecided <= MOST_UNDECIDED + self._errors(MOST_UNDECIDED),
+            "covered": self.covered is None or self.covered >= LEAST_COVERED - self._errors(LEAST_COVERED),
+            "regret": self.within >= LEAST_WITHIN - self._errors(LEAST_WITHIN),
+        }
+        return tuple(name for name, holds in checks.items() if not holds and name not in row.excepted)
+
+    def _errors(self, share: float) -> float:
+        return 2 * sqrt(share * (1 - share) / self.suites)
+
+
+def measure(row: Row, suites: int) -> Figures:
+    count = max(4, round(suites * row.share_of_suites))
+    return summarise([row.play(row.name, number) for number in range(count)])
+
+
+def summarise(played: Sequence[Played]) -> Figures:
+    covered = [held for each in played if (held := _is_covered(each)) is not None]
+    predicted = [held for each in played if (held := _is_predicted(each)) is not None]
+    return Figures(
+        suites=len(played),
+        wrong=fmean(map(is_wrong, played)),
+        superior=fmean(each.verdict.finding is Finding.RECOMMENDED for each in played),
+        undecided=fmean(each.verdict.finding not in SETTLED for each in played),
+        covered=fmean(covered) if covered else None,
+        unknown=1 - len(covered) / len(played),
+        predicted=fmean(predicted) if predicted else None,
+        within=fmean(each.regret <= TOLERANCE + 1e-9 for each in played),
+        regret=fmean(min(each.regret, 1.0) for each in played),
+        power=_power(played),
+    )
+
+
+def is_wrong(played: Played) -> bool:
+    if played.is_wrong is not None:
+        return played.is_wrong
+    finding, best = played.verdict.finding, played.best
+    if finding not in SETTLED or best is None:
+        return False
+    others = [value for cell, value in enumerate(played.truth) if cell != best]
+    if finding is Finding.RECOMMENDED and played.truth[best] >= min(others) * (1 - 1e-9):
+        return True
+    return played.regret > TOLERANCE + 1e-9
+
+
+def _is_covered(played: Played) -> bool | None:
+    """None without an interval."""
+    found = played.verdict.estimate(played.verdict.metric)
+    if found is None or found.interval is None or played.best is None:
+        return None
+    return _holds(found.interval, played.truth[played.best])
+
+
+def _is_predicted(played: Played) -> bool | None:
+    row: CellRow | None = played.verdict.expected
+    if row is None or row.prediction is None or row.prediction.seconds is None or played.later is None:
+        return None
+    return _holds(row.prediction.seconds, played.later)
+
+
+def _holds(interval: Interval, value: float) -> bool:
+    return interval.low <= value <= interval.high
+
+
+def _power(played: Sequence[Played]) -> float:
+    """Whether the best cell is recommended: each other one is worse, or better by less than the tolerance."""
+    truth = played[0].truth
+    best = min(range(len(truth)), key=truth.__getitem__)
+    missed = 0.0
+    for other in range(len(truth)):
+        pairs = [(each.values[other], each.values[best]) for each in played]
+        found = [fmean(first) - fmean(second) for first, second in pairs if first and second]
+        if other == best or len(found) < LEAST_DIFFERENCES:
+            continue
+        spread = max(stdev(found), 1e-9)
+        lead = log(truth[other] / truth[best]) + log(1 + TOLERANCE)
+        missed += 1 - NormalDist().cdf(lead / spread - NormalDist().inv_cdf(0.95))
+    return max(0.0, 1 - missed)

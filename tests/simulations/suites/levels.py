@@ -1,0 +1,227 @@
+"""How the trials of a cell differ as wholes: hosts, time of day, cold starts, lost trials."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, log, log1p, pi, sin, sqrt
+
+from traindyno.core.suite.suite import Run
+
+SLOW_SHARE, SLOWER = 1 / 6, log(1.08)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """``log_factor`` is by how much the trial is slower than its cell's level."""
+
+    log_factor: float
+    host_ids: tuple[str, ...] = ()
+    is_lost: bool = False
+    lost_attempts: int = 0
+
+
+Draw = Callable[[int, Run], Drawn]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelNoise:
+    """``start`` begins a suite of so many cells. ``mean`` is the logarithm of a trial's expected factor.
+
+    ``later`` draws the factor of a later run of a cell, on other hosts and at another time; None: as any trial.
+    """
+
+    start: Callable[[random.Random, int], Draw]
+    mean: float = 0.0
+    later: Callable[[random.Random], float] | None = None
+    #: The expected factor in this cell only.
+    mean_in: tuple[tuple[int, float], ...] = ()
+
+    def expected(self, cell: int) -> float:
+        return dict(self.mean_in).get(cell, self.mean)
+
+
+def hosts(deviation: float) -> LevelNoise:
+    """A new host for each trial, of a speed of this CV."""
+
+    def start(source: random.Random, _: int) -> Draw:
+        return lambda _, run: Drawn(log_factor=source.gauss(0, deviation), host_ids=(f"host {run.run_id}",))
+
+    return LevelNoise(start=start, mean=deviation**2 / 2)
+
+
+def kept_hosts(deviation: float, *, are_known: bool) -> LevelNoise:
+    """Each cell keeps one host; where its id is unknown, only the suite's warm pool says so."""
+
+    def start(source: random.Random, cells: int) -> Draw:
+        speeds = [source.gauss(0, deviation) for _ in range(cells)]
+
+        def draw(cell: int, _: Run) -> Drawn:
+            ids = (f"host {cell}",) if are_known else ()
+            return Drawn(log_factor=speeds[cell] + source.gauss(0, deviation / 4), host_ids=ids)
+
+        return draw
+
+    return LevelNoise(start=start, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation))
+
+
+def slow_hosts(instances: int = 1, *, kept: int = 0) -> LevelNoise:
+    """One host in six is slower by 8 %, and the slowest of a trial's hosts decides. ``kept``: a cell has so many."""
+    share = 1 - (1 - SLOW_SHARE) ** instances
+
+    def start(source: random.Random, cells: int) -> Draw:
+        pools = [[source.random() < share for _ in range(kept)] for _ in range(cells)]
+
+        def draw(cell: int, run: Run) -> Drawn:
+            if kept:
+                place = source.randrange(kept)
+                is_slow = pools[cell][place]
+                ids: tuple[str, ...] = (f"host {cell} {place}",)
+            else:
+                is_slow = source.random() < share
+                ids = tuple(f"host {run.run_id} {index}" for index in range(instances))
+            return Drawn(log_factor=SLOWER * is_slow + source.gauss(0, 0.005), host_ids=ids)
+
+        return draw
+
+    return LevelNoise(
+        start=start,
+        mean=log1p(share * (exp(SLOWER) - 1)),
+        later=lambda source: SLOWER * (source.random() < share) + source.gauss(0, 0.005),
+    )
+
+
+def reserved(instances: int, of: int) -> LevelNoise:
+    """A trial's hosts are drawn from a reserved pool, of which one in six is slower by 8 %; the slowest decides."""
+    share = 1 - (1 - SLOW_SHARE) ** instances
+
+    def start(source: random.Random, _: int) -> Draw:
+        pool = [source.random() < SLOW_SHARE for _ in range(of)]
+
+        def draw(_: int, __: Run) -> Drawn:
+            chosen = source.sample(range(of), instances)
+            is_slow = any(pool[host] for host in chosen)
+            ids = tuple(f"host {host}" for host in sorted(chosen))
+            return Drawn(log_factor=SLOWER * is_slow + source.gauss(0, 0.005), host_ids=ids)
+
+        return draw
+
+    return LevelNoise(start=start, mean=log1p(share * (exp(SLOWER) - 1)))
+
+
+def reserved_per_cell(instances: int, of: int) -> LevelNoise:
+    """As ``reserved``, with a pool of its own for each cell."""
+    share = 1 - (1 - SLOW_SHARE) ** instances
+
+    def start(source: random.Random, cells: int) -> Draw:
+        draws = [reserved(instances, of).start(source, 1) for _ in range(cells)]
+
+        def draw(cell: int, run: Run) -> Drawn:
+            drawn = draws[cell](0, run)
+            return Drawn(log_factor=drawn.log_factor, host_ids=tuple(f"{cell} {each}" for each in drawn.host_ids))
+
+        return draw
+
+    return LevelNoise(start=start, mean=log1p(share * (exp(SLOWER) - 1)))
+
+
+def cold_first_trials(share: float = 0.12, deviation: float = 0.01) -> LevelNoise:
+    """The first trial of each cell is slower by ``share``."""
+
+    def start(source: random.Random, _: int) -> Draw:
+        return lambda _, run: Drawn(
+            log_factor=log1p(share) * (run.trial == 1) + source.gauss(0, deviation), host_ids=(f"host {run.run_id}",)
+        )
+
+    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation))
+
+
+def time_of_day(correlation: float = 0.95, deviation: float = 0.03, amplitude: float = 0.02) -> LevelNoise:
+    """From run to run, in the order in which they are submitted: an autoregression and a sine of 40 runs."""
+
+    def start(source: random.Random, _: int) -> Draw:
+        value, count = source.gauss(0, deviation), source.randrange(40)
+
+        def draw(_: int, run: Run) -> Drawn:
+            nonlocal value, count
+            value = correlation * value + source.gauss(0, deviation * sqrt(1 - correlation**2))
+            count += 1
+            own = source.gauss(0, 0.003)
+            factor = value + amplitude * sin(2 * pi * count / 40) + own
+            return Drawn(log_factor=factor, host_ids=(f"host {run.run_id}",))
+
+        return draw
+
+    def later(source: random.Random) -> float:
+        return source.gauss(0, deviation) + amplitude * sin(2 * pi * source.random())
+
+    return LevelNoise(start=start, later=later)
+
+
+def own_series(correlation: float = 0.7, deviation: float = 0.02) -> LevelNoise:
+    """Trials of a cell resemble the one before, for a reason that neither hosts nor time explain."""
+
+    def start(source: random.Random, cells: int) -> Draw:
+        values = [source.gauss(0, deviation) for _ in range(cells)]
+
+        def draw(cell: int, run: Run) -> Drawn:
+            drawn = Drawn(log_factor=values[cell], host_ids=(f"host {run.run_id}",))
+            values[cell] = correlation * values[cell] + source.gauss(0, deviation * sqrt(1 - correlation**2))
+            return drawn
+
+        return draw
+
+    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation))
+
+
+def lost_at_random(share: float, deviation: float = 0.01) -> LevelNoise:
+    def start(source: random.Random, cells: int) -> Draw:
+        draw = hosts(deviation).start(source, cells)
+
+        def drawn(cell: int, run: Run) -> Drawn:
+            found = draw(cell, run)
+            return Drawn(log_factor=found.log_factor, host_ids=found.host_ids, is_lost=source.random() < share)
+
+        return drawn
+
+    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation))
+
+
+def lost_if_slow(limit: float = 1.05, share: float = 0.8, deviation: float = 0.04) -> LevelNoise:
+    """Trials slower than ``limit`` are lost in this share: what is left is faster than a later run."""
+
+    def start(source: random.Random, _: int) -> Draw:
+        def draw(_: int, run: Run) -> Drawn:
+            factor = source.gauss(0, deviation)
+            is_lost = factor > log(limit) and source.random() < share
+            return Drawn(log_factor=factor, host_ids=(f"host {run.run_id}",), is_lost=is_lost)
+
+        return draw
+
+    return LevelNoise(start=start, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation))
+
+
+def slow_ones_lost(cell: int, share: float = 0.45, slower: float = 0.15, deviation: float = 0.01) -> LevelNoise:
+    """In one cell, 45 % of the hosts are slower by 15 %, and trials on them are lost. A later run has the others."""
+
+    def start(source: random.Random, _: int) -> Draw:
+        def draw(drawn_cell: int, run: Run) -> Drawn:
+            is_slow = drawn_cell == cell and source.random() < share
+            factor = log1p(slower) * is_slow + source.gauss(0, deviation)
+            return Drawn(log_factor=factor, host_ids=(f"host {run.run_id}",), is_lost=is_slow)
+
+        return draw
+
+    return LevelNoise(start=start, mean_in=((cell, log1p(share * slower)),))
+
+
+def retried(share: float, deviation: float = 0.01) -> LevelNoise:
+    """In this share of the trials, a fault of the service ends the first attempt."""
+
+    def start(source: random.Random, _: int) -> Draw:
+        return lambda _, run: Drawn(
+            log_factor=source.gauss(0, deviation),
+            host_ids=(f"host {run.run_id}",),
+            lost_attempts=int(source.random() < share),
+        )
+
+    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation))

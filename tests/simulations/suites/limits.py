@@ -1,0 +1,59 @@
+"""Suites with a limit: the cheapest cell within so many hours is next to the limit, and a later run may break it."""
+
+import random
+from decimal import Decimal
+from math import exp, log
+
+from tests.simulations.suites.levels import hosts
+from tests.simulations.suites.logs import FIXED_SECONDS, pooled_result
+from tests.simulations.suites.play import Played, index_of, run_rounds
+from tests.simulations.suites.simulated_suite import FULL_STEPS, cells_of, make_suite
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Run
+from traindyno.core.verdict.verdict import SETTLED, judge
+
+COUNTS = (1, 2, 3, 4)
+EFFICIENCY = 0.8  # the exponent by which more instances are faster
+
+
+def play_limit(deviation: float, name: str, number: int) -> Played:
+    """The limit lies anywhere between the slowest cell's time and the fastest's."""
+    source = random.Random(f"limit {name} {number}")
+    levels = [-EFFICIENCY * log(count) for count in COUNTS]
+    seconds = FIXED_SECONDS + FULL_STEPS * exp(source.uniform(levels[-1] + 0.1, levels[0] + 0.1))
+    hours = Decimal(str(round(seconds / 3600, 4)))
+    suite = make_suite(
+        trials=5,
+        matrix={"instance_count": COUNTS},
+        training={},
+        goal=Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=hours),
+    )
+    cells = cells_of(suite)
+    noise = hosts(deviation)
+    draw = noise.start(source, len(cells))
+
+    def drawn(run: Run) -> RunResult:
+        cell = index_of(cells, run.cell.cell_id)
+        assert cell is not None
+        found = draw(cell, run)
+        return pooled_result(source, run, suite, exp(levels[cell] + found.log_factor), found.host_ids)
+
+    verdict = judge(suite, cells, run_rounds(suite, cells, f"{name} {number}", drawn))
+    best = index_of(cells, verdict.recommended)
+    is_settled = best is not None and verdict.finding in SETTLED
+    later = None if best is None else FIXED_SECONDS + FULL_STEPS * exp(levels[best] + source.gauss(0, deviation))
+    return Played(
+        verdict=verdict,
+        best=best,
+        truth=tuple(_usd(count, level) for count, level in zip(COUNTS, levels, strict=True)),
+        later=later,
+        values=((),) * len(COUNTS),
+        is_wrong=is_settled and later is not None and later > float(hours) * 3600,
+    )
+
+
+def _usd(count: int, level: float) -> float:
+    """Before the limit; it is not judged."""
+    return count * (FIXED_SECONDS + FULL_STEPS * exp(level))

@@ -1,0 +1,108 @@
+"""Step times of the suites that judge the method. No constant of the lab was chosen on them (see docs/method.md)."""
+
+import random
+from collections.abc import Callable
+from math import exp
+
+from tests.simulations.processes import Event, Process, Simulated, autoregression
+
+QUIET = 0.02
+Level = Callable[[int], float]
+
+
+def pareto(exponent: float, scale: float = 0.05) -> Process:
+    """A step takes 1 s and ``scale`` × a Lomax variable more; below an exponent of 2 its variance is infinite."""
+
+    def simulate(source: random.Random, steps: int) -> Simulated:
+        seconds = [1 + scale * (source.paretovariate(exponent) - 1) for _ in range(steps)]
+        return Simulated(step_seconds=seconds, long_run_seconds=1 + scale / (exponent - 1))
+
+    return simulate
+
+
+def stalled(every: int, seconds: float, *, phase: str = "same", evaluate_every: int = 0) -> Process:
+    """A stall that no phase names at each ``every`` steps, of a random phase or the same one in all runs."""
+
+    def simulate(source: random.Random, steps: int) -> Simulated:
+        first = source.randrange(every) if phase == "random" else every
+        events = [Event(step=step, seconds=seconds) for step in range(first or every, steps, every)]
+        evaluations = range(evaluate_every, steps, evaluate_every) if evaluate_every else ()
+        events += [Event(step=step, seconds=8.0, name="evaluate") for step in evaluations]
+        often = seconds / every + (8.0 / evaluate_every if evaluate_every else 0.0)
+        return Simulated(step_seconds=_quiet(source, steps), long_run_seconds=1 + often, events=events)
+
+    return simulate
+
+
+def drifting(share: float, steps_to_end: int) -> Process:
+    """Slows down by ``share`` at an even pace, then holds."""
+    return _shaped(lambda step: 1 + share * min(1.0, step / steps_to_end), 1 + share)
+
+
+def settling(share: float, steps_to_settle: float) -> Process:
+    """Approaches 1 + ``share`` exponentially."""
+    return _shaped(lambda step: 1 + share * (1 - exp(-step / steps_to_settle)), 1 + share)
+
+
+def decaying(share: float, steps_to_settle: float) -> Process:
+    """Begins slower by ``share`` and approaches 1."""
+    return _shaped(lambda step: 1 + share * exp(-step / steps_to_settle), 1.0)
+
+
+def noisy_drift(share: float, deviation: float) -> Process:
+    """An even drift over the run, under noise of this CV; it holds at its end."""
+
+    def simulate(source: random.Random, steps: int) -> Simulated:
+        noise = autoregression(source, steps, correlation=0.0, deviation=deviation)
+        seconds = [each * (1 + share * step / steps) for step, each in enumerate(noise)]
+        return Simulated(step_seconds=seconds, long_run_seconds=1 + share)
+
+    return simulate
+
+
+def random_walk(deviation: float) -> Process:
+    """The logarithm of a step is that of the one before and a change: a later run holds the last level."""
+
+    def simulate(source: random.Random, steps: int) -> Simulated:
+        value, seconds = 0.0, []
+        for _ in range(steps):
+            value += source.gauss(0, deviation)
+            seconds.append(exp(value))
+        return Simulated(step_seconds=seconds, long_run_seconds=exp(value))
+
+    return simulate
+
+
+def sawtooth(height: float, period: int) -> Process:
+    """Rises by ``height`` within each period, and falls back."""
+    return _shaped(lambda step: 1 + height * (step % period) / period, 1 + height / 2)
+
+
+def switching(share_of_steps: float, slower: float, dwell: int) -> Process:
+    """Two states: slower by ``slower`` in a share of the steps, for ``dwell`` steps on average."""
+
+    def simulate(source: random.Random, steps: int) -> Simulated:
+        is_slow, seconds = source.random() < share_of_steps, []
+        for noise in _quiet(source, steps):
+            leaving = 1 / dwell if is_slow else share_of_steps / (1 - share_of_steps) / dwell
+            is_slow ^= source.random() < leaving
+            seconds.append(noise * (1 + slower * is_slow))
+        return Simulated(step_seconds=seconds, long_run_seconds=1 + slower * share_of_steps)
+
+    return simulate
+
+
+def quiet(source: random.Random, steps: int) -> Simulated:
+    return Simulated(step_seconds=_quiet(source, steps), long_run_seconds=1.0)
+
+
+def _shaped(level: Level, long_run_seconds: float) -> Process:
+    def simulate(source: random.Random, steps: int) -> Simulated:
+        seconds = [each * level(step) for step, each in enumerate(_quiet(source, steps))]
+        return Simulated(step_seconds=seconds, long_run_seconds=long_run_seconds)
+
+    return simulate
+
+
+def _quiet(source: random.Random, steps: int) -> list[float]:
+    return autoregression(source, steps, correlation=0.0, deviation=QUIET)

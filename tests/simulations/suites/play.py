@@ -1,0 +1,159 @@
+"""Plays one suite: the lab's own rounds and verdict on drawn trials, of which the truth is known."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, log
+
+from tests.simulations.processes import Process, Simulated
+from tests.simulations.suites.levels import Drawn, LevelNoise, hosts
+from tests.simulations.suites.logs import (
+    FIXED_SECONDS,
+    STEPS,
+    lost_result,
+    on_speed,
+    pooled_result,
+    result_of,
+    session_of,
+    with_lost_attempts,
+)
+from tests.simulations.suites.simulated_suite import FULL_STEPS, cells_of, make_suite
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Search
+from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.verdict import Verdict, judge
+
+SEED = "suites 20261123"
+EQUAL = (0.0, 0.0, 0.0, 0.0)
+ResultOfRun = Callable[[Run], RunResult]
+LEVELS = (0.0, log(1.03), log(1.05), log(1.08))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """``levels``: the logarithm of the seconds of each cell's step, without its noise.
+
+    ``processes``: cell → its step times; the others draw from the pool of quiet logs, where only the level matters.
+    """
+
+    levels: tuple[float, ...]
+    noise: LevelNoise = field(default_factory=lambda: hosts(0.005))
+    processes: Mapping[int, Process] = field(default_factory=dict)
+    search: Search = Search.GRID
+    trials: int = 5
+    instance_count: int = 1
+    warm_pool_seconds: int = 0
+
+    def suite(self) -> Suite:
+        return make_suite(
+            trials=self.trials,
+            search=self.search,
+            matrix={"loader_workers": tuple(range(len(self.levels)))},
+            training={"instance_count": self.instance_count},
+            warm_pool_seconds=self.warm_pool_seconds,
+        )
+
+    def truth(self, cell: int) -> float:
+        """Expected seconds of a run of the whole workload."""
+        process = self.processes.get(cell)
+        step = process(random.Random(0), STEPS).long_run_seconds if process else 1.0
+        return FIXED_SECONDS + FULL_STEPS * step * exp(self.levels[cell] + self.noise.expected(cell))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """``truth``: the expected value of each cell. ``later``: one later run of the recommended cell.
+
+    ``values``: cell → the logarithm of what its trials took, as they were drawn; the power of a t test follows from it.
+    """
+
+    verdict: Verdict
+    best: int | None
+    truth: tuple[float, ...]
+    later: float | None
+    values: tuple[tuple[float, ...], ...]
+    #: Of a row that judges something else than the cell: whether the claim was wrong.
+    is_wrong: bool | None = None
+
+    @property
+    def regret(self) -> float:
+        return float("inf") if self.best is None else self.truth[self.best] / min(self.truth) - 1
+
+
+def play(situation: Situation, name: str, number: int) -> Played:
+    """The same name and number give the same suite."""
+    source = random.Random(f"{SEED} {name} {number}")
+    suite = situation.suite()
+    cells = cells_of(suite)
+    draw = situation.noise.start(source, len(cells))
+    seen: list[list[float]] = [[] for _ in cells]
+
+    def draw_result(run: Run) -> RunResult:
+        cell = index_of(cells, run.cell.cell_id)
+        assert cell is not None
+        result, value = _trial(situation, suite, run, draw(cell, run), source)
+        seen[cell] += [] if value is None else [value]
+        return result
+
+    verdict = judge(suite, cells, run_rounds(suite, cells, f"{name} {number}", draw_result))
+    best = index_of(cells, verdict.recommended)
+    return Played(
+        verdict=verdict,
+        best=best,
+        truth=tuple(map(situation.truth, range(len(cells)))),
+        later=None if best is None else _later(situation, source, best),
+        values=tuple(map(tuple, seen)),
+    )
+
+
+def play_baseline(situation: Situation, name: str, number: int) -> Played:
+    """Of equal cells, it is wrong to say that the recommended one differs from the baseline."""
+    played = play(situation, name, number)
+    found = played.verdict.against_baseline
+    return replace(played, is_wrong=found is not None and found.is_detected)
+
+
+def run_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, result_of_run: ResultOfRun) -> list[RunResult]:
+    results, number = list[RunResult](), 1
+    while runs := plan_round(suite, cells, execution_id=execution_id, round_number=number, results=results):
+        results += [result_of_run(run) for run in runs]
+        number += 1
+    return results
+
+
+def index_of(cells: Sequence[Cell], cell_id: str | None) -> int | None:
+    return next((index for index, cell in enumerate(cells) if cell.cell_id == cell_id), None)
+
+
+def _trial(
+    situation: Situation, suite: Suite, run: Run, drawn: Drawn, source: random.Random
+) -> tuple[RunResult, float | None]:
+    """A trial's result, and the logarithm of its mean step; None if it is lost."""
+    cell = suite.matrix["loader_workers"].index(run.cell.settings.loader_workers)
+    if drawn.is_lost:
+        return lost_result(run, suite), None
+    factor = exp(situation.levels[cell] + drawn.log_factor)
+    process = situation.processes.get(cell)
+    if process is None:
+        result = pooled_result(source, run, suite, factor, drawn.host_ids)
+        return with_lost_attempts(result, drawn.lost_attempts), log(factor)
+    simulated = on_speed(process(source, STEPS), factor)
+    session = session_of(simulated, host_id=drawn.host_ids[0] if drawn.host_ids else None)
+    return result_of(run, suite, [session]), log(_seconds(simulated) / STEPS)
+
+
+def _seconds(simulated: Simulated) -> float:
+    return sum(simulated.step_seconds) + sum(event.seconds for event in simulated.events)
+
+
+def _later(situation: Situation, source: random.Random, cell: int) -> float:
+    noise = situation.noise
+    process = situation.processes.get(cell)
+    step = process(source, STEPS).long_run_seconds if process else 1.0
+    if noise.later is not None:
+        factor = noise.later(source)
+    else:
+        run = Run(run_id="later", execution_id="later", trial=0, cell=cells_of(situation.suite())[cell])
+        factor = noise.start(source, len(situation.levels))(cell, run).log_factor
+    return FIXED_SECONDS + FULL_STEPS * step * exp(situation.levels[cell] + factor)

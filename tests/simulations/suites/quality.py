@@ -1,0 +1,105 @@
+"""Suites whose goal is the time to a quality: each trial has a seed of its own, and a seed learns at its pace."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import ceil, exp, log
+from statistics import fmean
+
+from tests.simulations.suites.logs import (
+    DOWNLOADING_SECONDS,
+    FIRST_STEP_SECONDS,
+    STARTING_SECONDS,
+    on_speed,
+    result_of,
+    session_of,
+)
+from tests.simulations.suites.noises import quiet
+from tests.simulations.suites.play import Played, index_of, run_rounds
+from tests.simulations.suites.simulated_suite import cells_of, make_suite
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import TARGET_REACHED
+from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Run
+from traindyno.core.verdict.verdict import judge
+
+ACCURACY = 0.9
+STEPS_TO_TARGET = 200
+HOSTS = 0.005
+DRAWS = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """``deviation``: CV of the steps to the target between seeds. ``levels``: logarithms of the mean steps."""
+
+    levels: tuple[float, ...]
+    deviation: float
+    evaluate_every: int = 2
+    trials: int = 5
+    #: All trials of a cell train with one seed: the script takes none.
+    is_seed_fixed: bool = False
+
+    def steps(self, cell: int, pace: float) -> int:
+        """Until the first evaluation that reaches the target. ``pace``: of the seed, a logarithm."""
+        needed = STEPS_TO_TARGET * exp(self.levels[cell] + pace)
+        return max(1, ceil(needed / self.evaluate_every)) * self.evaluate_every
+
+
+def play_quality(learning: Learning, name: str, number: int) -> Played:
+    source = random.Random(f"quality {name} {number}")
+    suite = make_suite(
+        trials=learning.trials,
+        matrix={"loader_workers": tuple(range(len(learning.levels)))},
+        training={},
+        goal=Goal(kind=GoalKind.FASTEST_TO, accuracy=ACCURACY),
+    )
+    if learning.is_seed_fixed:
+        suite = replace(suite, workload=replace(suite.workload, task=Task.SCRIPT))
+    cells = cells_of(suite)
+    fixed = [source.gauss(0, learning.deviation) for _ in cells]
+    seen: list[list[float]] = [[] for _ in cells]
+
+    def draw(run: Run) -> RunResult:
+        cell = index_of(cells, run.cell.cell_id)
+        assert cell is not None
+        pace = fixed[cell] if learning.is_seed_fixed else source.gauss(0, learning.deviation)
+        steps, speed = learning.steps(cell, pace), exp(source.gauss(0, HOSTS))
+        simulated = on_speed(quiet(source, steps), speed)
+        seen[cell].append(log(_seconds(steps, speed)))
+        session = session_of(
+            simulated,
+            host_id=f"host {run.run_id}",
+            evaluations=_evaluations(steps, learning.evaluate_every),
+            reason=TARGET_REACHED,
+        )
+        return result_of(run, suite, [session])
+
+    verdict = judge(suite, cells, run_rounds(suite, cells, f"{name} {number}", draw))
+    best = index_of(cells, verdict.recommended)
+    return Played(
+        verdict=verdict,
+        best=best,
+        truth=tuple(_truth(learning, cell) for cell in range(len(cells))),
+        later=None,
+        values=tuple(map(tuple, seen)),
+    )
+
+
+def _evaluations(steps: int, every: int) -> Sequence[tuple[int, float]]:
+    """The target is reached at the last step."""
+    return [(step, ACCURACY * (step + 1) / steps) for step in range(every - 1, steps, every)]
+
+
+@cache
+def _truth(learning: Learning, cell: int) -> float:
+    """Equal levels have the same truth: a draw of steps depends on the level alone."""
+    source = random.Random("truth")
+    paces = (source.gauss(0, learning.deviation) for _ in range(DRAWS))
+    return fmean(_seconds(learning.steps(cell, pace), exp(source.gauss(0, HOSTS))) for pace in paces)
+
+
+def _seconds(steps: int, speed: float) -> float:
+    return STARTING_SECONDS + DOWNLOADING_SECONDS + FIRST_STEP_SECONDS + steps * speed

@@ -1,0 +1,133 @@
+"""Suites on spot instances: jobs that are interrupted resume from their newest checkpoint, at a rate of their type."""
+
+import random
+from dataclasses import dataclass, replace
+from math import exp, log
+
+from tests.simulations.processes import Simulated
+from tests.simulations.suites.logs import (
+    DOWNLOADING_SECONDS,
+    FIRST_STEP_SECONDS,
+    FIXED_SECONDS,
+    STEPS,
+    UPLOADING_SECONDS,
+    Session,
+    result_of,
+    session_of,
+)
+from tests.simulations.suites.noises import quiet
+from tests.simulations.suites.play import Played, index_of, run_rounds
+from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, SAMPLES_PER_STEP, cells_of, make_suite
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.workload import Workload
+from traindyno.core.verdict.verdict import judge
+
+STEP_SECONDS, FULL_STEPS = 5.0, 25_000
+RESTART_SECONDS = 300.0
+TYPES = ("ml.p4d.24xlarge", "ml.g5.48xlarge", "ml.p3.16xlarge", "ml.g4dn.12xlarge")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Interruptions per hour of running, of each cell. Cells of one rate are on one type."""
+
+    levels: tuple[float, ...]
+    per_hour: tuple[float, ...]
+    deviation: float = 0.01
+
+    def suite(self) -> Suite:
+        is_one_type = len(set(self.per_hour)) == 1
+        count = len(self.levels)
+        suite = make_suite(
+            trials=5,
+            matrix={"loader_workers": tuple(range(count))} if is_one_type else {"instance": TYPES[:count]},
+            training={},
+            purchase=Purchase.SPOT,
+        )
+        return replace(suite, workload=Workload(task=suite.workload.task, examples=FULL_STEPS * SAMPLES_PER_STEP))
+
+    def truth(self, cell: int) -> float:
+        """An interruption costs the restart, the first step, and half of the work between two checkpoints."""
+        step = STEP_SECONDS * exp(self.levels[cell] + self.deviation**2 / 2)
+        again = FIRST_STEP_SECONDS + CHECKPOINT_STEPS / 2 * step
+        per_second = self.per_hour[cell] / 3600
+        count = per_second * FULL_STEPS * step / (1 - per_second * again)
+        return FIXED_SECONDS + FULL_STEPS * step + count * (RESTART_SECONDS + again)
+
+
+def play_spot(spot: Spot, name: str, number: int) -> Played:
+    source = random.Random(f"spot {name} {number}")
+    suite = spot.suite()
+    cells = cells_of(suite)
+    seen: list[list[float]] = [[] for _ in cells]
+
+    def draw(run: Run) -> RunResult:
+        cell = index_of(cells, run.cell.cell_id)
+        assert cell is not None
+        factor = exp(spot.levels[cell] + source.gauss(0, spot.deviation))
+        sessions = _sessions(source, spot.per_hour[cell], factor, f"host {run.run_id}")
+        seen[cell].append(log((sessions[-1].end - sessions[0].begin) / STEPS))
+        return _with_interruptions(result_of(run, suite, sessions), sessions)
+
+    results = run_rounds(suite, cells, f"{name} {number}", draw)
+    verdict = judge(suite, cells, results)
+    best = index_of(cells, verdict.recommended)
+    return Played(
+        verdict=verdict,
+        best=best,
+        truth=tuple(map(spot.truth, range(len(cells)))),
+        later=None if best is None else _later(spot, source, best),
+        values=tuple(map(tuple, seen)),
+    )
+
+
+def _sessions(source: random.Random, per_hour: float, factor: float, host: str) -> list[Session]:
+    """Until all steps are done: from the newest checkpoint to an interruption or the end."""
+    sessions, done, begin = list[Session](), 0, 0.0
+    while True:
+        until = source.expovariate(per_hour / 3600) if per_hour else float("inf")
+        seconds = [each * STEP_SECONDS * factor for each in quiet(source, STEPS - done).step_seconds]
+        finished = _finished(seconds, until)
+        is_ended = finished == len(seconds)
+        if finished:
+            part = Simulated(step_seconds=seconds[:finished], long_run_seconds=STEP_SECONDS * factor)
+            sessions.append(session_of(part, first_step=done, begin=begin, host_id=host, is_ended=is_ended))
+        if is_ended:
+            return sessions
+        begin += until + RESTART_SECONDS
+        done = (done + finished) // CHECKPOINT_STEPS * CHECKPOINT_STEPS
+
+
+def _finished(seconds: list[float], until: float) -> int:
+    passed = FIRST_STEP_SECONDS
+    for count, each in enumerate(seconds):
+        passed += each
+        if passed > until:
+            return count
+    return len(seconds)
+
+
+def _with_interruptions(result: RunResult, sessions: list[Session]) -> RunResult:
+    """The time without instances is of a phase of its own, and is not billed."""
+    (attempt,) = result.attempts
+    waited = RESTART_SECONDS * (len(sessions) - 1)
+    training = attempt.phase_seconds["training"] - waited
+    phases = {**attempt.phase_seconds, "training": training, "interrupted": waited}
+    billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
+    attempt = replace(attempt, phase_seconds=phases, billable_seconds=billed, training_seconds=billed)
+    return replace(result, attempts=(attempt,), billable_seconds=billed)
+
+
+def _later(spot: Spot, source: random.Random, cell: int) -> float:
+    factor = exp(spot.levels[cell] + source.gauss(0, spot.deviation))
+    step, per_second = STEP_SECONDS * factor, spot.per_hour[cell] / 3600
+    left, seconds = FULL_STEPS * step, FIXED_SECONDS
+    while True:
+        until = source.expovariate(per_second) if per_second else float("inf")
+        if until >= left:
+            return seconds + left
+        again = min(until, FIRST_STEP_SECONDS + source.random() * CHECKPOINT_STEPS * step)
+        left -= until - again
+        seconds += until + RESTART_SECONDS

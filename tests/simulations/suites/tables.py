@@ -1,0 +1,46 @@
+"""The tables of docs/method.md on whole suites."""
+
+from collections.abc import Iterator
+
+from tests.simulations.logged_runs import judge
+from tests.simulations.repetitions import repetitions
+from tests.simulations.suites.figures import Figures, Row, measure
+from tests.simulations.suites.logs import STEPS
+from tests.simulations.suites.rows import ROWS
+from tests.simulations.suites.single_runs import JUDGED_RUNS
+
+SUITES = 120
+RUNS = 200
+HEAD = [
+    "suites",
+    "wrong",
+    "no recommendation",
+    "interval holds",
+    "prediction holds",
+    "within 2 %",
+    "mean regret",
+    "missed",
+]
+
+
+def suites() -> Iterator[list[str]]:
+    yield HEAD
+    for row in ROWS:
+        found = measure(row, SUITES)
+        yield table_row(row, found)
+
+
+def table_row(row: Row, found: Figures) -> list[str]:
+    shares = (found.wrong, found.undecided, found.covered, found.predicted, found.within, found.regret)
+    return [row.name, *map(_percent, shares), ", ".join(found.missed(row)) or "–"]
+
+
+def runs() -> Iterator[list[str]]:
+    yield [f"one run of {STEPS} steps", "within 2 %", "not steady", "wrong"]
+    for scenario in JUDGED_RUNS:
+        found = judge(scenario.process, repetitions(RUNS, scenario.name), steps=STEPS)
+        yield [scenario.name, *map(_percent, (found.within, found.not_steady, found.wrong))]
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share * 100:.1f} %"
