@@ -41,4 +41,5 @@ def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> P
         late_loss=summary.late_loss,
         hosts=summary.hosts,
         seed=summary.seed,
+        data_wait_share=summary.data_wait_share,
     )

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, exp, log, sqrt
+from math import exp, log, sqrt
 from statistics import fmean
 
 from traindyno.core.costs.hazard import PRIOR_HOURS, Hazard
 from traindyno.core.costs.interruptions import Exposure
 from traindyno.core.statistics.student_t import incomplete_beta
 
-_MOST_NUMBERS = 40
+_MOST_FAILURES = 40
+_GROUP = 4  # from here on, numbers that differ by a quarter count as one
 _NEGLIGIBLE = 1e-4  # a probability, of the 5 % beyond each end of the interval
 
 
@@ -60,7 +61,7 @@ def expect_incidents(
 def _failures(success: float) -> Iterator[tuple[int, float]]:
     """Failed attempts before the one that succeeds, each of which takes a whole run: geometric."""
     weight, count = success, 0
-    while weight > _NEGLIGIBLE and count < _MOST_NUMBERS:
+    while weight > _NEGLIGIBLE and count < _MOST_FAILURES:
         yield count, weight
         weight, count = weight * (1 - success), count + 1
 
@@ -73,12 +74,9 @@ def _interruptions(expected: float, hazard: Hazard | None) -> Iterator[tuple[flo
     shape, hours = hazard.shape, hazard.hours + PRIOR_HOURS
     exposed = expected / hazard.per_instance_hour
     share = hours / (hours + exposed)
-    most = 1
-    while 1 - incomplete_beta(shape, most, share) > _NEGLIGIBLE and most < 2**20:
-        most *= 2
-    stride = ceil(most / _MOST_NUMBERS)
-    below = 0.0
-    for first in range(0, most, stride):
-        up_to = incomplete_beta(shape, first + stride, share)
-        yield first + (stride - 1) / 2, up_to - below
-        below = up_to
+    first, below = 0, 0.0
+    while 1 - below > _NEGLIGIBLE and first < 2**20:
+        width = 1 + first // _GROUP
+        up_to = incomplete_beta(shape, first + width, share)
+        yield first + (width - 1) / 2, up_to - below
+        first, below = first + width, up_to

@@ -12,13 +12,17 @@ from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval
+from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
 PREDICTION_CONFIDENCE = 0.90
 # Steady trials that an interval needs if others were not steady; at least half of all trials must be steady, too.
 LEAST_STEADY_TRIALS = 3
 ENDLESS = "almost every start is interrupted before its next checkpoint"
-_HALVINGS = 30
+# A run of hours that slows down by less than 2 % in all is not known to from a trial of minutes: the upper end allows
+# for half of this where the suite describes the full run. By simulation (tests/simulations/ten_hours.py).
+UNSEEN_DRIFT = 0.01
+_HALVINGS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,7 @@ def predict_run(
     others: Sequence[RunResult] = (),
     hazard: Hazard | None = None,
     means: tuple[float | None, float | None] | None = None,
-    undecided: tuple[float, float] = (0.0, 0.0),
+    undecided: Range = NO_RANGE,
     confidence: float = PREDICTION_CONFIDENCE,
 ) -> Prediction | None:
     """The prediction from the trials of one cell; None without a measured one that can be projected.
@@ -102,8 +106,7 @@ def predict_run(
     hardly differ. Interruptions and the cell's own failures are added by their number in one run.
 
     ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost: those that are stated
-    of the cell; by default, the trials' mean with incidents. ``undecided``: the ends of what the trials don't decide,
-    as logarithms of factors.
+    of the cell; by default, the trials' mean with incidents. ``undecided``: what the trials can't decide.
     """
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
@@ -118,6 +121,8 @@ def predict_run(
         reason = ENDLESS if found is None else None
         if found is not None:
             stated = means or (None, None)
+            if first.full_run is not None:
+                undecided = Range(low=undecided.low, high=max(undecided.high, UNSEEN_DRIFT))
             walls: list[float] = [projection.seconds for _, projection in projected]
             costs = [float(projection.usd) for _, projection in projected if projection.usd]
             seconds = _interval(walls, stated[0], found[0], undecided, confidence)
@@ -167,7 +172,7 @@ def _interval(
     values: Sequence[float],
     mean: float | None,
     incidents: Incidents,
-    undecided: tuple[float, float],
+    undecided: Range,
     confidence: float,
 ) -> Interval:
     """``mean`` of None: that of the values, with incidents."""
@@ -175,8 +180,8 @@ def _interval(
     spread = _Spread(
         deviation=sqrt(variance(logs) * (1 + 1 / len(logs))),
         degrees_of_freedom=len(logs) - 1,
-        low=undecided[0],
-        high=undecided[1],
+        low=undecided.low,
+        high=undecided.high,
         confidence=confidence,
     )
     return spread.interval(exp(fmean(logs)) * incidents.mean_factor if mean is None else mean, incidents)

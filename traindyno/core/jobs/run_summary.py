@@ -48,3 +48,4 @@ class RunSummary:
     hosts: str | None = None
     #: With which it shows that it trained.
     seed: int | None = None
+    data_wait_share: float | None = None

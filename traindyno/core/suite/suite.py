@@ -299,9 +299,10 @@ class Tokens:
 class Run:
     """One trial of one cell, as the state machine carries it, with the tokens that it reads.
 
-    ``place`` is its place in the random order of its round, from 1. ``model_s3_uri``: the lab's copy of the workload's
-    model; None for a model that is not on the Hub. ``seed``: that of this trial (``with_seeds``); None in runs of
-    earlier versions, which trained with the cell's.
+    ``place`` is its place in the random order of its round, from 1. ``block``: runs of different cells in one block are
+    measured about the same time; in earlier documents it is None, and runs with one trial number are a block.
+    ``model_s3_uri``: the lab's copy of the workload's model; None for a model that is not on the Hub. ``seed``: that of
+    this trial (``with_seeds``); None in runs of earlier versions, which trained with the cell's.
     """
 
     run_id: str
@@ -310,5 +311,6 @@ class Run:
     cell: Cell
     tokens: Tokens | None = None
     place: int | None = None
+    block: str | None = None
     model_s3_uri: str | None = None
     seed: int | None = None

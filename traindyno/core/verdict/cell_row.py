@@ -187,9 +187,10 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
 
 
 def _predict(trials: CellTrials, seconds: Estimate | None, usd: Estimate | None) -> Prediction | None:
-    """Around the same means as the figures of the cell."""
+    """Around the same means as the figures of the cell, with what its trials can't decide."""
     return predict_run(
         trials.measured,
+        undecided=trials.undecided.range,
         others=trials.others,
         hazard=trials.hazard,
         means=(seconds.mean if seconds else None, usd.mean if usd else None),

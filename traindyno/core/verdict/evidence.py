@@ -10,7 +10,7 @@ from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.space import build_space
 from traindyno.core.search.survey import MeasuredCell, Survey, survey_cells
-from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
+from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
@@ -54,7 +54,7 @@ def gather_evidence(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Evidence:
@@ -66,7 +66,7 @@ def gather_evidence(
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
     metric = choose_metric(suite.goal, build_rows(trials, Noise()))
-    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_prior or STATED_PRIOR)
+    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_priors or STATED_PRIORS)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)

@@ -12,7 +12,7 @@ from traindyno.core.costs.projection import read_job_time
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
@@ -68,13 +68,13 @@ def price_options(
     *,
     region_prices: RegionPrices,
     loss_spread: LossSpread | None = None,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
 ) -> tuple[PricedOption, ...]:
     """Empty if the only way is the one that was paid: there is nothing to compare.
 
-    ``loss_spread`` and ``host_prior`` are the verdict's own, from the lab's history.
+    ``loss_spread`` and ``host_priors`` are the verdict's own, from the lab's history.
     """
-    paid = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
+    paid = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
     offers = list(_offers(suite, results, region_prices))
     if len(offers) < 2:
         return ()
@@ -85,7 +85,7 @@ def price_options(
             cells,
             [_result_at(offer, result) for result in results],
             loss_spread=loss_spread,
-            host_prior=host_prior,
+            host_priors=host_priors,
             hazards=offer.hazards,
         )
         options.append(_option(offer, verdict, paid))

@@ -81,7 +81,7 @@ def recommend(
     if not ranked:
         return None
     best, others = ranked[0], ranked[1:]
-    comparisons = [found for other in others if (found := compare_cells(best, other, quantity, noise))]
+    comparisons = _compare_all(best, others, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
     rivals = tuple(
         Rival(
@@ -98,6 +98,16 @@ def recommend(
         rivals=rivals,
         trials_to_decide=_trials_to_decide(best, still_open, quantity, tolerance) if still_open else None,
     )
+
+
+def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise) -> list[Comparison]:
+    """The best cell ÷ each other one."""
+    blocks = [other.blocks(quantity) for other in others]
+    found = (
+        compare_cells(best, other, quantity, noise, blocks[:index] + blocks[index + 1 :])
+        for index, other in enumerate(others)
+    )
+    return [comparison for comparison in found if comparison]
 
 
 def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
@@ -141,6 +151,6 @@ def _trials_to_decide(
 ) -> int | None:
     """The trials of each cell in a suite of these cells only, if trials are independent."""
     plain = Noise()
-    comparisons = [found for other in others if (found := compare_cells(best, other, quantity, plain))]
+    comparisons = _compare_all(best, others, quantity, plain)
     most = max(len(each.values(quantity)) for each in (best, *others))
     return trials_to_decide(comparisons, trials=most, tolerance=tolerance)

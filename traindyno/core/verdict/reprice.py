@@ -7,7 +7,7 @@ from decimal import Decimal
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
@@ -47,12 +47,12 @@ def reprice(
     prices: PriceList,
     *,
     loss_spread: LossSpread | None = None,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
 ) -> Repriced:
     """Types without an entry in ``prices`` keep the price that was paid."""
-    before = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
+    before = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
     repriced = tuple(_reprice(result, prices.get(result.run.cell.settings.instance)) for result in results)
-    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
+    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
     return Repriced(
         results=repriced,
         verdict=after,

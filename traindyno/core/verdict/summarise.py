@@ -42,6 +42,7 @@ def summarise(result: RunResult) -> RunSummary:
         projected_usd=projection.usd if projection else None,
         is_simulated=result.is_simulated,
         is_contended=is_contended(result),
+        data_wait_share=throughput.data_wait_share if throughput else None,
         hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
         seed=result.seed,
     )

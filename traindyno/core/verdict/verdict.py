@@ -12,7 +12,7 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors, HostSpread
 from traindyno.core.statistics.selection import Looks, Relation
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.goal import Goal
@@ -146,16 +146,16 @@ def judge(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Verdict:
     """Pure: the same results always give the same verdict.
 
-    ``host_prior`` and ``loss_spread`` are from the lab's history, where it has one. ``hazards`` of None: those that the
-    results show.
+    ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one. ``hazards`` of None: those that
+    the results show.
     """
-    evidence = gather_evidence(suite, cells, results, host_prior=host_prior, loss_spread=loss_spread, hazards=hazards)
+    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread, hazards=hazards)
     return judge_evidence(suite, evidence)
 
 
@@ -192,7 +192,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         crossovers=(),
         confounds=_find_confounds(found, evidence, suite),
         parities=evidence.parities,
-        host_spread=noise.spread,
+        host_spread=noise.spread_of(found.best if found else None),
         serial_correlation=noise.serial_correlation,
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),

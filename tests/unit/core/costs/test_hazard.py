@@ -26,7 +26,8 @@ def test_all_cells_of_a_type_share_the_rate_and_the_prior_weighs_one_hour() -> N
     other = completed_result(make_cell("0000000b", instance_count=2), 1)
     (found,) = observe_hazards([retried, other]).values()
     hours = 2 * (170 + 900 + 170) / 3600
-    assert (found.count, found.hours) == (1, pytest.approx(hours))
+    assert found.count == 1
+    assert found.hours == pytest.approx(hours)
     assert found.per_instance_hour == pytest.approx((1 + 1.6e-4) / (hours + 1))
     assert (found.key, found.source) == (DEMAND, PRIORS["on-demand"].source)
 

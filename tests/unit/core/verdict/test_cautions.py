@@ -61,7 +61,8 @@ def test_hosts_matter_only_where_cells_are_compared() -> None:
 
 def test_an_assumed_spread_between_hosts_is_named() -> None:
     assert cautions(rivals=(make_rival(is_across_hosts=True),)) == [
-        "Cells ran on different hosts, one set each. A spread between hosts of 3.0 % is assumed (a stated prior)."
+        "Cells ran on different hosts, one set each. A spread between hosts of 2.0 % is assumed (a stated prior,"
+        " one host)."
     ]
 
 

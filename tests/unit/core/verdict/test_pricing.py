@@ -18,7 +18,7 @@ from traindyno.core.costs.prices import Price
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
@@ -89,7 +89,7 @@ def test_another_region_has_its_own_prices() -> None:
     assert options_of(suite, measured(suite)) == {}
 
 
-def test_other_prices_are_judged_with_the_verdicts_own_host_prior() -> None:
+def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     """Each cell ran on one host: whether 5 % are a difference depends on the spread between hosts."""
     suite = suite_of(spot={P4D: SpotTerms(discount=0.0), TRN1: SpotTerms(discount=0.0)})
     cells = expand_cells(suite)
@@ -98,10 +98,10 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_prior() -> None:
         for cell, seconds in zip(cells, (1.0, 1.05), strict=True)
         for trial in (1, 2, 3)
     ]
-    history = HostSpread(deviation=0.002, degrees_of_freedom=20, source="history")
+    history = dict.fromkeys(HostClass, HostSpread(deviation=0.002, degrees_of_freedom=20, source="history"))
     for prior in (None, history):
-        finding = judge(suite, cells, results, host_prior=prior).finding
-        options = price_options(suite, cells, results, region_prices={}, host_prior=prior)
+        finding = judge(suite, cells, results, host_priors=prior).finding
+        options = price_options(suite, cells, results, region_prices={}, host_priors=prior)
         assert [option.finding for option in options] == [finding, finding]
     assert finding is Finding.RECOMMENDED
 
@@ -115,7 +115,8 @@ def test_an_observed_discount_counts_before_the_given_one_and_the_given_rate_as_
     assert observe_discounts(results) == {P4D: pytest.approx(0.7)}
     hours = sum(each.attempts[0].phase_seconds["training"] for each in results[:3]) / 3600
     found = observe_hazards(results, suite.pricing.spot)[P4D, "spot"]
-    assert (found.count, found.hours) == (3, pytest.approx(hours))
+    assert found.count == 3
+    assert found.hours == pytest.approx(hours)
     assert found.per_instance_hour == pytest.approx((3 + 0.5) / (hours + 1))
 
 

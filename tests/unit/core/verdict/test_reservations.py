@@ -10,7 +10,7 @@ from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.contention import Contention
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.step_log import line
 from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.cells import expand_cells
@@ -87,7 +87,7 @@ def test_a_contended_host_forbids_a_recommendation_and_says_so_first() -> None:
 
 
 def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() -> None:
-    steps = (1.0, 1.001, 0.999), (1.05, 1.051, 1.049)
+    steps = (1.0, 1.001, 0.999), (1.03, 1.031, 1.029)
     hosts = {DDP.cell_id: "a", FSDP.cell_id: "b"}
     apart = [on_host(result, hosts[result.run.cell.cell_id]) for result in results_of(*steps)]
     shared = [on_host(result, "a") for result in results_of(*steps)]
@@ -96,21 +96,21 @@ def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() ->
     verdict = judged(apart)
     assert verdict.finding is Finding.UNDECIDED
     cautions = " ".join(describe_verdict(verdict).cautions)
-    assert "A spread between hosts of 3.0 % is assumed (a stated prior)" in cautions
+    assert "A spread between hosts of 2.0 % is assumed (a stated prior, one host)" in cautions
     assert "The answer holds for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)
 
 
 def test_a_narrower_spread_from_history_decides_and_ends_the_search() -> None:
-    steps = (1.0, 1.001, 0.999), (1.05, 1.051, 1.049)
+    steps = (1.0, 1.001, 0.999), (1.03, 1.031, 1.029)
     hosts = {DDP.cell_id: "a", FSDP.cell_id: "b"}
     results = [on_host(result, hosts[result.run.cell.cell_id]) for result in results_of(*steps)]
-    history = HostSpread(deviation=0.005, degrees_of_freedom=20, source="history")
-    verdict = judge(SUITE, (DDP, FSDP), results, host_prior=history)
+    history = dict.fromkeys(HostClass, HostSpread(deviation=0.005, degrees_of_freedom=20, source="history"))
+    verdict = judge(SUITE, (DDP, FSDP), results, host_priors=history)
     assert verdict.finding is Finding.RECOMMENDED
     assert "A spread between hosts of 0.5 % is assumed (history)" in " ".join(describe_verdict(verdict).cautions)
     search = replace(SUITE, search=Search.ELIMINATE, measurement=replace(SUITE.measurement, trials=6))
     found = [
-        next_trials(search, gather_evidence(search, (DDP, FSDP), results, host_prior=prior), results)
+        next_trials(search, gather_evidence(search, (DDP, FSDP), results, host_priors=prior), results)
         for prior in (None, history)
     ]
     assert [len(trials) for trials in found] == [2, 0]
