@@ -432,7 +432,8 @@ def test_the_cells_show_iterations_price_and_billed_time() -> None:
     assert row.steps_per_second is not None
     assert row.steps_per_second.mean == pytest.approx(2.0)
     assert row.billable_seconds is not None
-    assert row.billable_seconds.mean == pytest.approx(100 + 10 + 12_499 * 0.5)
+    # a fault of the service in 6,000 hours is expected, which repeats half of the run
+    assert row.billable_seconds.mean == pytest.approx(100 + 10 + 12_499 * 0.5, rel=2e-4)
     assert [row.usd_per_hour, replace(row, instance_count=2).usd_per_hour] == [Decimal(36), Decimal(72)]
     assert {"Steps/s", "Billed time", "Price per hour"} <= set(headings_of(report))
     whole = cells_section(report)

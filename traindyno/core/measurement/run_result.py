@@ -21,6 +21,7 @@ from traindyno.core.step_log.unlogged_steps import describe_unlogged
 from traindyno.core.suite.choices import Precision, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.workload import FullRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,10 @@ class RunResult:
     billable_seconds: float | None
     price: PaidPrice
     is_simulated: bool
+    #: The schedule of the full run, to which the trial is projected.
+    full_run: FullRun | None = None
+    #: The suite's setting, by which an interrupted run resumes if its log shows no checkpoints.
+    checkpoint_every_steps: int | None = None
     seed: int | None = None
 
     @property
@@ -116,6 +121,8 @@ def build_run_result(
         billable_seconds=_billable_seconds(attempts),
         price=price,
         is_simulated=is_simulated,
+        full_run=suite.workload.full_run,
+        checkpoint_every_steps=suite.measurement.checkpoint_every_steps,
         seed=_shown_seed(run, suite, environment),
     )
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
@@ -164,12 +165,14 @@ def judge(
     *,
     host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Verdict:
     """Pure: the same results always give the same verdict.
 
-    ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one.
+    ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one. ``hazards`` of None: those that
+    the results show.
     """
-    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
+    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread, hazards=hazards)
     return judge_evidence(suite, evidence)
 
 
