@@ -40,12 +40,12 @@ HOSTS = (
             f"8 nodes of 9 reserved{text}, one in six slower by 8 %, {cells} equal cells",
             Situation(levels=(0.0,) * cells, noise=noise, instance_count=8),
         )
-        for text, noise in (("", levels.reserved(8, 9)), (" for each cell", levels.reserved_per_cell(8, 9)))
+        for text, noise in (("", levels.reserved(8, 9)), (" for each cell", levels.reserved(8, 9, per_cell=True)))
         for cells in (2, 4)
     ),
     *(
         row(f"4 nodes of 5 reserved{text}, cells at 0 and 3 %", Situation(levels=THREE, noise=noise, instance_count=4))
-        for text, noise in (("", levels.reserved(4, 5)), (" for each cell", levels.reserved_per_cell(4, 5)))
+        for text, noise in (("", levels.reserved(4, 5)), (" for each cell", levels.reserved(4, 5, per_cell=True)))
     ),
 )
 COLD, DAY = "first trial of each cell slower by 12 %", "time of day: AR 0.95, CV 3 %, and a sine of 2 %"
