@@ -34,7 +34,7 @@ class Figures:
 
     ``covered``: of the intervals that were given for the recommended cell. ``power``: of a t test that knows the spread
     of the cells' means, with the same trials. ``nameable``: how often the cell of the best mean is within the tolerance,
-    by this spread.
+    by it.
     """
 
     suites: int
