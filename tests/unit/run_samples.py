@@ -38,7 +38,8 @@ def make_cell(cell_id: str = "0000000a", label: str = "ddp", **settings: Any) ->
 
 
 def make_run(cell: Cell, trial: int = 1) -> Run:
-    return Run(run_id=f"{cell.cell_id}-t{trial}", execution_id="execution-1", trial=trial, cell=cell)
+    seed = cell.settings.seed + trial - 1
+    return Run(run_id=f"{cell.cell_id}-t{trial}", execution_id="execution-1", trial=trial, cell=cell, seed=seed)
 
 
 def make_attempt(**changes: Any) -> Attempt:

@@ -17,6 +17,8 @@ from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
+    SEED,
+    SEED_VARIABLE,
     SETUP,
     end_line,
     environment_line,
@@ -111,6 +113,18 @@ class StepLogger:
     def describe(self, facts: Dict[str, Any]) -> None:
         """Conditions of the measurement that are known before the first step; they are facts of the environment."""
         self._facts.update(facts)
+
+    def seed(self, otherwise: int = 0) -> int:
+        """The seed of this trial, to give to the script's random generators; ``otherwise`` outside Traindyno.
+
+        Call it before the first step: the log then says that the script takes the seed, so that trials count as
+        draws of it.
+        """
+        given = os.environ.get(SEED_VARIABLE)
+        if given is None:
+            return otherwise
+        self.describe({SEED: int(given)})
+        return int(given)
 
     def resume(self, steps: int) -> None:
         """The script continues after this many steps of an earlier attempt: its next step has the next number."""

@@ -85,7 +85,7 @@ def toolkit_hyperparameters(
 
 def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     if suite.workload.task is Task.SCRIPT:
-        given = arguments_of(run.cell, suite.workload)
+        given = {**arguments_of(run.cell, suite.workload), **_seed_argument(run, suite)}
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
     target = suite.goal.target
     return {
@@ -95,7 +95,13 @@ def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         "measurement": measurement_document(suite.measurement),
         **({"tokens": tokens_document(run.tokens)} if run.tokens else {}),
         **({"target": target_document(target)} if target else {}),
+        **({"trial_seed": run.seed} if run.seed is not None else {}),
     }
+
+
+def _seed_argument(run: Run, suite: Suite) -> dict[str, Any]:
+    name = suite.measurement.seed_argument
+    return {} if name is None or run.seed is None else {name: run.seed}
 
 
 def find_source(suite: Suite, settings: JobSettings) -> str:

@@ -9,6 +9,7 @@ from traindyno.core.step_log.line import (
     CONTAINER_CHECKPOINTS,
     CONTAINER_DIRECTORY,
     DIRECTORY_VARIABLE,
+    SEED_VARIABLE,
 )
 from traindyno.core.suite.choices import Purchase, Task
 from traindyno.core.suite.fallback_cells import accepted_types, run_on
@@ -132,6 +133,8 @@ def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[st
     environment = container_environment(run.run_id, suite)
     if _keeps_checkpoints(suite):
         environment[CHECKPOINTS_VARIABLE] = CONTAINER_CHECKPOINTS
+    if suite.workload.task is Task.SCRIPT and run.seed is not None:
+        environment[SEED_VARIABLE] = str(run.seed)
     if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:
         environment["FI_PROVIDER"] = "efa"
         if instance_type.has_rdma:

@@ -117,4 +117,4 @@ def _are_uniform(run: RunSettings, *parts: Sequences | None) -> bool:
 
 
 def _held_out(train: Sequences, run: RunSettings) -> tuple[Sequences, Sequences | None]:
-    return hold_out(train, run.settings.seed) if run.measurement.evaluates else (train, None)
+    return hold_out(train, run.split_seed) if run.measurement.evaluates else (train, None)

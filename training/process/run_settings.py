@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
@@ -32,7 +32,10 @@ PARTS = ("run_id", "workload", "settings", "measurement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """``tokens`` are already prepared; None if the run tokenises its own data."""
+    """``tokens`` are already prepared; None if the run tokenises its own data.
+
+    ``settings`` has the seed of the trial; ``split_seed`` is the cell's: all trials hold out the same sequences.
+    """
 
     run_id: str
     workload: Workload
@@ -40,6 +43,7 @@ class RunSettings:
     measurement: Measurement
     tokens: Tokens | None = None
     target: QualityTarget | None = None
+    split_seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +81,12 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
     if missing:
         raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} has no {', '.join(missing)}; expected {', '.join(PARTS)}")
     with _refused("a run"):
+        settings = parse_settings(document["settings"])
         return RunSettings(
             run_id=str(document["run_id"]),
             workload=parse_workload(document["workload"]),
-            settings=parse_settings(document["settings"]),
+            settings=replace(settings, seed=int(document.get("trial_seed", settings.seed))),
+            split_seed=settings.seed,
             measurement=parse_measurement(document["measurement"]),
             tokens=parse_tokens(document["tokens"]) if "tokens" in document else None,
             target=parse_target(document["target"]) if "target" in document else None,

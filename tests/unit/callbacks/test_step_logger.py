@@ -21,6 +21,7 @@ from traindyno.callbacks.clock import now
 from traindyno.callbacks.environment import host_id
 from traindyno.callbacks.log import StepLogger
 from traindyno.callbacks.recorder import StepLogFile
+from traindyno.core.measurement.measured_run import read_environment
 from traindyno.core.step_log.reader import StepLog, read_step_log
 
 CALLBACKS = Path(__file__).parents[3] / "traindyno" / "callbacks"
@@ -101,6 +102,33 @@ def test_a_forked_child_that_exits_writes_nothing(log: StepLogger, tmp_path: Pat
     assert kinds.count("step") == 1
     assert kinds.count("end") == 1
     assert kinds[-1] == "end"
+
+
+def test_a_script_that_takes_the_trials_seed_says_so_in_its_log(
+    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert log.seed(otherwise=7) == 7
+    monkeypatch.setenv("TRAINDYNO_SEED", "3")
+    assert log.seed(otherwise=7) == 3
+    with log.step(samples=1):
+        pass
+    log.close()
+    environment = read_environment(read(tmp_path))
+    assert environment is not None
+    assert environment.facts["seed"] == 3
+
+
+def test_a_seed_that_is_taken_after_the_first_step_is_not_said(
+    log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINDYNO_SEED", "3")
+    with log.step(samples=1):
+        pass
+    assert log.seed() == 3
+    log.close()
+    environment = read_environment(read(tmp_path))
+    assert environment is not None
+    assert "seed" not in environment.facts
 
 
 def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(log: StepLogger) -> None:

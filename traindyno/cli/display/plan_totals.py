@@ -11,9 +11,11 @@ from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
-from traindyno.core.suite.choices import Purchase, Search
+from traindyno.core.step_log.line import SEED_VARIABLE
+from traindyno.core.suite.choices import Purchase, Search, Task
 from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.preparation import names_commit
+from traindyno.core.suite.runs import compares_seeds, trial_seed
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
 from traindyno.core.verdict.elimination import first_trials
@@ -31,6 +33,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     limits, cells = suite.limits, len(planned.cells)
     ending = f"{ending_seconds(limits.max_upload_seconds)} s to stop and to upload"
     yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
+    yield "seeds", _seeds_text(suite, planned.cells[0].settings.seed)
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))
         yield "", f"at most: {cells * first} in the first round ({first} per cell), then only cells that can still win"
@@ -63,6 +66,20 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
+
+
+def _seeds_text(suite: Suite, first: int) -> str:
+    """With which seeds the trials train, and how a script gets them."""
+    if compares_seeds(suite):
+        return "those of the cells, in all trials: the suite compares seeds"
+    last = trial_seed(first, suite.measurement.trials, suite.measurement.trials)
+    each = f"{first}" if first == last else f"{first} to {last}, one for each trial, the same in all cells"
+    if suite.workload.task is not Task.SCRIPT:
+        return each
+    argument = suite.measurement.seed_argument
+    if argument is not None:
+        return f"{each}, as the argument {argument}"
+    return f"{each}, in {SEED_VARIABLE}; if the script doesn't take it, losses and quality hold for its own seed only"
 
 
 def _spot_facts(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> Iterator[tuple[str, str]]:

@@ -96,8 +96,8 @@ def _usable(projected: Sequence[tuple[RunResult, Projection]]) -> Sequence[tuple
 
 
 def _is_usable(result: RunResult) -> bool:
-    """Steady, or not steady for stalls only, which are counted at the rate at which they were seen."""
-    return result.measured is None or result.measured.steady_state.is_reached or _stall_share(result) is not None
+    """At a steady level. Stalls count at the rate at which they were seen, and noise is in the spread of the trials."""
+    return result.measured is None or result.measured.is_settled
 
 
 def _stall_share(result: RunResult) -> float | None:
@@ -105,7 +105,7 @@ def _stall_share(result: RunResult) -> float | None:
 
 
 def _with_stalls(result: RunResult, projection: Projection) -> Projection:
-    """Stalls that were seen too rarely to be in the rate may recur: the later run has as many of them as the trials."""
+    """Earlier versions left stalls of unknown cause out of the rate: the later run has as many as the trials."""
     added = (_stall_share(result) or 0.0) * (projection.seconds - projection.overhead_seconds)
     if not added:
         return projection

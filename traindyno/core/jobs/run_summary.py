@@ -46,3 +46,5 @@ class RunSummary:
     is_contended: bool = False
     #: The machines, all of them as one text.
     hosts: str | None = None
+    #: With which it shows that it trained.
+    seed: int | None = None

@@ -1,4 +1,4 @@
-"""Regimes of a series of logarithms: ranges of steps within which the level does not change."""
+"""Regimes of a series of logarithms: ranges of steps between which the level jumps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,42 +23,81 @@ class Regime:
     level: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """The straight line of a part: ``slope`` around ``mean``, over ``count`` places."""
+
+    mean: float
+    slope: float
+    count: int
+
+    @property
+    def squares(self) -> float:
+        return self.count * (self.count**2 - 1) / 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Jump:
+    """``size`` is the jump of a line with one jump at ``split``; ``deviations``: size in those of independent noise."""
+
+    split: int
+    size: float
+    deviations: float
+
+
 def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
     """Binary segmentation (Scott and Knott 1974; Vostrikova 1981) over the whole series.
 
-    A change counts if it is at least 2 % and four of its standard errors. The error allows for autocorrelation:
-    correlated noise that returns to its level after some steps is not a change.
+    A change is a jump that a straight line leaves: a drift is none, however much it changes the level. It counts if it
+    is at least 2 % and four of its standard errors. The error allows for autocorrelation: correlated noise that returns
+    to its level after some steps is not a change.
     """
     sums = [0.0, *accumulate(levels)]
     pending, found = [(0, len(levels))], []
     while pending:
         first, end = pending.pop()
-        split = _find_change(levels, sums, first, end)
+        split = _find_change(levels[first:end])
         if split is None:
             found.append(Regime(first=first, end=end, level=(sums[end] - sums[first]) / (end - first)))
         else:
-            pending += [(split, end), (first, split)]
+            pending += [(first + split, end), (first, first + split)]
     return tuple(found)
 
 
-def _find_change(levels: Sequence[float], sums: Sequence[float], first: int, end: int) -> int | None:
-    """The place of the largest change in this part; None if no change counts."""
-    if end - first < 2 * LEAST_REGIME_STEPS:
+def _find_change(levels: Sequence[float]) -> int | None:
+    """The place of the largest jump in this part; None if none counts."""
+    if len(levels) < 2 * LEAST_REGIME_STEPS:
         return None
-    split = max(
-        range(first + LEAST_REGIME_STEPS, end - LEAST_REGIME_STEPS + 1),
-        key=lambda place: _statistic(sums, first, place, end),
-    )
-    before = (sums[split] - sums[first]) / (split - first)
-    after = (sums[end] - sums[split]) / (end - split)
-    if abs(after - before) < LEAST_CHANGE:
+    line = _fit_line(levels)
+    jump = _largest_jump(levels, line)
+    if abs(jump.size) < LEAST_CHANGE:
         return None
-    limit = _CRITICAL_DEVIATIONS * robust_long_run_deviation(levels[first:end])
-    return split if _statistic(sums, first, split, end) > limit else None
+    limit = _CRITICAL_DEVIATIONS * robust_long_run_deviation(_residuals(levels, line, jump))
+    return jump.split if jump.deviations > limit else None
 
 
-def _statistic(sums: Sequence[float], first: int, split: int, end: int) -> float:
-    """The difference of the two means in units in which independent noise has its own deviation."""
-    before, after = split - first, end - split
-    difference = (sums[end] - sums[split]) / after - (sums[split] - sums[first]) / before
-    return abs(difference) * sqrt(before * after / (end - first))
+def _fit_line(levels: Sequence[float]) -> _Line:
+    count = len(levels)
+    mean, middle = sum(levels) / count, (count - 1) / 2
+    products = sum((place - middle) * level for place, level in enumerate(levels))
+    return _Line(mean=mean, slope=products / (count * (count**2 - 1) / 12), count=count)
+
+
+def _largest_jump(levels: Sequence[float], line: _Line) -> _Jump:
+    """Least squares of a line with one jump, at the split where the jump explains most."""
+    count, before = line.count, list(accumulate(levels, initial=0.0))
+    best = _Jump(split=0, size=0.0, deviations=-1.0)
+    for split in range(LEAST_REGIME_STEPS, count - LEAST_REGIME_STEPS + 1):
+        pairs = split * (count - split)
+        left_over = before[-1] - before[split] - (count - split) * line.mean - line.slope * pairs / 2
+        squares = pairs / count - pairs**2 / (4 * line.squares)
+        deviations = abs(left_over) / sqrt(squares)
+        if deviations > best.deviations:
+            best = _Jump(split=split, size=left_over / squares, deviations=deviations)
+    return best
+
+
+def _residuals(levels: Sequence[float], line: _Line, jump: _Jump) -> list[float]:
+    """What the line with the jump leaves of each level, up to a constant."""
+    slope = line.slope - jump.size * jump.split * (line.count - jump.split) / (2 * line.squares)
+    return [level - slope * place - jump.size * (place >= jump.split) for place, level in enumerate(levels)]

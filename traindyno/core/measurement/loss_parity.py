@@ -2,9 +2,10 @@
 
 Cells are compared if nothing that changes learning differs between them (global batch, learning rate, optimizer, ...);
 precision, compiler, strategy and hardware may. Each trial's mean loss over the second half of the samples that all of
-them saw is compared as a ratio, by Welch's comparison. Two cells agree if the ratio is shown to be within the tolerance
+them saw is compared as a ratio: at equal seeds from three shared ones on, else by Welch's comparison. Trials of a cell
+that do not each show a seed of their own are one draw. Two cells agree if the ratio is shown to be within the tolerance
 (Schuirmann's two one-sided tests, 1987), and differ if it is shown to be outside, all comparisons of a group together
-(Bonferroni). The spread from run to run comes from the trials: if a cell has one trial, from those of the other cells,
+(Bonferroni). The spread from run to run comes from the trials: if a cell has one draw, from those of the other cells,
 or from history. Without any of these there is no finding.
 """
 
@@ -15,20 +16,24 @@ from math import log
 from statistics import fmean, variance
 
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.seeds import are_draws_of_seeds
 from traindyno.core.statistics.estimates import Comparison, Interval, compare, comparison_of
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 TOLERANCE = 0.02
 LEAST_DEGREES = 2
+# With two, the t quantile of one degree of freedom costs more than equal seeds gain.
+LEAST_PAIRS = 3
 
 
 class ParityFinding(StrEnum):
-    """Undecided: the spread is too wide. One trial: the spread is not known. Unknown: a loss was not logged."""
+    """Undecided: the spread is too wide. One trial, one seed: it is not known. Unknown: a loss was not logged."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
     UNDECIDED = "undecided"
     ONE_TRIAL = "one_trial"
+    ONE_SEED = "one_seed"
     UNKNOWN = "unknown"
 
 
@@ -57,15 +62,18 @@ def check_loss_parities(
 ) -> tuple[LossParity, ...]:
     """Each item holds the measured trials of one cell, at least one; the first is the reference of all others."""
     losses = _late_losses(cells)
-    spread = pool_spread(losses) or history
+    spread = pool_spread([list(side.values()) for side in losses]) or history
     parities = []
     for trials, own in zip(cells[1:], losses[1:], strict=True):
         found = _compare(own, losses[0], spread)
+        finding = _judge(found, tolerance, SIGNIFICANCE / (len(cells) - 1))
+        if finding is ParityFinding.ONE_TRIAL and min(len(trials), len(cells[0])) > 1:
+            finding = ParityFinding.ONE_SEED
         parities.append(
             LossParity(
                 reference_cell_id=cells[0][0].run.cell.cell_id,
                 cell_id=trials[0].run.cell.cell_id,
-                finding=_judge(found, tolerance, SIGNIFICANCE / (len(cells) - 1)),
+                finding=finding,
                 ratio=found.ratio if found else None,
                 interval=found.interval if found else None,
                 tolerance=tolerance,
@@ -74,18 +82,33 @@ def check_loss_parities(
     return tuple(parities)
 
 
-def _late_losses(cells: Sequence[Sequence[RunResult]]) -> list[list[float]]:
-    """One value for each trial, in the second half of the samples that all trials saw; empty if a loss is missing."""
+def _late_losses(cells: Sequence[Sequence[RunResult]]) -> list[dict[int | None, float]]:
+    """Seed → the loss in the second half of the samples that all trials saw; empty if a loss is missing. The trials of
+    a cell that are not draws of the seed have one value together, at None.
+    """
     curves = [[_curve(result) for result in trials] for trials in cells]
     known = [curve for side in curves for curve in side if curve]
     end = min((max(curve) for curve in known), default=0)
     late = [[_late(curve, end) for curve in side] for side in curves]
-    return [[fmean(losses) for losses in side if losses] if all(side) else [] for side in late]
+    return [_by_seed(trials, side) if all(side) else {} for trials, side in zip(cells, late, strict=True)]
 
 
-def _compare(own: Sequence[float], reference: Sequence[float], spread: LossSpread | None) -> Comparison | None:
+def _by_seed(trials: Sequence[RunResult], late: Sequence[Sequence[float]]) -> dict[int | None, float]:
+    means = [fmean(losses) for losses in late]
+    if not are_draws_of_seeds(trials):
+        return {None: fmean(means)}
+    return {result.seed: mean for result, mean in zip(trials, means, strict=True)}
+
+
+def _compare(
+    own_by_seed: Mapping[int | None, float], reference_by_seed: Mapping[int | None, float], spread: LossSpread | None
+) -> Comparison | None:
+    own, reference = list(own_by_seed.values()), list(reference_by_seed.values())
     if not own or not reference or min(*own, *reference) <= 0:
         return None
+    if own_by_seed.keys() == reference_by_seed.keys() and len(own) >= LEAST_PAIRS:
+        ratios = [log(own_by_seed[seed] / reference_by_seed[seed]) for seed in own_by_seed]
+        return comparison_of(fmean(ratios), variance(ratios) / len(ratios), len(ratios) - 1).with_interval()
     if min(len(own), len(reference)) > 1:
         return compare(own, reference)
     difference = fmean([log(loss) for loss in own]) - fmean([log(loss) for loss in reference])

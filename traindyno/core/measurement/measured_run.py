@@ -9,13 +9,15 @@ from traindyno.core.measurement.contention import Contention, measure_contention
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
 from traindyno.core.measurement.progress import SessionSteps, divide_steps, wall_seconds
 from traindyno.core.measurement.recurrence import OneTimeEvent, RecurringEvent
-from traindyno.core.measurement.steady_state import SteadyState
+from traindyno.core.measurement.steady_state import Drift, SteadyState
 from traindyno.core.measurement.step_time import StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.measurement.throughput_definitions import DefinedRate, compute_definitions
+from traindyno.core.measurement.undecided_stalls import UndecidedStalls
 from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
 from traindyno.core.step_log.line import SETUP, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
+from traindyno.core.step_log.unlogged_steps import lacks_work
 
 MOST_STEP_TIMES = 600
 
@@ -75,6 +77,12 @@ class MeasuredRun:
     checkpoints: CheckpointCost | None = None
     #: Why the run ended before its last step (see ``end_line``).
     end_reason: str | None = None
+    #: None if there are none, or in earlier results, whose rate leaves them out.
+    undecided_stalls: UndecidedStalls | None = None
+    #: Whether the log shows at least two stalls after the warm-up that are alike.
+    shows_recurring_stalls: bool = False
+    #: None below 20 steps, and in earlier results.
+    drift: Drift | None = None
 
     @property
     def ended_at_target(self) -> bool:
@@ -85,6 +93,12 @@ class MeasuredRun:
     def is_unsteady(self) -> bool:
         """False if it ended at its target: its time is measured, and not projected."""
         return not self.steady_state.is_reached and not self.ended_at_target
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the level of the step time neither changes nor drifts: a spread of stalls or noise is no bias."""
+        steady = self.steady_state
+        return steady.is_reached or steady.is_only_noisy or steady.stall_share is not None
 
     @property
     def unsteady_reason(self) -> str | None:
@@ -119,7 +133,7 @@ def measure_run(
     began_at = min(each.first_logged for each in sessions)
     divided = divide_steps(step_log.sessions)
     kept_seconds = _kept_seconds(divided, session)
-    is_whole = not session.missing_ranks
+    is_whole = not session.missing_ranks and not lacks_work(session)
     return MeasuredRun(
         steady_state=steady,
         throughput=_throughput(step_log, session, table, step_time, peak_flops_per_device) if is_whole else None,
@@ -146,6 +160,9 @@ def measure_run(
         repeated_steps=sum(each.repeated.count_logged() for each in divided),
         checkpoints=measure_checkpoints(session),
         end_reason=session.end_reason,
+        undecided_stalls=step_time.undecided_stalls,
+        shows_recurring_stalls=step_time.shows_recurring_stalls,
+        drift=step_time.drift,
     )
 
 

@@ -9,9 +9,7 @@ from traindyno.core.measurement.stalls import Stall
 
 STALL = "stall"
 ONE_TIME_PHASES = ("launch", "import", "load", "restore", "setup", "compile", "last_checkpoint", "teardown")
-_PERHAPS_CEASED_P = 0.05
-_CEASED_P = 0.001
-_LEAST_RECURRENCES = 3
+_LEAST_EVEN = 3
 _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
 
 
@@ -43,17 +41,27 @@ class RecurringEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Events:
-    """``unexplained``: too few were seen to decide whether they recur."""
-
+class Phases:
     recurring: tuple[RecurringEvent, ...] = ()
     one_time: tuple[OneTimeEvent, ...] = ()
-    unexplained: tuple[OneTimeEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalls:
+    """``even`` come at a period, ``uneven`` as often as they were seen; ``single`` ones show no recurrence."""
+
+    even: tuple[RecurringEvent, ...] = ()
+    uneven: tuple[RecurringEvent, ...] = ()
+    single: tuple[Stall, ...] = ()
+
+    @property
+    def show_recurrence(self) -> bool:
+        return bool(self.even or self.uneven)
 
 
 def classify_phases(
     phases: Mapping[int, Mapping[str, float]], *, count: int, names_after_steps: Iterable[str] = ()
-) -> Events:
+) -> Phases:
     """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
 
     Loading and compiling happen once, however often they are logged. Another phase recurs if it was logged twice, or
@@ -71,33 +79,25 @@ def classify_phases(
             one_time += [OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in found]
         else:
             recurring.append(_recurring(name, [seconds for _, seconds in found], steps_between))
-    return Events(recurring=tuple(recurring), one_time=tuple(one_time))
+    return Phases(recurring=tuple(recurring), one_time=tuple(one_time))
 
 
-def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Events:
-    """``stalls`` of the ``count`` steps from ``first`` on. Stalls of one cause take about as long as each other.
+def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stalls:
+    """``stalls`` of the ``count`` steps from ``first`` on. Two or more that take about as long as each other recur.
 
-    They recur if they are evenly spaced, or if three or more were seen up to the end. That all ``k`` of a Poisson
-    process fall into the first share ``f`` of the steps has probability f^k: below 5 % for one or two stalls, and below
-    0.1 % for more, their cause is taken to have ended.
+    Evenly spaced ones have a period, which the number of those that fell into the run does not give exactly.
     """
-    recurring, one_time, unexplained = [], [], []
+    even, uneven, single = [], [], []
     for alike in _group_alike(stalls):
         seconds = [stall.seconds for stall in alike]
         period = _even_period([stall.first for stall in alike], first, first + count)
-        events = [OneTimeEvent(name=STALL, step=stall.first, seconds=stall.seconds) for stall in alike]
         if period is not None:
-            recurring.append(_recurring(STALL, seconds, period))
-            continue
-        are_many = len(alike) >= _LEAST_RECURRENCES
-        chance = ((alike[-1].last + 1 - first) / count) ** len(alike)
-        if chance < (_CEASED_P if are_many else _PERHAPS_CEASED_P):
-            one_time += events
-        elif are_many and chance >= _PERHAPS_CEASED_P:
-            recurring.append(recur_at_random(seconds, count))
+            even.append(_recurring(STALL, seconds, period))
+        elif len(alike) > 1:
+            uneven.append(recur_at_random(seconds, count))
         else:
-            unexplained += events
-    return Events(recurring=tuple(recurring), one_time=tuple(one_time), unexplained=tuple(unexplained))
+            single += alike
+    return Stalls(even=tuple(even), uneven=tuple(uneven), single=tuple(single))
 
 
 def recur_at_random(seconds: Sequence[float], count: int) -> RecurringEvent:
@@ -135,12 +135,17 @@ def _phase_period(name: str, places: Sequence[int], count: int, is_after_steps: 
 
 
 def _even_period(places: Sequence[int], first: int, end: int) -> float | None:
-    """The period of three or more places at equal distances, with begin and end no farther away than one period."""
-    if len(places) < _LEAST_RECURRENCES:
+    """The period of places at equal distances, with begin and end of the window no farther away than one period.
+
+    A schedule begins with the run: of two places, the first is as far from the run's begin as from the second.
+    """
+    scheduled = places if len(places) >= _LEAST_EVEN else [0, *places]
+    if len(scheduled) < _LEAST_EVEN:
         return None
-    mean_gap = (places[-1] - places[0]) / (len(places) - 1)
+    mean_gap = (scheduled[-1] - scheduled[0]) / (len(scheduled) - 1)
     outer_gap = max(places[0] - first, end - places[-1])
-    return mean_gap if outer_gap <= mean_gap + _tolerance(places, mean_gap) and _is_even(places, mean_gap) else None
+    is_inner = outer_gap <= mean_gap + _tolerance(scheduled, mean_gap)
+    return mean_gap if is_inner and _is_even(scheduled, mean_gap) else None
 
 
 def _is_even(places: Sequence[int], mean_gap: float) -> bool:
@@ -150,7 +155,7 @@ def _is_even(places: Sequence[int], mean_gap: float) -> bool:
 
 def _tolerance(places: Sequence[int], mean_gap: float) -> float:
     """The tolerance in steps. Three stalls have 1.5: a wider tolerance would accept random spacing too often."""
-    return 1.5 if len(places) <= _LEAST_RECURRENCES else max(1.5, 0.1 * mean_gap)
+    return 1.5 if len(places) <= _LEAST_EVEN else max(1.5, 0.1 * mean_gap)
 
 
 def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:

@@ -15,9 +15,10 @@ from traindyno.core.measurement.progress import SessionSteps, divide_steps
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.thinned_run import in_logged_steps
 from traindyno.core.step_log.content import Session, StepLog
-from traindyno.core.step_log.line import SAMPLES, TOKENS, WORK_UNIT
+from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
-from traindyno.core.suite.choices import Precision
+from traindyno.core.step_log.unlogged_steps import describe_unlogged, lacks_work
+from traindyno.core.suite.choices import Precision, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 
@@ -38,6 +39,7 @@ class RunResult:
     """``examples`` is the whole workload's, from which costs are projected.
 
     ``is_simulated`` marks results of a replayed or modelled trace; it is shown wherever the numbers are shown.
+    ``seed``: the trial's, if the run shows that it trained with it; None in results of earlier versions.
     """
 
     run: Run
@@ -53,6 +55,7 @@ class RunResult:
     billable_seconds: float | None
     price: PaidPrice
     is_simulated: bool
+    seed: int | None = None
 
     @property
     def started_warm(self) -> bool | None:
@@ -98,21 +101,37 @@ def build_run_result(
     contradicted = _contradiction(outcome, step_log)
     others = _other_sessions(step_log, session) if step_log and session else []
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
+    environment = read_environment(step_log) if step_log else None
     return RunResult(
         run=run,
         examples=suite.workload.examples,
         outcome=contradicted.outcome if contradicted else outcome,
-        message=contradicted.message if contradicted else message,
+        message=contradicted.message if contradicted else message or _why_no_rate(session),
         log_tail=tuple(log_tail),
         attempts=tuple(attempts),
         phases_seconds=phases,
         measured=measured,
-        environment=read_environment(step_log) if step_log else None,
+        environment=environment,
         step_log_problems=step_log.problems if step_log else ("no step log was found",),
         billable_seconds=_billable_seconds(attempts),
         price=price,
         is_simulated=is_simulated,
+        seed=_shown_seed(run, suite, environment),
     )
+
+
+def _why_no_rate(session: Session | None) -> str | None:
+    return describe_unlogged(session) if session and lacks_work(session) else None
+
+
+def _shown_seed(run: Run, suite: Suite, environment: RunEnvironment | None) -> int | None:
+    """A built-in task trains with the run's seed. A script may, if it gets the seed as an argument or says that it
+    took it.
+    """
+    if suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None:
+        return run.seed
+    said = environment.facts.get(SEED) if environment else None
+    return run.seed if said == run.seed else None
 
 
 def _other_sessions(step_log: StepLog, measured: Session) -> list[SessionSteps]:

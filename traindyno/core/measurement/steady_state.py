@@ -1,26 +1,23 @@
-"""Where warm-up ends, and whether the step times after it are steady."""
+"""Where warm-up ends, and how the step times drift."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE, Regime, find_regimes
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
 
-LEAST_STEADY_STEPS = 5
-LEAST_STEADY_SHARE = 0.2
-DRIFT_LIMIT = 0.02
-_DRIFT_P = 0.01
-_EARLY_SHARE = 0.1
+EARLY_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyState:
     """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None.
 
-    ``note`` names the regime of the rate, if the step times changed after the begin of the run. ``stall_share`` is what
-    stalls add to the time that may or may not recur, if they are the only reason.
+    ``note`` names the regime of the rate, if the step times changed after the begin of the run. ``is_only_noisy``:
+    stalls or noise are the only reason, and the level neither changes nor drifts. ``stall_share`` is of documents of
+    earlier versions, whose rate left out stalls of unknown cause that added this share: they were the only reason.
     """
 
     warmup_steps: int
@@ -29,66 +26,86 @@ class SteadyState:
     was_given: bool
     note: str | None = None
     stall_share: float | None = None
+    is_only_noisy: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """``change`` is the fitted change of the step time's logarithm over the steady window."""
+
+    change: float
+    standard_error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyWindow:
-    """The steady part of a run and its stalls.
+    """The steps from ``first`` on, of ``count`` in all. ``regimes`` are those of the whole log, ``steady`` the index of
+    the one in which the latest level begins. ``given`` is the warm-up that the suite sets.
 
-    ``levels`` are logarithms of all step times without stalls; ``trend`` is theirs in the steady part, None below 20.
+    ``levels`` are logarithms of all step times without stalls; ``stalls`` are those of the window. ``trend`` is that
+    within the regimes of the whole log, without its first tenth.
     """
 
-    state: SteadyState
+    first: int
+    count: int
+    given: int | None
+    regimes: tuple[Regime, ...]
+    steady: int
     levels: tuple[float, ...]
     stalls: tuple[Stall, ...]
     trend: Trend | None
 
+    @property
+    def steps(self) -> int:
+        return self.count - self.first
 
-def find_steady_window(
-    step_seconds: Sequence[float], *, warmup_steps: int | None = None, stride: int = 1
-) -> SteadyWindow:
+    @property
+    def drift(self) -> Drift | None:
+        if self.trend is None:
+            return None
+        steps = max(0, self.steps - 1)
+        return Drift(change=self.trend.slope * steps, standard_error=self.trend.standard_error * steps)
+
+    @property
+    def late_change(self) -> float | None:
+        """By how much, as a share, the latest level differs from the one before it; None if it began in the first
+        tenth of the steps.
+        """
+        if not self.steady or self.regimes[self.steady].first <= EARLY_SHARE * self.count:
+            return None
+        return exp(self.regimes[-1].level - self.regimes[self.steady - 1].level) - 1
+
+
+def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
     """The latest regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
 
     Regimes are found by change points over the whole series. A slower stretch after which the old level returns is a
-    stall, of any length. The first step is never steady: caches, buffers and optimizer state are made in it.
-    ``stride``: so many logged steps are one here; reasons and notes are in logged ones.
+    stall, of any length. The first step is never steady: caches, buffers and optimizer state are made in it. Stalls in
+    the first tenth of the steps belong to the warm-up.
     """
     count = len(step_seconds)
+    begin = min(count, 1 if warmup_steps is None else warmup_steps)
     levels = log_levels(step_seconds) if count else []
-    first, reason = _given_window(count, warmup_steps, stride)
-    regimes = find_regimes(levels[first:]) if first < count else ()
-    shifted = [Regime(first=each.first + first, end=each.end + first, level=each.level) for each in regimes]
-    steady = _latest_level(shifted)
-    levels = _without_slow_stretches(levels, shifted, steady)
+    regimes = _shifted(find_regimes(levels[begin:]), begin) if begin < count else ()
+    steady = _latest_level(regimes)
+    trend = _trend_within(levels, regimes, count)
+    levels = _without_slow_stretches(levels, regimes, steady)
     stalls = find_stalls(step_seconds, levels)
-    if warmup_steps is None and shifted:
-        first = _after_first_stall(shifted[steady].first, stalls)
-    trend = estimate_trend(levels[first:])
-    if reason is None and warmup_steps is not None and steady > 0:
-        reason = f"step times change at step {shifted[steady].first * stride}, after the warm-up that the suite sets"
-    if reason is None:
-        reason = _why_not_steady(count, first, trend, stride)
-    state = SteadyState(
-        warmup_steps=first,
-        is_reached=reason is None,
-        reason=reason,
-        was_given=warmup_steps is not None,
-        note=_note(shifted, steady, count, stride) if reason is None else None,
+    first = begin if warmup_steps is not None or not regimes else _after_stalls(regimes[steady].first, stalls, count)
+    return SteadyWindow(
+        first=first,
+        count=count,
+        given=warmup_steps,
+        regimes=regimes,
+        steady=steady,
+        levels=tuple(levels),
+        stalls=tuple(stall for stall in stalls if stall.first >= first),
+        trend=trend,
     )
-    within = tuple(stall for stall in stalls if stall.first >= first)
-    return SteadyWindow(state=state, levels=tuple(levels), stalls=within, trend=trend)
 
 
-def _given_window(count: int, warmup_steps: int | None, stride: int) -> tuple[int, str | None]:
-    """The first step that may be steady, and why none is."""
-    if warmup_steps is not None:
-        short = f"{count * stride} steps ran and the suite's warm-up takes {warmup_steps * stride}"
-        return min(warmup_steps, count), None if warmup_steps < count else short
-    least = 1 + LEAST_STEADY_STEPS
-    if count < least:
-        few = f"too few steps to find the end of the warm-up: {count * stride} of at least {least * stride}"
-        return min(1, count), few
-    return 1, None
+def _shifted(regimes: Sequence[Regime], begin: int) -> tuple[Regime, ...]:
+    return tuple(replace(each, first=each.first + begin, end=each.end + begin) for each in regimes)
 
 
 def _latest_level(regimes: Sequence[Regime]) -> int:
@@ -104,6 +121,12 @@ def _latest_level(regimes: Sequence[Regime]) -> int:
     return found
 
 
+def _trend_within(levels: Sequence[float], regimes: Sequence[Regime], count: int) -> Trend | None:
+    """The common slope of the regimes: a change of level has none, and where a slope is cut it stays in both parts."""
+    early = int(EARLY_SHARE * count)
+    return estimate_trend([levels[max(each.first, early) : each.end] for each in regimes if each.end > early])
+
+
 def _without_slow_stretches(levels: list[float], regimes: Sequence[Regime], steady: int) -> list[float]:
     """The level of slower stretches between steps of the latest level is set to that level: they are stalls."""
     for regime in regimes[steady:]:
@@ -112,30 +135,9 @@ def _without_slow_stretches(levels: list[float], regimes: Sequence[Regime], stea
     return levels
 
 
-def _after_first_stall(first: int, stalls: Sequence[Stall]) -> int:
-    """Stalls that continue the warm-up belong to it."""
+def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:
+    """Stalls that continue the warm-up belong to it, and those in the first tenth of the steps."""
     for stall in stalls:
-        if stall.first <= first <= stall.last + 1:
+        if stall.first <= first <= stall.last + 1 or (first <= stall.first and stall.last < EARLY_SHARE * count):
             first = stall.last + 1
     return first
-
-
-def _why_not_steady(count: int, first: int, trend: Trend | None, stride: int) -> str | None:
-    left = count - first
-    if left < max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * count):
-        return (
-            f"step times still changed at step {first * stride} of {count * stride}; "
-            f"{left * stride} steps after it are too few"
-        )
-    if trend is None or abs(trend.change) <= DRIFT_LIMIT or trend.p > _DRIFT_P:
-        return None
-    return f"step times drift: by {exp(trend.change) - 1:+.1%} over the latest {left * stride} steps"
-
-
-def _note(regimes: Sequence[Regime], steady: int, count: int, stride: int) -> str | None:
-    """A note only if more than an early part of the run had another level."""
-    if not steady or regimes[steady].first <= _EARLY_SHARE * count:
-        return None
-    change = exp(regimes[-1].level - regimes[steady - 1].level) - 1
-    first = regimes[steady].first * stride
-    return f"step times changed by {change:+.1%} at step {first}; the rate is that of the latest regime, from there on"

@@ -1,44 +1,49 @@
-"""The long-run time of a step: the steady step time plus the recurring events at their rate."""
+"""The long-run time of a step: all steps after the warm-up, with what recurs at its rate."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from math import exp, sqrt
 from statistics import fmean
 
 from traindyno.core.measurement.recurrence import (
-    Events,
     OneTimeEvent,
+    Phases,
     RecurringEvent,
+    Stalls,
     classify_phases,
     classify_stalls,
     recur_at_random,
 )
-from traindyno.core.measurement.stalls import Stall
-from traindyno.core.measurement.steady_state import SteadyState, SteadyWindow, find_steady_window
-from traindyno.core.statistics.autocorrelation import Trend, estimate_mean
+from traindyno.core.measurement.steady_state import Drift, SteadyState, SteadyWindow, find_steady_window
+from traindyno.core.measurement.undecided_stalls import UndecidedStalls, judge_single_stalls
+from traindyno.core.measurement.unsteadiness import Observed, judge_steadiness
+from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean
 from traindyno.core.statistics.student_t import t_half_width
 
 CONFIDENCE = 0.95
-NEGLIGIBLE_SHARE = 0.01
-MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
     """``seconds`` is the mean time of a step in the long run; ``core_seconds`` is its part without recurring events.
 
-    ``one_time`` holds the events of the whole log that are excluded from both; ``one_time_seconds`` is the sum of those
-    within the steady window. ``variance`` is that of ``seconds``; None below 20 steps.
+    ``one_time`` holds the logged phases of the whole log that are excluded from both; ``one_time_seconds`` is the sum
+    of those within the steady window. ``variance`` is that of ``seconds``; it and ``drift`` are None below 20 steps.
+    ``drift_p`` is two-sided, of no drift.
     """
 
     steady_state: SteadyState
-    trend: Trend | None
+    drift: Drift | None
+    drift_p: float
     core_seconds: float
     recurring: tuple[RecurringEvent, ...]
     one_time: tuple[OneTimeEvent, ...]
     one_time_seconds: float
     variance: float | None
     degrees_of_freedom: float
+    shows_recurring_stalls: bool
+    undecided_stalls: UndecidedStalls | None
 
     @property
     def recurring_seconds(self) -> float:
@@ -66,87 +71,103 @@ def measure_step_time(
     phases: Mapping[int, Mapping[str, float]] | None = None,
     names_after_steps: Iterable[str] = (),
     warmup_steps: int | None = None,
+    numbers: Sequence[int] | None = None,
     stride: int = 1,
 ) -> StepTime:
     """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name.
 
-    ``stride``: so many logged steps are one here; the texts of the steady state are in logged ones.
+    The texts of the steady state name steps by their ``numbers``, or else by their index. ``stride``: so many logged
+    steps are one here, whose number is that of the last of them.
     """
-    window = find_steady_window(step_seconds, warmup_steps=warmup_steps, stride=stride)
-    first = window.state.warmup_steps
-    count = len(step_seconds) - first
-    logged = classify_phases(phases or {}, count=len(step_seconds), names_after_steps=names_after_steps)
-    if count <= 0:
-        return _without_steps(window.state, logged)
-    core = fmean(_without_stalls(step_seconds, window)[first:])
-    stalled = _judge_unexplained(classify_stalls(window.stalls, first=first, count=count), core * count, count)
-    recurring = (*logged.recurring, *stalled.recurring)
-    one_time = (*logged.one_time, *stalled.one_time, *stalled.unexplained)
-    variance, degrees = _variance(step_seconds, window, recurring)
+    window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
+    found = _Found(
+        window=window,
+        core=_without_stalls(step_seconds, window)[window.first :],
+        phases=classify_phases(phases or {}, count=len(step_seconds), names_after_steps=names_after_steps),
+        stalls=classify_stalls(window.stalls, first=window.first, count=window.steps),
+    )
+    observed = Observed(
+        window=window,
+        undecided=found.stalls.single,
+        undecided_share=found.undecided.share if found.undecided else 0.0,
+        half_width=found.noise,
+        numbers=numbers,
+        stride=stride,
+    )
+    return _step_time(found, judge_steadiness(observed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """``core``: the seconds of the window's steps without stalls."""
+
+    window: SteadyWindow
+    core: Sequence[float]
+    phases: Phases
+    stalls: Stalls
+
+    @cached_property
+    def recurring(self) -> tuple[RecurringEvent, ...]:
+        single = (recur_at_random([stall.seconds], self.window.steps) for stall in self.stalls.single)
+        return (*self.phases.recurring, *self.stalls.even, *self.stalls.uneven, *single)
+
+    @cached_property
+    def core_seconds(self) -> float:
+        return fmean(self.core) if self.core else 0.0
+
+    @cached_property
+    def mean(self) -> SeriesMean | None:
+        return estimate_mean(self.core)
+
+    @cached_property
+    def undecided(self) -> UndecidedStalls | None:
+        return judge_single_stalls(self.stalls.single, self.window, self._seconds)
+
+    @cached_property
+    def noise(self) -> float | None:
+        """Half width of the mean's interval, as a share of it, by the noise of steps and of stalls that are not even.
+
+        Logged phases and even stalls come at a known rate, and undecided stalls have a range of their own.
+        """
+        if self.mean is None or self._seconds <= 0:
+            return None
+        variance = self.mean.variance + sum(event.variance_per_step for event in self.stalls.uneven)
+        return t_half_width(sqrt(variance), self.mean.degrees_of_freedom, CONFIDENCE) / self._seconds
+
+    @property
+    def _seconds(self) -> float:
+        return self.core_seconds + sum(event.seconds_per_step for event in self.recurring)
+
+
+def _step_time(found: _Found, steady_state: SteadyState) -> StepTime:
+    window, one_time = found.window, found.phases.one_time
+    variance, degrees = _variance(found.mean, found.recurring)
     return StepTime(
-        steady_state=_with_unexplained(window.state, stalled.unexplained, core * count, stride),
-        trend=window.trend,
-        core_seconds=core,
-        recurring=recurring,
+        steady_state=steady_state,
+        drift=window.drift,
+        drift_p=window.trend.p if window.trend else 1.0,
+        core_seconds=found.core_seconds,
+        recurring=found.recurring,
         one_time=tuple(sorted(one_time, key=lambda event: event.step)),
-        one_time_seconds=sum(event.seconds for event in one_time if event.step >= first),
+        one_time_seconds=sum(event.seconds for event in one_time if event.step >= window.first),
         variance=variance,
         degrees_of_freedom=degrees,
-    )
-
-
-def _without_steps(state: SteadyState, logged: Events) -> StepTime:
-    return StepTime(
-        steady_state=state,
-        trend=None,
-        core_seconds=0.0,
-        recurring=logged.recurring,
-        one_time=logged.one_time,
-        one_time_seconds=0.0,
-        variance=None,
-        degrees_of_freedom=1.0,
+        shows_recurring_stalls=found.stalls.show_recurrence,
+        undecided_stalls=found.undecided,
     )
 
 
 def _without_stalls(step_seconds: Sequence[float], window: SteadyWindow) -> list[float]:
     """A step that stalls has the level of the steps around it instead."""
     seconds = list(step_seconds)
-    for index in _stalled_steps(window.stalls):
-        seconds[index] = min(seconds[index], exp(window.levels[index]))
+    for stall in window.stalls:
+        for index in range(stall.first, stall.last + 1):
+            seconds[index] = min(seconds[index], exp(window.levels[index]))
     return seconds
 
 
-def _stalled_steps(stalls: Sequence[Stall]) -> Iterable[int]:
-    return (index for stall in stalls for index in range(stall.first, stall.last + 1))
-
-
-def _judge_unexplained(events: Events, core_seconds: float, count: int) -> Events:
-    """Stalls of which too few were seen count as recurring if they take 1 % of the time at most."""
-    seconds = [event.seconds for event in events.unexplained]
-    if not seconds or sum(seconds) > NEGLIGIBLE_SHARE * core_seconds:
-        return events
-    return replace(events, recurring=(*events.recurring, recur_at_random(seconds, count)), unexplained=())
-
-
-def _with_unexplained(
-    state: SteadyState, unexplained: Sequence[OneTimeEvent], core_seconds: float, stride: int
-) -> SteadyState:
-    if not unexplained or not state.is_reached:
-        return state
-    places = [str(event.step * stride) for event in unexplained[:MOST_NAMED]] + ["…"] * (len(unexplained) > MOST_NAMED)
-    share = sum(event.seconds for event in unexplained) / core_seconds
-    reason = (
-        f"stalls at {'step' if len(unexplained) == 1 else 'steps'} {', '.join(places)} add {share:.1%} to the time, "
-        "and too few were seen to decide whether they recur; the rate excludes them"
-    )
-    return replace(state, is_reached=False, reason=reason, stall_share=share)
-
-
-def _variance(
-    step_seconds: Sequence[float], window: SteadyWindow, recurring: Sequence[RecurringEvent]
-) -> tuple[float | None, float]:
+def _variance(core: SeriesMean | None, recurring: Sequence[RecurringEvent]) -> tuple[float | None, float]:
     """The variance of the long-run step time, and its degrees of freedom after Welch and Satterthwaite."""
-    core = estimate_mean(_without_stalls(step_seconds, window)[window.state.warmup_steps :])
     if core is None:
         return None, 1.0
     parts = [(core.variance, core.degrees_of_freedom)]

@@ -29,11 +29,11 @@ def is_known_well_enough(
     within half of the half width.
     """
     step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps)
-    trend = step_time.trend
+    drift = step_time.drift
     half_width = step_time.relative_half_width(confidence=1 - ERROR_RATE / (look * (look + 1)))
-    if half_width is None or trend is None or half_width > relative_half_width:
+    if half_width is None or drift is None or half_width > relative_half_width:
         return False
-    if abs(trend.change) > relative_half_width and trend.p < ERROR_RATE:
+    if abs(drift.change) > relative_half_width and step_time.drift_p < ERROR_RATE:
         return False
     return _is_settled(step_time, len(step_seconds)) or _is_mean_of(step_seconds, step_time, relative_half_width / 2)
 

@@ -57,6 +57,7 @@ def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
         phases=table.phases_by_interval,
         names_after_steps=table.phases_after_steps(),
         warmup_steps=warmup_steps,
+        numbers=table.numbers,
         stride=table.stride,
     )
 

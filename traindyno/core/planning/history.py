@@ -37,6 +37,7 @@ class PastRun:
     is_simulated: bool
     late_loss: float | None = None
     hosts: str | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +81,13 @@ def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
 
 
 def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | None:
-    """How losses of equal runs differ: from trials of one cell in one execution, with the suite's number of steps."""
-    alike: dict[tuple[str, str], list[float]] = {}
+    """How losses differ between seeds: from trials of one cell in one execution, with the suite's number of steps."""
+    alike: dict[tuple[str, str], dict[int, float]] = {}
     for run in past:
-        if run.outcome is Outcome.COMPLETED and run.late_loss and run.max_steps == suite.measurement.max_steps:
-            alike.setdefault((run.execution_id, run.cell_id), []).append(run.late_loss)
-    return pool_spread(alike.values())
+        is_whole = run.outcome is Outcome.COMPLETED and run.max_steps == suite.measurement.max_steps
+        if is_whole and run.late_loss and run.seed is not None:
+            alike.setdefault((run.execution_id, run.cell_id), {})[run.seed] = run.late_loss
+    return pool_spread([list(by_seed.values()) for by_seed in alike.values()])
 
 
 def learn_host_prior(past: Iterable[PastRun]) -> HostSpread | None:

@@ -34,11 +34,10 @@ class SeriesMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """``change`` is the fitted difference between the last value and the first. ``p``: two-sided, of the hypothesis of
-    no trend.
-    """
+    """``slope`` is per value. ``p``: two-sided, of the hypothesis of no trend."""
 
-    change: float
+    slope: float
+    standard_error: float
     p: float
 
 
@@ -55,24 +54,32 @@ def estimate_mean(values: Sequence[float]) -> SeriesMean | None:
     return SeriesMean(mean=center, variance=long_run / count, effective_count=effective)
 
 
-def estimate_trend(values: Sequence[float]) -> Trend | None:
-    """The least-squares line with a standard error that holds under autocorrelation; None below 20 values.
+def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
+    """The slope that all parts have in common, each with its own level; None below 20 values.
 
-    The standard error is that of Newey and West (1987), with prewhitening.
+    Least squares, with the standard error of Newey and West (1987), prewhitened, which holds under autocorrelation. A
+    change of level between two parts has no slope.
     """
-    count = len(values)
-    if count < LEAST_VALUES:
+    count = sum(len(part) for part in parts)
+    squares = sum(len(part) * (len(part) ** 2 - 1) / 12 for part in parts)
+    if count < LEAST_VALUES or not squares:
         return None
-    center, middle = fmean(values), (count - 1) / 2
-    squares = count * (count * count - 1) / 12
-    slope = sum((index - middle) * (value - center) for index, value in enumerate(values)) / squares
-    residuals = [value - center - slope * (index - middle) for index, value in enumerate(values)]
-    long_run = long_run_variance(residuals, fitted=2)
+    centered = [_centered(part) for part in parts]
+    slope = sum(place * value for part in centered for place, value in part) / squares
+    residuals = [value - slope * place for part in centered for place, value in part]
+    fitted = 1 + len(parts)
+    long_run = long_run_variance(residuals, fitted=fitted)
     error = sqrt(long_run / squares)
     variance = fmean([residual * residual for residual in residuals])
     effective = count * min(1.0, variance / long_run) if long_run > 0 else count
-    p = two_sided_p(slope / error, max(1.0, effective - 2)) if error > 0 else float(slope == 0)
-    return Trend(change=slope * (count - 1), p=p)
+    p = two_sided_p(slope / error, max(1.0, effective - fitted)) if error > 0 else float(slope == 0)
+    return Trend(slope=slope, standard_error=error, p=p)
+
+
+def _centered(part: Sequence[float]) -> list[tuple[float, float]]:
+    """Each value with its place, both from their middle."""
+    middle, center = (len(part) - 1) / 2, fmean(part) if part else 0.0
+    return [(index - middle, value - center) for index, value in enumerate(part)]
 
 
 def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:

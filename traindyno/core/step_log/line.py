@@ -18,6 +18,8 @@ CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
 # The folder of a run's checkpoints; absent if it keeps none
 CHECKPOINTS_VARIABLE = "TRAINDYNO_CHECKPOINT_DIRECTORY"
 CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
+# The seed of the trial, for a user's script, and the fact of the environment that says that the script took it
+SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
 SETUP = "setup"  # until the first step; its facts are conditions that a script's step log learns by then
 IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so it takes none of their time

@@ -32,6 +32,7 @@ from traindyno.core.step_log.fields import (
 )
 from traindyno.core.step_log.steps import LoggedStep
 from traindyno.core.step_log.thinning import MOST_STEPS, StepWriter, with_equal_strides
+from traindyno.core.step_log.unlogged_steps import describe_unlogged
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
@@ -223,4 +224,7 @@ def _session(together: Mapping[int, ProcessLog], problems: list[str]) -> Session
     )
     if session.missing_ranks:
         problems.append(session.describe_missing_ranks())
+    unlogged = describe_unlogged(session)
+    if unlogged is not None:
+        problems.append(unlogged)
     return session

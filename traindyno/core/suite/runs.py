@@ -2,12 +2,15 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from traindyno.core.suite.suite import Cell, Limits, Run
+from traindyno.core.suite.settings import MOST_SEED
+from traindyno.core.suite.suite import Cell, Limits, Run, Suite
 from traindyno.core.suite.suite_converter import suite_converter
 
 GRACE_SECONDS = 3600
+SEED = "seed"  # the setting
 
 
 def run_id_of(cell_id: str, trial: int) -> str:
@@ -42,6 +45,26 @@ def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]]) -> tuple[Ru
 
 def _lot(execution_id: str, trial: int, cell: Cell) -> bytes:
     return hashlib.sha256(f"{execution_id} {trial} {cell.cell_id}".encode()).digest()
+
+
+def with_seeds(suite: Suite, runs: Iterable[Run]) -> tuple[Run, ...]:
+    """Each run with the seed that it trains with: that of its cell plus 0 in trial 1, 1 in trial 2, and so on.
+
+    Trials with one number have one seed in all cells, so that cells are compared at equal seeds. The repeat of a
+    contended trial has the seed of that trial. If the cells differ in their seeds, the seed is what the suite compares:
+    all trials of a cell then train with the cell's own.
+    """
+    trials = 1 if compares_seeds(suite) else suite.measurement.trials
+    return tuple(replace(run, seed=trial_seed(run.cell.settings.seed, run.trial, trials)) for run in runs)
+
+
+def trial_seed(base: int, trial: int, trials: int) -> int:
+    """After the largest seed comes 0."""
+    return (base + (trial - 1) % trials) % (MOST_SEED + 1)
+
+
+def compares_seeds(suite: Suite) -> bool:
+    return len(suite.matrix.get(SEED, ())) > 1 or any(SEED in entry for entry in suite.include)
 
 
 def waiting_seconds(limits: Limits) -> int:

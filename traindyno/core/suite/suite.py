@@ -76,6 +76,14 @@ class Measurement:
             default="no checkpoints, except before a spot interruption",
         ),
     )
+    seed_argument: str | None = field(
+        default=None,
+        metadata=describe(
+            "for script: the argument that receives the seed of the trial, such as seed; trial k trains with"
+            " training.seed + k - 1, in every cell",
+            default="none; the script reads TRAINDYNO_SEED",
+        ),
+    )
 
     @property
     def evaluates(self) -> bool:
@@ -272,7 +280,8 @@ class Run:
     """One trial of one cell, as the state machine carries it, with the tokens that it reads.
 
     ``place`` is its place in the random order of its round, from 1. ``model_s3_uri``: the lab's copy of the workload's
-    model; None for a model that is not on the Hub.
+    model; None for a model that is not on the Hub. ``seed``: that of this trial (``with_seeds``); None in runs of
+    earlier versions, which trained with the cell's.
     """
 
     run_id: str
@@ -282,3 +291,4 @@ class Run:
     tokens: Tokens | None = None
     place: int | None = None
     model_s3_uri: str | None = None
+    seed: int | None = None

@@ -28,13 +28,10 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from describe_unfinished_search(verdict)
     yield from _failures(verdict)
     yield from _hosts(verdict)
+    yield from _seeds(verdict)
     for confound in verdict.confounds:
         yield describe_confound(verdict, confound)
-    dropped = {cell.cell_id for cell in verdict.dropped}
-    for parity in verdict.parities:
-        is_expected = parity.finding is ParityFinding.ONE_TRIAL and parity.cell_id in dropped
-        if parity.finding not in (ParityFinding.AGREES, ParityFinding.UNKNOWN) and not is_expected:
-            yield describe_parity(verdict, parity)
+    yield from _losses(verdict)
     for cell_id, reason in verdict.refused.items():
         yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
     yield from _noise(verdict)
@@ -78,6 +75,42 @@ def _hosts(verdict: Verdict) -> Iterator[str]:
         yield (
             "Cells ran on different hosts, one set each. A spread between hosts of"
             f" {share_text(spread.deviation)} is assumed ({spread.source})."
+        )
+
+
+def _losses(verdict: Verdict) -> Iterator[str]:
+    dropped = {cell.cell_id for cell in verdict.dropped}
+    for parity in verdict.parities:
+        is_expected = parity.finding is ParityFinding.ONE_TRIAL and parity.cell_id in dropped
+        is_near = parity.finding is ParityFinding.ONE_SEED and _is_within_tolerance(parity)
+        if parity.finding not in (ParityFinding.AGREES, ParityFinding.UNKNOWN) and not is_expected and not is_near:
+            yield describe_parity(verdict, parity)
+    unknown: dict[str, list[str]] = {}
+    for parity in verdict.parities:
+        if parity.finding is ParityFinding.UNKNOWN:
+            unknown.setdefault(parity.reference_cell_id, []).append(verdict.row(parity.cell_id).label)
+    for reference, labels in unknown.items():
+        named = ", ".join(labels[:MOST_MISSING]) + (", …" if len(labels) > MOST_MISSING else "")
+        yield (
+            f"The loss of {named} can't be compared with that of {verdict.row(reference).label}: a loss was not logged."
+            " Whether these cells did the same work is unknown."
+        )
+
+
+def _is_within_tolerance(parity: LossParity) -> bool:
+    return parity.ratio is not None and 1 / (1 + parity.tolerance) <= parity.ratio <= 1 + parity.tolerance
+
+
+def _seeds(verdict: Verdict) -> Iterator[str]:
+    """Which results hold for one seed. Time and cost of the whole work do not depend on it."""
+    repeating = [row.label for row in verdict.rows if row.repeats_a_seed]
+    is_quality = verdict.metric.is_to_target
+    if repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in verdict.parities)):
+        who = repeating[0] if len(repeating) == 1 else f"{len(repeating)} cells"
+        what = "The time and cost to the target" if is_quality else "The comparisons of losses"
+        yield (
+            f"Trials of {who} share a seed, or do not show their seed. {what} hold for this seed, and nothing is"
+            " concluded for other seeds."
         )
 
 
@@ -134,6 +167,8 @@ def describe_parity(verdict: Verdict, parity: LossParity) -> str:
             return f"{pair}: agrees, {ratio}."
         case ParityFinding.DIFFERS:
             return f"{pair}: differs, {ratio}: not the same work."
+        case ParityFinding.ONE_SEED:
+            return f"{pair}: for this seed, {ratio}; unknown for other seeds."
         case ParityFinding.ONE_TRIAL:
             return f"{pair}: unknown with one trial, {ratio}."
         case _:

@@ -1,11 +1,12 @@
 """How well a cell's model learned: loss and perplexity of the last evaluation, and the time and cost to a target."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from traindyno.core.costs.to_target import evaluated
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.seeds import are_draws_of_seeds
 from traindyno.core.statistics.estimates import Estimate, estimate, estimate_share
 from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.goal import QualityTarget
@@ -19,6 +20,7 @@ class CellQuality:
 
     The rest is about the goal's target, None where it has none: ``reached`` of the measured trials reached it, ``best``
     is the best value of any evaluation, ``seconds`` and ``usd`` are the time and the cost until it was reached.
+    Estimates have no interval if the trials are not draws of the seed.
     """
 
     loss: Estimate | None = None
@@ -53,7 +55,7 @@ def measure_quality(trials: CellTrials, target: QualityTarget | None, noise: Noi
 def estimate_accuracy(results: Sequence[RunResult]) -> Estimate | None:
     """The accuracy of the last evaluation, over the trials that have one."""
     shares = last_values(results, Quality.ACCURACY)
-    return estimate_share(shares) if shares else None
+    return _for_these_seeds(results, estimate_share(shares)) if shares else None
 
 
 def last_values(results: Sequence[RunResult], quality: Quality) -> list[float]:
@@ -64,4 +66,10 @@ def last_values(results: Sequence[RunResult], quality: Quality) -> list[float]:
 
 def _positive(results: Sequence[RunResult], quality: Quality) -> Estimate | None:
     values = last_values(results, quality)
-    return estimate(values) if values and all(value > 0 and isfinite(value) for value in values) else None
+    if not values or not all(value > 0 and isfinite(value) for value in values):
+        return None
+    return _for_these_seeds(results, estimate(values))
+
+
+def _for_these_seeds(results: Sequence[RunResult], found: Estimate) -> Estimate:
+    return found if are_draws_of_seeds(results) else replace(found, variation=None, interval=None)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.seeds import seeds_of
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
@@ -95,6 +96,13 @@ class CellRow:
     steps_per_second: Estimate | None = None
     #: Seconds that SageMaker bills of each instance.
     billable_seconds: Estimate | None = None
+    #: The different seeds of the measured trials; None if one does not show its seed.
+    seeds: tuple[int, ...] | None = None
+
+    @property
+    def repeats_a_seed(self) -> bool:
+        """Whether several trials are one draw of what depends on the seed."""
+        return self.trials > 1 and len(self.seeds or ()) < self.trials
 
     @property
     def usd_per_hour(self) -> Decimal | None:
@@ -155,6 +163,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         message=next((each.message for each in trials.others if each.message), None),
         is_simulated=any(each.is_simulated for each in everything),
         warm_share=mean_of([each.started_warm for each in trials.measured]),
+        seeds=seeds_of(trials.measured) if trials.measured else None,
     )
 
 

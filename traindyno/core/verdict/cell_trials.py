@@ -8,6 +8,7 @@ from statistics import fmean
 from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.seeds import are_draws_of_seeds
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
@@ -21,7 +22,7 @@ from traindyno.core.statistics.hosts import (
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.quantity import Quantity, is_paid_again
+from traindyno.core.verdict.quantity import Quantity, depends_on_seed, is_paid_again
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
 # The cell itself causes these outcomes: the whole workload would end in the same way.
@@ -69,6 +70,10 @@ class CellTrials:
         """How many different sets of hosts the measured trials ran on; None if a trial's hosts are unknown."""
         trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
         return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
+
+    def spread_is_known(self, quantity: Quantity) -> bool:
+        """False for what depends on the seed, if the measured trials are not draws of it."""
+        return not depends_on_seed(quantity) or are_draws_of_seeds(self.measured)
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""
@@ -173,6 +178,8 @@ def estimate_cell(
     inflation = noise.inflation(len(known))
     is_one_draw = draw_count(known) == 1
     found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, noise.spread, inflation)
+    if not trials.spread_is_known(quantity):
+        found = replace(found, variance=None, degrees_of_freedom=None)
     retries = trials.retries(quantity)
     found = found.plus(retries.log_factor, retries.variance)
     if correction is None:
@@ -191,6 +198,8 @@ def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noi
         spread=noise.spread,
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )
+    if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
+        found = Comparison(ratio=found.ratio)
     retries = [each.retries(quantity) for each in (first, second)]
     shift = retries[0].log_factor - retries[1].log_factor
     return found.scaled(shift, sum(each.variance for each in retries)).with_interval()

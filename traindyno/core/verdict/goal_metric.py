@@ -34,6 +34,10 @@ class Metric(StrEnum):
         return self in (Metric.SECONDS, Metric.SECONDS_TO_TARGET)
 
     @property
+    def is_to_target(self) -> bool:
+        return self in (Metric.SECONDS_TO_TARGET, Metric.USD_TO_TARGET)
+
+    @property
     def is_money(self) -> bool:
         return self in (Metric.USD, Metric.USD_TO_TARGET)
 

@@ -78,6 +78,11 @@ class UsdToTarget:
         return float(found.usd) if found and found.usd is not None else None
 
 
+def depends_on_seed(quantity: Quantity) -> bool:
+    """Whether another seed gives another value, with the same times of the steps."""
+    return quantity is last_accuracy or isinstance(quantity, SecondsToTarget | UsdToTarget)
+
+
 def is_paid_again(quantity: Quantity) -> bool:
     """Whether a failed trial has to be paid again before the work is complete."""
     return quantity in (

@@ -6,6 +6,11 @@ from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 SURE = 0.999
+# Why nothing is said about the certainty.
+_REASONS = {
+    Finding.CONTENDED: "; other work on the hosts slowed some of them down",
+    Finding.ONE_SEED: "; trials of a cell that share a seed do not show which cell is best for other seeds",
+}
 
 
 def recommendation_sentences(verdict: Verdict) -> tuple[str, str, str]:
@@ -58,10 +63,8 @@ def _certainty(verdict: Verdict) -> str:
             return "; no other cell qualifies for the goal"
         case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
             return "; these are too few runs to tell the best cells apart"
-        case Finding.CONTENDED:
-            return "; other work on the hosts slowed some of them down"
-        case Finding.NONE_WITHIN_LIMIT | Finding.NONE_MEASURED:
-            return ""
+        case _:
+            return _REASONS.get(verdict.finding, "")
 
 
 def _chance(verdict: Verdict) -> str:

@@ -6,7 +6,7 @@ from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.suite.choices import Search
-from traindyno.core.suite.runs import make_runs, trial_runs
+from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.elimination import first_trials, next_trials
 from traindyno.core.verdict.evidence import gather_evidence
@@ -34,15 +34,15 @@ def plan_round(
     ``last_round``, however many results were lost.
     """
     if round_number == 1:
-        return _first_round(suite, cells, execution_id)
+        return with_seeds(suite, _first_round(suite, cells, execution_id))
     if round_number > last_round(suite, cells):
         return ()
     repeats = needed_repeats(suite, cells, results)
     if repeats or suite.search is Search.GRID:
-        return make_runs(execution_id, repeats)
+        return with_seeds(suite, make_runs(execution_id, repeats))
     following = next_model_trials if suite.search is Search.MODEL else next_trials
     evidence = gather_evidence(suite, cells, results, host_prior=host_prior, loss_spread=loss_spread)
-    return make_runs(execution_id, following(suite, evidence, results))
+    return with_seeds(suite, make_runs(execution_id, following(suite, evidence, results)))
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:

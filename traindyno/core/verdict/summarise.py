@@ -43,4 +43,5 @@ def summarise(result: RunResult) -> RunSummary:
         is_simulated=result.is_simulated,
         is_contended=is_contended(result),
         hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
+        seed=result.seed,
     )

@@ -48,6 +48,7 @@ class Finding(StrEnum):
     UNDECIDED = "undecided"
     CONTENDED = "contended"
     TOO_FEW_TRIALS = "too_few_trials"
+    ONE_SEED = "one_seed"
     ONLY_ONE = "only_one"
     NONE_WITHIN_LIMIT = "none_within_limit"
     NONE_MEASURED = "none_measured"
@@ -176,7 +177,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         examples=suite.workload.examples,
         tolerance=suite.tolerance,
         significance=significance,
-        finding=_find(rows, found),
+        finding=_find(rows, found, metric),
         recommended=found.best.cell.cell_id if found else None,
         expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
         rivals=found.rivals if found else (),
@@ -227,7 +228,7 @@ def _count_trials(trials: CellTrials) -> int:
     return len(trials.measured) + len(trials.others)
 
 
-def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
+def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:
     if found is None:
         return Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
     by_id = {row.cell_id: row for row in rows}
@@ -238,7 +239,8 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None) -> Finding:
     if any(by_id[cell_id].contended_trials for cell_id in compared):
         return Finding.CONTENDED
     if Relation.UNKNOWN in relations:
-        return Finding.TOO_FEW_TRIALS
+        depends_on_seed = metric.is_to_target and any(by_id[cell_id].repeats_a_seed for cell_id in compared)
+        return Finding.ONE_SEED if depends_on_seed else Finding.TOO_FEW_TRIALS
     if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE

@@ -116,14 +116,20 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
             )
         case Finding.ONLY_ONE:
             return f"Use {row.label}: it is the only cell that qualifies."
-        case Finding.TOO_FEW_TRIALS:
-            return f"{row.label} was {goal}, but cells with one trial can't be compared."
+        case Finding.TOO_FEW_TRIALS | Finding.ONE_SEED:
+            return f"{row.label} was {goal}{_one_draw(verdict.finding)}."
         case Finding.UNDECIDED:
             return _undecided(verdict, row)
         case Finding.WITHIN_TOLERANCE:
             return _within_tolerance(verdict, row)
         case _:
             return f"Use {row.label}: it is {goal}."
+
+
+def _one_draw(finding: Finding) -> str:
+    if finding is Finding.ONE_SEED:
+        return " for this seed; other seeds may give another order"
+    return ", but cells with one trial can't be compared"
 
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
@@ -238,6 +244,11 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         yield (
             f"A suite of these cells with {verdict.trials_to_decide} trials of each ({run} were run) settles it with a"
             f" probability of {share_text(POWER, digits=0)}."
+        )
+    if verdict.finding is Finding.ONE_SEED:
+        yield (
+            "If each trial trains with a seed of its own, the trials show what depends on it: see"
+            " measurement.seed_argument."
         )
     if verdict.finding is Finding.TOO_FEW_TRIALS:
         yield "Two trials of each cell give an interval; five give a useful one."

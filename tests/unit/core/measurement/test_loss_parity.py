@@ -1,5 +1,5 @@
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import exp, log, sqrt
 
@@ -37,6 +37,11 @@ def check_loss_parity(reference: list[RunResult], other: list[RunResult]) -> Los
 TEMPLATE = completed_result(FIRST, 1)
 
 
+def templates(levels: Sequence[float]) -> list[RunResult]:
+    """A cell's runs, each with a late loss and a seed of its own."""
+    return [replace(template(level), seed=seed) for seed, level in enumerate(levels)]
+
+
 def template(level: float) -> RunResult:
     """A run whose late loss is ``level``."""
     assert TEMPLATE.measured is not None
@@ -57,9 +62,7 @@ def test_curves_of_the_same_work_agree_and_a_loss_that_is_a_tenth_higher_differs
 
 
 def test_noise_wider_than_the_tolerance_decides_nothing() -> None:
-    reference = [one(True, lambda _, level=level: level) for level in (2.0, 2.4)]  # type: ignore[misc]
-    other = [one(False, lambda _, level=level: level) for level in (2.1, 2.5)]  # type: ignore[misc]
-    assert check_loss_parity(reference, other).finding is ParityFinding.UNDECIDED
+    assert check_loss_parity(templates([2.0, 2.4]), templates([2.1, 2.5])).finding is ParityFinding.UNDECIDED
 
 
 def test_one_trial_of_each_cell_can_not_be_told() -> None:
@@ -86,7 +89,7 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(ce
     wrong = 0
     for _ in range(repetitions):
         levels = [[2 * source.lognormvariate(0, 0.02) for _ in range(trials)] for _ in range(cells)]
-        found = check_loss_parities([[template(level) for level in cell] for cell in levels])
+        found = check_loss_parities([templates(cell) for cell in levels])
         wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
     assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
 
@@ -134,7 +137,7 @@ def test_late_losses_of_single_trials_are_compared_by_the_spread_that_is_known()
     assert parity.interval is not None
     assert parity.interval.high == pytest.approx(1.1 * exp(2.446912 * sqrt(0.0008)))
     # two trials of the one and one of the other: 1 / 2 + 1 / 1, about their geometric mean
-    (parity,) = check_loss_parities([[template(2.0)], [template(2.1), template(2.3)]], history=spread)
+    (parity,) = check_loss_parities([[template(2.0)], templates([2.1, 2.3])], history=spread)
     degrees_of_pair = pool_spread([[2.1, 2.3]])
     assert degrees_of_pair is None
     assert parity.ratio == pytest.approx(sqrt(2.1 * 2.3) / 2.0)

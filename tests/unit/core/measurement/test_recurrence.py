@@ -4,7 +4,7 @@ import pytest
 
 from traindyno.core.measurement.recurrence import (
     STALL,
-    Events,
+    Phases,
     classify_phases,
     classify_stalls,
 )
@@ -15,7 +15,7 @@ def stalls_at(*places: int, seconds: float = 5.0) -> list[Stall]:
     return [Stall(first=place, last=place, seconds=seconds) for place in places]
 
 
-def saved_at(*places: int, name: str = "save", count: int = 200, after: tuple[str, ...] = ()) -> Events:
+def saved_at(*places: int, name: str = "save", count: int = 200, after: tuple[str, ...] = ()) -> Phases:
     return classify_phases({place: {name: 6.0} for place in places}, count=count, names_after_steps=after)
 
 
@@ -53,38 +53,45 @@ def test_compilations_happen_once_however_often_they_are_logged() -> None:
 
 
 def test_evenly_spaced_stalls_recur_at_their_period() -> None:
-    (event,) = classify_stalls(stalls_at(40, 80, 120), first=1, count=150).recurring
+    (event,) = classify_stalls(stalls_at(40, 80, 120), first=1, count=150).even
     assert (event.name, event.steps_between, event.variance_per_step) == (STALL, 40, 0)
 
 
-def test_uneven_stalls_up_to_the_end_recur_at_random() -> None:
-    (event,) = classify_stalls(stalls_at(20, 35, 90, 190), first=0, count=200).recurring
+def test_uneven_stalls_recur_as_often_as_they_were_seen() -> None:
+    (event,) = classify_stalls(stalls_at(20, 35, 90, 190), first=0, count=200).uneven
     assert event.steps_between == 50
     # a compound Poisson process: 4 x 5 s squared ÷ 200 steps squared
     assert event.variance_per_step == pytest.approx(4 * 25 / 200**2)
 
 
-def test_stalls_whose_cause_has_ceased_happened_once() -> None:
-    # (9 / 100)^3 = 0.0007
-    events = classify_stalls(stalls_at(2, 5, 8), first=0, count=100)
-    assert [event.step for event in events.one_time] == [2, 5, 8]
-    # (5 / 100)^1 = 0.05 is not below 5 %
-    assert classify_stalls(stalls_at(4), first=0, count=100).unexplained
-    assert classify_stalls(stalls_at(3), first=0, count=100).one_time
+@pytest.mark.parametrize("places", [(21, 30), (21, 30, 64), (90, 120)])
+def test_two_stalls_that_are_alike_recur_wherever_they_are(places: tuple[int, ...]) -> None:
+    found = classify_stalls(stalls_at(*places), first=1, count=199)
+    (event,) = found.uneven
+    assert (event.count, event.steps_between) == (len(places), 199 / len(places))
+    assert found.show_recurrence
 
 
-def test_three_stalls_in_the_first_third_are_unexplained() -> None:
-    # (30 / 100)^3 = 0.027 lies between 0.1 and 5 %
-    events = classify_stalls(stalls_at(2, 9, 29), first=0, count=100)
-    assert len(events.unexplained) == 3
-    assert events.recurring == ()
+def test_one_stall_shows_no_recurrence() -> None:
+    found = classify_stalls(stalls_at(97), first=1, count=199)
+    assert (found.even, found.uneven, found.show_recurrence) == ((), (), False)
+    assert [stall.first for stall in found.single] == [97]
+
+
+@pytest.mark.parametrize(("places", "period"), [((67, 134), 67), ((97, 194), 97), ((97, 195), 97.5), ((97, 198), None)])
+def test_two_stalls_as_far_apart_as_the_first_is_from_the_begin_are_even(
+    places: tuple[int, ...], period: float | None
+) -> None:
+    found = classify_stalls(stalls_at(*places), first=1, count=199)
+    assert [event.steps_between for event in found.even] == ([] if period is None else [period])
+    assert len(found.uneven) == (period is None)
 
 
 def test_a_long_stall_among_short_ones_is_judged_by_itself() -> None:
     stalls = [*stalls_at(40, 80, 120), *stalls_at(60, seconds=90.0)]
-    events = classify_stalls(stalls, first=1, count=150)
-    assert [event.steps_between for event in events.recurring] == [40]
-    assert [event.step for event in events.unexplained] == [60]
+    found = classify_stalls(stalls, first=1, count=150)
+    assert [event.steps_between for event in found.even] == [40]
+    assert [stall.first for stall in found.single] == [60]
 
 
 def test_stalled_steps_next_to_each_other_are_one_stall() -> None:
@@ -127,33 +134,23 @@ def test_the_spread_of_recurring_phases_is_that_of_their_mean_by_steps() -> None
 @pytest.mark.parametrize(("end", "is_even"), [(73, True), (74, False)])
 def test_even_stalls_are_no_farther_from_the_end_than_from_each_other(end: int, is_even: bool) -> None:
     # gaps of 20 and 21: 20.5 and a play of 1.5 steps make 22, counted from step 51
-    (event,) = classify_stalls(stalls_at(10, 30, 51), first=0, count=end).recurring
+    found = classify_stalls(stalls_at(10, 30, 51), first=0, count=end)
+    (event,) = found.even or found.uneven
     assert event.steps_between == (20.5 if is_even else pytest.approx(end / 3))
 
 
 @pytest.mark.parametrize(("first", "is_even"), [(8, True), (7, False)])
 def test_even_stalls_are_no_farther_from_the_begin_than_from_each_other(first: int, is_even: bool) -> None:
-    (event,) = classify_stalls(stalls_at(30, 50, 71), first=first, count=80 - first).recurring
+    found = classify_stalls(stalls_at(30, 50, 71), first=first, count=80 - first)
+    (event,) = found.even or found.uneven
     assert event.steps_between == (20.5 if is_even else pytest.approx((80 - first) / 3))
-
-
-def test_stalls_are_placed_from_the_begin_of_the_steady_steps() -> None:
-    # 4 steps of 100 after step 50: below 5 %; 5 steps are not
-    assert classify_stalls(stalls_at(53), first=50, count=100).one_time
-    assert classify_stalls(stalls_at(54), first=50, count=100).unexplained
-
-
-def test_two_stalls_are_too_few_to_recur() -> None:
-    assert len(classify_stalls(stalls_at(90, 190), first=0, count=200).unexplained) == 2
 
 
 @pytest.mark.parametrize(("longer", "is_one_cause"), [(15.0, True), (15.1, False)])
 def test_stalls_of_one_cause_differ_by_a_factor_of_three_at_most(longer: float, is_one_cause: bool) -> None:
-    # both within 22 % of the steps: 0.0484 together, 0.22 and 0.1 each for itself
-    stalls = [*stalls_at(9), *stalls_at(21, seconds=longer)]
-    events = classify_stalls(stalls, first=0, count=100)
-    assert len(events.one_time) == (2 if is_one_cause else 0)
-    assert len(events.unexplained) == (0 if is_one_cause else 2)
+    found = classify_stalls([*stalls_at(30), *stalls_at(41, seconds=longer)], first=0, count=100)
+    assert found.show_recurrence is is_one_cause
+    assert len(found.single) == (0 if is_one_cause else 2)
 
 
 def test_a_stall_is_as_long_as_what_it_takes_beyond_its_neighbours_level() -> None:

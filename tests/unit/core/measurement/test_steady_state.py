@@ -6,10 +6,11 @@ from statistics import median
 import pytest
 
 from traindyno.core.measurement.steady_state import SteadyState, find_steady_window
+from traindyno.core.measurement.step_time import measure_step_time
 
 
 def find_steady_state(step_seconds: list[float], *, warmup_steps: int | None = None) -> SteadyState:
-    return find_steady_window(step_seconds, warmup_steps=warmup_steps).state
+    return measure_step_time(step_seconds, warmup_steps=warmup_steps).steady_state
 
 
 def noisy(levels: list[float], *, seed: int = 1, spread: float = 0.03) -> list[float]:
@@ -59,7 +60,7 @@ def test_stalls_do_not_hide_where_warm_up_ends() -> None:
 def test_the_latest_regime_counts_and_a_late_change_is_named(
     levels: list[float], warmup_steps: int, change: str
 ) -> None:
-    steady = find_steady_state(noisy(levels))
+    steady = find_steady_state(noisy(levels, seed=5, spread=0.01))
     assert (steady.warmup_steps, steady.is_reached, steady.reason) == (warmup_steps, True, None)
     if change:
         assert steady.note is not None
@@ -77,7 +78,7 @@ def test_a_change_shortly_before_the_end_leaves_too_few_steps() -> None:
 
 def test_a_slower_stretch_in_the_middle_is_a_stall_and_not_a_regime() -> None:
     steady = find_steady_window(noisy([1.0] * 100 + [1.5] * 40 + [1.0] * 100))
-    assert steady.state.warmup_steps == 1
+    assert steady.first == 1
     (stall,) = steady.stalls
     assert (stall.first, stall.last) == (100, 139)
     # 40 steps x 0.5 s
@@ -112,11 +113,12 @@ def test_too_few_steps_say_so() -> None:
 
 
 def test_reasons_count_logged_steps_where_neighbouring_ones_are_one() -> None:
-    few = find_steady_window([3.0, 1.0, 1.0], stride=4).state.reason
+    few = measure_step_time([3.0, 1.0, 1.0], stride=4).steady_state.reason
     assert few == "too few steps to find the end of the warm-up: 12 of at least 24"
-    drift = find_steady_window(noisy([1.0 + 0.03 * step / 200 for step in range(200)], spread=0.005), stride=4)
-    assert drift.state.reason is not None
-    assert drift.state.reason.endswith(f"over the latest {(200 - drift.state.warmup_steps) * 4} steps")
+    drifting = noisy([1.0 + 0.03 * step / 200 for step in range(200)], spread=0.005)
+    drift = measure_step_time(drifting, stride=4).steady_state.reason
+    assert drift is not None
+    assert drift.endswith("over 800 steps, changes of level left out")
 
 
 def test_a_given_warm_up_is_taken_as_it_is() -> None:
@@ -148,8 +150,8 @@ def test_six_steps_are_enough_to_see_warm_up_end_and_five_are_not() -> None:
     five = find_steady_state([3.0] + [1.0] * 4)
     assert (five.warmup_steps, five.reason) == (1, "too few steps to find the end of the warm-up: 5 of at least 6")
     none = find_steady_window([])
-    assert (none.state.warmup_steps, none.levels, none.stalls, none.trend) == (0, (), (), None)
-    assert none.state.reason == "too few steps to find the end of the warm-up: 0 of at least 6"
+    assert (none.first, none.levels, none.stalls, none.trend, none.drift) == (0, (), (), None, None)
+    assert find_steady_state([]).reason == "too few steps to find the end of the warm-up: 0 of at least 6"
 
 
 def test_a_warm_up_of_as_many_steps_as_ran_leaves_none() -> None:
@@ -172,7 +174,7 @@ def test_a_faster_stretch_ends_what_came_before_it() -> None:
 
 def test_several_slower_stretches_are_stalls_of_the_level_around_them() -> None:
     window = find_steady_window([1.0] * 40 + [1.5] * 20 + [1.0] * 40 + [1.4] * 20 + [1.0] * 40)
-    assert (window.state.warmup_steps, window.state.is_reached) == (1, True)
+    assert window.first == 1
     assert [(stall.first, stall.last) for stall in window.stalls] == [(40, 59), (100, 119)]
     assert [stall.seconds for stall in window.stalls] == pytest.approx([10.0, 8.0])
     assert set(window.levels) == {0.0}
@@ -181,9 +183,6 @@ def test_several_slower_stretches_are_stalls_of_the_level_around_them() -> None:
 def test_a_stall_at_the_end_of_warm_up_belongs_to_it() -> None:
     seconds = [5.0, 4.0, *[1.0] * 60]
     assert find_steady_state(seconds).warmup_steps == 2
-    later = find_steady_window([5.0, 1.0, 4.0, *[1.0] * 60])
-    assert later.state.warmup_steps == 1
-    assert [(stall.first, stall.last) for stall in later.stalls] == [(2, 2)]
 
 
 def test_only_stalls_after_the_warm_up_are_of_the_steady_window() -> None:
@@ -194,9 +193,46 @@ def test_only_stalls_after_the_warm_up_are_of_the_steady_window() -> None:
     assert [stall.first for stall in find_steady_window(seconds, warmup_steps=11).stalls] == [40]
 
 
-def test_a_drift_names_its_size_and_the_steps_that_show_it() -> None:
+def test_a_drift_names_its_size_over_the_whole_log() -> None:
     steady = find_steady_state([exp(0.04 * step / 199) for step in range(200)], warmup_steps=50)
-    # 149 of 199 parts of a logarithm of 0.04
-    assert steady.reason == f"step times drift: by +{100 * (exp(0.04 * 149 / 199) - 1):.1f}% over the latest 150 steps"
+    assert steady.reason == "step times drift: by +4.1% over 200 steps, changes of level left out"
+    assert steady.is_only_noisy is False
     slow = find_steady_state([exp(0.019 * step / 199) for step in range(200)], warmup_steps=0)
     assert slow.is_reached
+
+
+def test_the_drift_over_the_window_is_the_slope_within_all_regimes() -> None:
+    # 1.3 times as long until step 80, and 6 % more over all 200 steps throughout
+    levels = [(0.26 if step < 80 else 0.0) + 0.06 * step / 199 for step in range(200)]
+    window = find_steady_window([exp(level) for level in levels])
+    assert window.first == 80
+    assert window.drift is not None
+    assert window.drift.change == pytest.approx(0.06 * 119 / 199)
+    assert find_steady_state([exp(level) for level in levels]).reason == (
+        "step times drift: by +6.2% over 200 steps, changes of level left out"
+    )
+
+
+def test_a_change_of_level_and_what_comes_in_the_first_tenth_are_no_drift() -> None:
+    assert find_steady_state(noisy([1.6] * 80 + [1.0] * 120, spread=0.02)).is_reached
+    settling = [1.0 + 0.2 * exp(-step / 6) for step in range(200)]
+    assert find_steady_state(noisy(settling, spread=0.02)).is_reached
+
+
+@pytest.mark.parametrize(("place", "warmup_steps"), [(19, 20), (20, 1)])
+def test_stalls_in_the_first_tenth_belong_to_the_warm_up(place: int, warmup_steps: int) -> None:
+    seconds = [1.0] * 200
+    seconds[place] = seconds[5] = 40.0
+    # the first of them alone ends the warm-up after step 5
+    assert find_steady_state(seconds).warmup_steps == max(6, warmup_steps)
+    assert find_steady_state(seconds, warmup_steps=1).warmup_steps == 1
+
+
+@pytest.mark.parametrize(("spread", "is_known"), [(0.1, True), (0.2, False)])
+def test_a_mean_that_is_not_known_within_two_percent_is_no_steady_state(spread: float, is_known: bool) -> None:
+    # 1.97 x 0.2 / sqrt(199) = 2.8 %
+    steady = find_steady_state(noisy([1.0] * 200, spread=spread, seed=2))
+    assert (steady.is_reached, steady.is_only_noisy) == (is_known, not is_known)
+    if not is_known:
+        assert steady.reason is not None
+        assert steady.reason.startswith("step times vary so much that their mean is only known within ±")

@@ -64,7 +64,8 @@ def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution
     """Executions may differ in data or code: losses of 2 and 3 in two of them are no run-to-run spread."""
     losses = [("a", 2.0), ("a", 2.02), ("a", 1.98), ("b", 3.0), ("b", 3.03)]
     found = learn_loss_spread(
-        small_suite(), [past(execution_id=execution, late_loss=loss) for execution, loss in losses]
+        small_suite(),
+        [past(execution_id=execution, late_loss=loss, seed=seed) for seed, (execution, loss) in enumerate(losses)],
     )
     # variances of the logarithms: (0.00995^2 + 0.01005^2) / 2 with 2 degrees, 0.00995^2 / 2 with 1
     assert found is not None

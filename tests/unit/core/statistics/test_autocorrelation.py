@@ -42,7 +42,8 @@ def test_a_series_without_noise_has_no_error() -> None:
 
 def test_few_values_have_no_interval() -> None:
     assert estimate_mean([1.0] * 19) is None
-    assert estimate_trend([1.0] * 19) is None
+    assert estimate_trend([[1.0] * 19]) is None
+    assert estimate_trend([[1.0] * 10, [2.0] * 9]) is None
 
 
 def test_values_that_resemble_their_neighbours_count_for_fewer() -> None:
@@ -74,14 +75,14 @@ def test_the_interval_of_a_mean_covers_it(weight: float) -> None:
 def test_a_trend_is_found_with_its_sign_and_size() -> None:
     noise = autoregression(0.5, 300, deviation=0.005)
     for change in (0.03, -0.03):
-        found = estimate_trend([value + change * index / 299 for index, value in enumerate(noise)])
+        found = estimate_trend([[value + change * index / 299 for index, value in enumerate(noise)]])
         assert found is not None
-        assert found.change == pytest.approx(change, abs=0.006)
+        assert 299 * found.slope == pytest.approx(change, abs=0.006)
         assert found.p < 0.01
 
 
 def test_noise_that_wanders_is_no_trend() -> None:
-    trends = [estimate_trend(autoregression(0.95, 300, seed=seed)) for seed in range(100)]
+    trends = [estimate_trend([autoregression(0.95, 300, seed=seed)]) for seed in range(100)]
     assert sum(trend.p < 0.01 for trend in trends if trend is not None) <= 5
 
 
@@ -184,16 +185,33 @@ def test_a_trend_is_the_least_squares_line_with_the_error_of_its_residuals(name:
     long_run = long_run_variance(residuals, fitted=2)
     error = sqrt(long_run / np.sum((places - places.mean()) ** 2))
     effective = count * min(1.0, float(np.var(residuals)) / long_run)
-    found = estimate_trend(values)
+    found = estimate_trend([values])
     assert found is not None
-    assert found.change == pytest.approx(slope * (count - 1))
+    assert found.slope == pytest.approx(slope)
+    assert found.standard_error == pytest.approx(error)
     assert found.p == pytest.approx(two_sided_p(slope / error, max(1, effective - 2)))
 
 
 def test_a_line_without_noise_is_a_trend_for_certain_and_a_constant_is_none() -> None:
-    rising, flat = estimate_trend([float(index) for index in range(21)]), estimate_trend([1.0] * 20)
-    assert rising == Trend(change=20.0, p=0.0)
-    assert flat == Trend(change=0.0, p=1.0)
+    rising, flat = estimate_trend([[float(index) for index in range(21)]]), estimate_trend([[1.0] * 20])
+    assert rising == Trend(slope=1.0, standard_error=0.0, p=0.0)
+    assert flat == Trend(slope=0.0, standard_error=0.0, p=1.0)
+
+
+def test_parts_with_levels_of_their_own_have_one_slope() -> None:
+    parts = [[0.5 * place for place in range(12)], [30.0 + 0.5 * place for place in range(9)], [7.0]]
+    assert estimate_trend(parts) == Trend(slope=0.5, standard_error=0.0, p=0.0)
+    noise = autoregression(0.0, 40)
+    places = np.arange(40)
+    second = (places >= 25).astype(float)
+    columns = np.array([1 - second, second, places]).T
+    fitted, *_ = np.linalg.lstsq(columns, np.array(noise), rcond=None)
+    found = estimate_trend([noise[:25], noise[25:]])
+    assert found is not None
+    assert found.slope == pytest.approx(fitted[2])
+    residuals = list(np.array(noise) - columns @ fitted)
+    squares = sum(np.sum((part - part.mean()) ** 2) for part in (places[:25], places[25:]))
+    assert found.standard_error == pytest.approx(sqrt(long_run_variance(residuals, fitted=3) / squares))
 
 
 @pytest.mark.parametrize("name", SERIES)

@@ -129,6 +129,7 @@ def parity(finding: ParityFinding, **changes: Any) -> LossParity:
         (ParityFinding.AGREES, "agrees, {}."),
         (ParityFinding.DIFFERS, "differs, {}: not the same work."),
         (ParityFinding.ONE_TRIAL, "unknown with one trial, {}."),
+        (ParityFinding.ONE_SEED, "for this seed, {}; unknown for other seeds."),
         (ParityFinding.UNDECIDED, "undecided, {}."),
     ],
 )
@@ -139,11 +140,18 @@ def test_a_parity_is_described_with_its_ratio(finding: ParityFinding, said: str)
     assert without == f"Loss of fsdp against ddp: {said.format('ratio 1.0123, tolerance 2.0 %')}"
 
 
-def test_an_unknown_parity_is_described_and_is_no_caution() -> None:
+def test_unknown_parities_are_one_caution_for_each_reference() -> None:
     unknown = parity(ParityFinding.UNKNOWN, ratio=None, interval=None)
     assert describe_parity(make_verdict(), unknown) == "Loss of fsdp against ddp: unknown, a loss was not logged."
     agreeing = parity(ParityFinding.AGREES)
-    assert cautions(parities=(unknown, agreeing)) == []
+    assert cautions(parities=(unknown, agreeing)) == [
+        "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether these cells did the same"
+        " work is unknown."
+    ]
+    third = parity(ParityFinding.UNKNOWN, cell_id=THIRD, ratio=None, interval=None)
+    rows = make_row(), make_row(SECOND), make_row(THIRD)
+    (both,) = describe_cautions(make_verdict(rows=rows, parities=(unknown, third)))
+    assert both.startswith("The loss of fsdp, zero1 can't")
     assert len(cautions(parities=(parity(ParityFinding.DIFFERS), parity(ParityFinding.ONE_TRIAL)))) == 2
 
 

@@ -19,8 +19,8 @@ MODEL_PARALLEL_PARAMETERS = "mp_parameters"
 MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 SMDDP_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
 OWN_ENVIRONMENT_PREFIX = "TRAINDYNO_"
-# 100 variables, of which up to four are the lab's.
-ENVIRONMENT_KEYS = 96
+# 100 variables, of which up to seven are the lab's.
+ENVIRONMENT_KEYS = 93
 ENVIRONMENT_CHARACTERS = 512
 ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
 TRAIN_CHANNEL = "train"
@@ -62,7 +62,8 @@ def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
     varied = [
         name.removeprefix(HYPERPARAMETER_PREFIX) for name in suite.matrix if name.startswith(HYPERPARAMETER_PREFIX)
     ]
-    names = {*suite.workload.hyperparameters, *varied}
+    seed = suite.measurement.seed_argument
+    names = {*suite.workload.hyperparameters, *varied, *([seed] if seed else [])}
     if len(names) > HYPERPARAMETER_KEYS:
         message = f"got {len(names)} names, expected at most {HYPERPARAMETER_KEYS}"
         yield Problem(path="workload.hyperparameters", message=message)

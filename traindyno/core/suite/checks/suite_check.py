@@ -9,6 +9,7 @@ from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.core.suite.checks.grid_check import check_matrix, check_points
 from traindyno.core.suite.checks.job_limits_check import check_job_limits
+from traindyno.core.suite.checks.seed_check import check_seed_argument
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Purchase, Quality, Task
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
@@ -34,6 +35,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from check_bounds(suite)
     yield from check_workload(suite.workload)
     yield from check_job_limits(suite)
+    yield from check_seed_argument(suite)
     yield from _check_goal(suite)
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)

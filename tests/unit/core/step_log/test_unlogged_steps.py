@@ -1,0 +1,111 @@
+"""A log without some of its steps gives the rate to 1 %, or none; its problem names what is missing."""
+
+import json
+import random
+from collections.abc import Collection
+
+import pytest
+
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.step_log_samples import file_name, log_lines
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.step_log import thinning
+from traindyno.core.step_log.reader import StepLog, read_step_log
+
+STEPS = 400
+RATE = 8.0  # samples of a step of one second
+
+
+def without(dropped: Collection[int], *, rank: int = 0, world_size: int = 1, first_step: int = 1) -> list[str]:
+    """A process's log of 400 steps of one second, without the lines of these steps."""
+    lines = log_lines(rank=rank, world_size=world_size, step_seconds=[1.0] * STEPS, first_step=first_step)
+    return [each for each in lines if json.loads(each).get("step") not in dropped]
+
+
+def log_without(dropped: Collection[int], **changes: int) -> StepLog:
+    return read_step_log({file_name(): without(dropped, **changes)})
+
+
+def result_of(log: StepLog) -> RunResult:
+    return build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=log,
+        price=PRICE,
+    )
+
+
+def every(number: int) -> set[int]:
+    """All steps but those with a multiple of the number."""
+    return {step for step in range(1, STEPS + 1) if step % number}
+
+
+def at_random(share: float, seed: int) -> set[int]:
+    return {step for step in range(2, STEPS) if random.Random(f"{seed} {step}").random() < share}
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        *(every(number) for number in (2, 3, 5, 10, 50)),
+        *(at_random(share, seed) for share in (0.005, 0.02, 0.1, 0.5) for seed in (1, 2, 3)),
+        *(set(range(200, 200 + length)) for length in (1, 4, 5, 50, 150)),
+    ],
+    ids=lambda dropped: f"{len(dropped)} from {min(dropped, default=0)}",
+)
+def test_a_log_with_gaps_gives_the_rate_to_one_percent_or_none(dropped: set[int]) -> None:
+    log = log_without(dropped)
+    result = result_of(log)
+    kept = sorted(set(range(1, STEPS + 1)) - dropped)
+    numbered = kept[-1] - kept[0] + 1
+    missing = numbered - len(kept)
+    assert [f"{missing:,} of {numbered:,} steps were not logged" in each for each in log.problems] == [True][:missing]
+    if missing > 0.01 * numbered:
+        assert result.samples_per_second is None
+        assert result.message == log.problems[0]
+        assert "expected a line for each step" in result.message
+    else:
+        assert result.samples_per_second == pytest.approx(RATE, rel=0.01)
+        assert result.message is None
+
+
+def test_the_first_gaps_are_named() -> None:
+    (problem,) = log_without({3, 7, 8, 100, 200}).problems
+    assert problem == (
+        "job job-a1: 5 of 400 steps were not logged by every process (3, 7 to 8, 100, …): the work of these steps is"
+        " unknown, so no rate is measured; expected a line for each step"
+    )
+
+
+def test_steps_that_one_of_two_processes_logs_are_missing() -> None:
+    names = [file_name(rank) for rank in (0, 1)]
+    files = [without(set(), rank=0, world_size=2), without(every(10), rank=1, world_size=2)]
+    log = read_step_log(dict(zip(names, files, strict=True)))
+    (problem,) = log.problems
+    assert problem.startswith("job job-a1: 351 of 391 steps were not logged by every process (11 to 19, 21 to 29,")
+    assert result_of(log).samples_per_second is None
+
+
+@pytest.mark.parametrize("first_step", [0, 1, 1000])
+def test_a_resumed_log_begins_with_any_number(first_step: int) -> None:
+    log = log_without(set(), first_step=first_step)
+    assert log.problems == ()
+    assert result_of(log).samples_per_second == pytest.approx(RATE)
+
+
+@pytest.mark.parametrize(("dropped", "missing"), [(set(), 0), (every(10), 351), ({150, 151}, 2)])
+def test_a_thinned_log_lacks_what_its_lines_lack(
+    dropped: set[int], missing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thinning, "MOST_STEPS", 20)
+    log = log_without(dropped)
+    assert log.measured is not None
+    assert log.measured.processes[0].steps.stride > 1
+    found = [each for each in log.problems if "were not logged" in each]
+    assert len(found) == bool(missing)
+    rate = result_of(log).samples_per_second
+    assert (rate is None) == (missing > 4)
+    assert rate is None or rate == pytest.approx(RATE, rel=0.01)

@@ -1,0 +1,157 @@
+"""The seed of a trial: the same in all cells, another one in each trial, and how a job gets it."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import completed_result
+from tests.unit.sagemaker.test_request import SETTINGS
+from tests.unit.suites import says, script_document, small_document, small_suite
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.fallback_cells import run_on
+from traindyno.core.suite.runs import parse_run, trial_runs, with_seeds
+from traindyno.core.suite.settings import MOST_SEED
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.sagemaker.request import build_training_job_request
+
+ARGUMENT = "measurement.seed_argument"
+
+
+def script_suite(**changes: Any) -> Suite:
+    return parse_suite(script_document(**changes))
+
+
+def seeds(suite: Suite, *trials: int) -> dict[int, set[int | None]]:
+    """Trial → the seeds of its runs, over all cells."""
+    found: dict[int, set[int | None]] = {}
+    for run in with_seeds(suite, trial_runs("e", expand_cells(suite), trials)):
+        found.setdefault(run.trial, set()).add(run.seed)
+    return found
+
+
+def requests(suite: Suite) -> list[dict[str, Any]]:
+    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    runs = tuple(sorted(runs, key=lambda run: (run.trial, run.cell.label)))
+    return [build_training_job_request(run, suite, attempt=2, settings=SETTINGS) for run in runs]
+
+
+@pytest.mark.parametrize("base", [0, 7, MOST_SEED])
+@pytest.mark.parametrize("trials", [1, 2, 5])
+def test_trial_k_trains_with_the_seed_plus_k_minus_1_in_every_cell(base: int, trials: int) -> None:
+    suite = small_suite(training={"instance": "ml.g5.xlarge", "seed": base}, measurement={"trials": trials})
+    expected = [(base + index) % (MOST_SEED + 1) for index in range(trials)]
+    assert seeds(suite, *range(1, trials + 1)) == {trial: {expected[trial - 1]} for trial in range(1, trials + 1)}
+    # the repeats of contended trials
+    repeats = range(trials + 1, 3 * trials + 1)
+    assert seeds(suite, *repeats) == {trial: {expected[(trial - 1) % trials]} for trial in repeats}
+
+
+def test_cells_that_compare_seeds_keep_their_own_in_all_trials() -> None:
+    suite = small_suite(matrix={"seed": [3, 11]}, baseline={}, measurement={"trials": 3})
+    assert seeds(suite, 1, 2, 3) == {1: {3, 11}, 2: {3, 11}, 3: {3, 11}}
+    included = small_suite(include=[{"seed": 5}])
+    assert seeds(included, 2) == {2: {0, 5}}
+    # one value for all cells is the seed of the first trial
+    assert seeds(small_suite(matrix={"seed": [3]}, baseline={}), 1, 2) == {1: {3}, 2: {4}}
+
+
+def test_a_cell_keeps_its_id_and_its_settings_in_all_trials() -> None:
+    suite = small_suite()
+    runs = with_seeds(suite, trial_runs("e", expand_cells(suite), [1, 2]))
+    assert all(run.cell in expand_cells(suite) for run in runs)
+    assert {run.cell.settings.seed for run in runs} == {0}
+
+
+def test_a_run_of_an_earlier_version_trains_with_the_cells_seed() -> None:
+    suite = small_suite()
+    (run, *_) = trial_runs("e", expand_cells(suite), [2])
+    document = suite_converter().unstructure(run)
+    document.pop("seed", None)
+    assert parse_run(document).seed is None
+    told = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
+    assert "trial_seed" not in told
+    assert completed_result(run.cell, 2).seed == 1
+
+
+def test_a_run_keeps_its_seed_on_another_instance_type() -> None:
+    suite = small_suite(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge"]})
+    run = with_seeds(suite, trial_runs("e", expand_cells(suite), [2]))[0]
+    assert run_on(suite, run, "ml.g5.2xlarge").seed == 1
+
+
+def test_a_built_in_task_gets_the_trials_seed_beside_the_cells() -> None:
+    found = [request["HyperParameters"] for request in requests(small_suite())]
+    assert [json.loads(each["trial_seed"]) for each in found] == [0, 0, 1, 1]
+    assert {json.loads(each["settings"])["seed"] for each in found} == {0}
+
+
+def test_a_script_gets_its_seed_in_the_environment() -> None:
+    found = requests(script_suite(training={"seed": 100}))
+    assert [each["Environment"]["TRAINDYNO_SEED"] for each in found] == ["100", "101"]
+    assert all("seed" not in each["HyperParameters"] for each in found)
+    assert all("TRAINDYNO_SEED" not in each["Environment"] for each in requests(small_suite()))
+
+
+def test_a_script_gets_its_seed_as_the_argument_that_the_suite_names() -> None:
+    found = requests(script_suite(measurement={"trials": 2, "seed_argument": "random_seed"}))
+    assert [each["HyperParameters"]["random_seed"] for each in found] == ["0", "1"]
+    assert [each["Environment"]["TRAINDYNO_SEED"] for each in found] == ["0", "1"]
+
+
+def problems(document: dict[str, Any]) -> list[str]:
+    with pytest.raises(SuiteInvalid) as caught:
+        parse_suite(document)
+    return [f"{problem.path}: {problem.message}" for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", ["--seed", "", "a seed", "sagemaker_seed", "mp_parameters", "1st", "x" * 257])
+def test_a_name_that_is_no_argument_is_refused(name: str) -> None:
+    (problem,) = problems(script_document(measurement={"seed_argument": name}))
+    assert says(problem, f"{ARGUMENT}: expected the name of an argument without dashes in front")
+
+
+@pytest.mark.parametrize(
+    ("section", "given"),
+    [
+        ("workload.hyperparameters", {}),
+        ("training", {"training": {"hyperparameters.lr": 1.0}}),
+        ("matrix", {"matrix": {"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [1.0, 2.0]}}),
+        ("include[0]", {"include": [{"hyperparameters.lr": 1.0}]}),
+    ],
+)
+def test_an_argument_that_the_suite_also_gives_is_refused(section: str, given: dict[str, Any]) -> None:
+    document = script_document(**given, measurement={"seed_argument": "lr"})
+    if given:
+        document["workload"] = {**document["workload"], "hyperparameters": {}}
+    assert problems(document) == [
+        f"{ARGUMENT}: {section} gives the argument lr too, expected it in one of them; training.seed is the seed of the"
+        " first trial"
+    ]
+
+
+def test_a_built_in_task_has_no_seed_argument() -> None:
+    (problem,) = problems(small_document(measurement={"seed_argument": "seed"}))
+    assert says(problem, f"{ARGUMENT}: task causal-lm gets the seed of each trial without it")
+
+
+def test_the_seed_argument_counts_as_a_hyperparameter() -> None:
+    document = script_document(measurement={"seed_argument": "seed"})
+    document["workload"] = {**document["workload"], "hyperparameters": {f"n{index}": 1 for index in range(90)}}
+    assert problems(document) == ["workload.hyperparameters: got 91 names, expected at most 90"]
+
+
+def test_what_a_script_says_about_its_seed_decides_whether_its_trials_are_draws() -> None:
+    suite = script_suite()
+    cell = expand_cells(suite)[0]
+    assert completed_result(cell, 2, suite=suite).seed is None
+    assert completed_result(cell, 2, suite=suite, facts={"seed": 1}).seed == 1
+    # a seed of its own, which is not the trial's
+    assert completed_result(cell, 2, suite=suite, facts={"seed": 42}).seed is None
+    by_argument = replace(suite, measurement=replace(suite.measurement, seed_argument="seed"))
+    assert completed_result(cell, 2, suite=by_argument).seed == 1

@@ -1,0 +1,156 @@
+"""What trials show about a quality: with a seed each, how cells compare; with one seed, nothing beyond that seed."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.unit.core.verdict.test_time_to_quality import FASTEST, RISING, evaluated, suite_of
+from tests.unit.run_samples import completed_result, make_suite
+from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.selection import Relation
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Measurement, Suite
+from traindyno.core.verdict.recommendation_text import recommendation_sentences
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+SUITES = 100
+CV_OF_TRIALS = 0.002
+STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SINGLE)
+
+
+def quality_suite(cells: int) -> Suite:
+    return replace(suite_of(FASTEST), matrix={"strategy": STRATEGIES[:cells]})
+
+
+@cache
+def template_of(goal: Goal) -> RunResult:
+    suite = suite_of(goal)
+    return evaluated(expand_cells(suite)[0], 1, suite)
+
+
+def later(result: RunResult, factor: float) -> RunResult:
+    """The same run, whose evaluations came later by this factor."""
+    assert result.measured is not None
+    assert result.measured.began_at is not None
+    began = result.measured.began_at
+    evaluations = tuple(
+        replace(each, time=began + (each.time - began) * factor) for each in result.measured.evaluations
+    )
+    return replace(result, measured=replace(result.measured, evaluations=evaluations))
+
+
+def judged_by_seeds(suite: Suite, source: random.Random, cv: float, *, shows_seed: bool) -> Verdict:
+    """Equal cells. Each seed has its own time to the quality in each cell; without seeds, a cell has one time."""
+    cells = expand_cells(suite)
+    template = template_of(suite.goal)
+    factors: dict[tuple[str, int | None], float] = {}
+    results = []
+    for run in plan_round(suite, cells, execution_id=str(source.random()), round_number=1):
+        seed = run.seed if shows_seed else None
+        factor = factors.setdefault((run.cell.cell_id, seed), source.lognormvariate(0, cv))
+        trial = later(template, factor * source.lognormvariate(0, CV_OF_TRIALS))
+        results.append(replace(trial, run=run, seed=seed))
+    return judge(suite, cells, results)
+
+
+@pytest.mark.parametrize("cells", [2, 4])
+@pytest.mark.parametrize("cv", [0.10, 0.03])
+def test_equal_cells_with_a_seed_for_each_trial_win_in_one_suite_of_twenty(cells: int, cv: float) -> None:
+    source = random.Random(f"{cells} {cv}")
+    verdicts = [judged_by_seeds(quality_suite(cells), source, cv, shows_seed=True) for _ in range(SUITES)]
+    wrong = sum(verdict.finding is Finding.RECOMMENDED for verdict in verdicts)
+    assert wrong / SUITES <= 0.05 + 2 * (0.05 * 0.95 / SUITES) ** 0.5
+
+
+@pytest.mark.parametrize("cells", [2, 4])
+@pytest.mark.parametrize("cv", [0.10, 0.03])
+def test_with_one_seed_nothing_is_claimed_about_other_seeds(cells: int, cv: float) -> None:
+    source = random.Random(f"{cells} {cv}")
+    for _ in range(10):
+        verdict = judged_by_seeds(quality_suite(cells), source, cv, shows_seed=False)
+        assert verdict.finding is Finding.ONE_SEED
+        assert {rival.relation for rival in verdict.rivals} == {Relation.UNKNOWN}
+        assert verdict.against_baseline is None or not verdict.against_baseline.is_detected
+        assert verdict.expected is not None
+        quality = verdict.expected.quality
+        estimates = [quality.seconds, quality.usd, quality.loss, verdict.expected.accuracy]
+        assert [each.interval for each in estimates if each] == [None] * 4
+
+
+def test_a_verdict_of_one_seed_says_so() -> None:
+    verdict = judged_by_seeds(quality_suite(2), random.Random(1), 0.1, shows_seed=False)
+    text = describe_verdict(verdict)
+    label = verdict.row(verdict.recommended or "").label
+    assert text.headline == f"{label} was fastest to accuracy 90 % for this seed; other seeds may give another order."
+    assert text.cautions[0] == (
+        "Trials of 2 cells share a seed, or do not show their seed. The time and cost to the target hold for this seed,"
+        " and nothing is concluded for other seeds."
+    )
+    assert "Two trials of each cell" not in " ".join(text.changes)
+    assert "measurement.seed_argument" in " ".join(text.changes)
+    assert recommendation_sentences(verdict)[2].endswith(
+        "trials of a cell that share a seed do not show which cell is best for other seeds."
+    )
+
+
+def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
+    suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]})
+    cells = expand_cells(suite)
+    seconds = {cells[0].cell_id: 1.0, cells[1].cell_id: 1.3}
+    results = [
+        completed_result(cell, trial, step_seconds=seconds[cell.cell_id] * (1 + trial / 1000), suite=suite)
+        for cell in cells
+        for trial in (1, 2, 3)
+    ]
+    by_seed = judge(suite, cells, results)
+    one_seed = judge(suite, cells, [replace(result, seed=None) for result in results])
+    assert by_seed.finding is one_seed.finding is Finding.RECOMMENDED
+    assert by_seed.rivals == one_seed.rivals
+    assert [row.seconds for row in by_seed.rows] == [row.seconds for row in one_seed.rows]
+    assert [parity.finding for parity in one_seed.parities] == [ParityFinding.ONE_SEED]
+    said = [each for each in describe_verdict(one_seed).cautions if "seed" in each]
+    assert said == [
+        "Trials of 2 cells share a seed, or do not show their seed. The comparisons of losses hold for this seed, and"
+        " nothing is concluded for other seeds."
+    ]
+    assert [row.seeds for row in by_seed.rows] == [(0, 1, 2)] * 2
+    assert summarise(results[2]).seed == 2
+
+
+@pytest.mark.parametrize(
+    ("seeds", "finding"),
+    [
+        ((0, 1, 2), Finding.RECOMMENDED),
+        ((0, 0, 0), Finding.ONE_SEED),
+        ((0, 1, 1), Finding.ONE_SEED),
+        ((0, 1, None), Finding.ONE_SEED),
+    ],
+)
+def test_only_trials_that_each_show_their_own_seed_are_draws(seeds: Sequence[int | None], finding: Finding) -> None:
+    suite = suite_of(FASTEST)
+    fast, slow = expand_cells(suite)
+    results = [
+        replace(evaluated(cell, trial, suite, step_seconds=pace * (1 + trial / 1000)), seed=seed)
+        for cell, pace in ((fast, 1.0), (slow, 1.5))
+        for trial, seed in enumerate(seeds, start=1)
+    ]
+    assert judge(suite, (fast, slow), results).finding is finding
+
+
+def test_a_repeat_of_a_contended_trial_is_no_second_draw() -> None:
+    suite = replace(quality_suite(2), measurement=Measurement(trials=3, evaluate_every_steps=20))
+    cells = expand_cells(suite)
+    results = [evaluated(cell, trial, suite, accuracies=RISING) for cell in cells for trial in (1, 2, 3)]
+    repeat = evaluated(cells[0], 4, suite)
+    repeat = replace(repeat, run=replace(repeat.run, seed=0), seed=0)
+    row = judge(suite, cells, [*results, repeat]).row(cells[0].cell_id)
+    assert (row.trials, row.seeds, row.repeats_a_seed) == (3, (0, 1, 2), False)

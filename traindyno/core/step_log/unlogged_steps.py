@@ -1,0 +1,62 @@
+"""Steps that are missing between the logged ones: their time is in the log, and their work is not."""
+
+from collections.abc import Iterator, Sequence
+
+from traindyno.core.step_log.content import Session
+
+# A rate that lacks less than this share of the work is measured; the log's problem names what it lacks.
+MOST_UNLOGGED = 0.01
+MOST_NAMED = 3
+
+
+def count_unlogged(session: Session) -> int:
+    """The numbers between the session's first and last step that not every process logged."""
+    numbers = session.common_steps
+    if isinstance(numbers, range) and numbers.step == 1:
+        return 0
+    return _numbered(session) - _logged(session)
+
+
+def lacks_work(session: Session) -> bool:
+    """Whether so many steps are missing that the log does not show the rate."""
+    return count_unlogged(session) > MOST_UNLOGGED * _numbered(session)
+
+
+def describe_unlogged(session: Session) -> str | None:
+    """None if no step is missing."""
+    missing = count_unlogged(session)
+    if not missing:
+        return None
+    gaps = list(_gaps(session))
+    named = ", ".join(gaps[:MOST_NAMED]) + ", …" * (len(gaps) > MOST_NAMED)
+    lacking = f"job {session.job_name}: {missing:,} of {_numbered(session):,} steps were not logged by every process"
+    effect = (
+        "the work of these steps is unknown, so no rate is measured" if lacks_work(session) else "too few to matter"
+    )
+    return f"{lacking} ({named}): {effect}; expected a line for each step"
+
+
+def _numbered(session: Session) -> int:
+    numbers = session.common_steps
+    return numbers[-1] - _first(session, numbers) + 1 if numbers else 0
+
+
+def _first(session: Session, numbers: Sequence[int]) -> int:
+    return session.processes[0].steps.numbered(numbers).first_number
+
+
+def _logged(session: Session) -> int:
+    """Of a thinned log, a process may lack steps within a merged one."""
+    numbers = session.common_steps
+    return min(sum(process.steps.numbered(numbers).counts) for process in session.processes)
+
+
+def _gaps(session: Session) -> Iterator[str]:
+    numbers = session.common_steps
+    counts = session.processes[0].steps.numbered(numbers).counts
+    before: int | None = None
+    for number, count in zip(numbers, counts, strict=True):
+        first, last = (before or 0) + 1, number - count
+        if before is not None and first <= last:
+            yield f"{first}" if first == last else f"{first} to {last}"
+        before = number
