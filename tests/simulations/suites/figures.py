@@ -33,7 +33,7 @@ class Figures:
     """Shares of the suites. ``wrong``: a worse cell was recommended, or an equal one was said to beat the others.
 
     ``covered``: of the intervals that were given for the recommended cell. ``power``: of a t test that knows the spread
-    of the cells' means, with the same trials. ``nameable``: how often the cell of the best mean is within the tolerance,
+    of the cells' means, with the same trials. ``nameable``: how often the best mean is within the tolerance,
     by it.
     """
 
