@@ -17,12 +17,11 @@ MOST_WRONG, MOST_UNDECIDED, LEAST_COVERED, LEAST_WITHIN, ENOUGH_POWER = 0.05, 0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``most_wrong`` differs from 5 % where the page says why. ``notes`` are exceptions, by the limit's name."""
+    """``most_wrong`` differs from 5 % where the page says why. ``excepted`` are limits that no rule can keep here."""
 
     name: str
     play: Callable[[str, int], Played]
     most_wrong: float = MOST_WRONG
-    #: Limits that are not held, each with its reason.
     excepted: tuple[str, ...] = ()
     #: The suites of a row whose suites take long.
     share_of_suites: float = 1.0
@@ -51,13 +50,21 @@ class Figures:
 
     def missed(self, row: Row) -> tuple[str, ...]:
         """The limits that the figures exceed by more than two standard errors of their number of suites."""
-        checks = {
-            "wrong": self.wrong <= row.most_wrong + self._errors(row.most_wrong),
-            "undecided": self.power < ENOUGH_POWER or self.undecided <= MOST_UNDECIDED + self._errors(MOST_UNDECIDED),
-            "covered": self.covered is None or self.covered >= LEAST_COVERED - self._errors(LEAST_COVERED),
-            "regret": self.nameable < LEAST_WITHIN or self.within >= LEAST_WITHIN - self._errors(LEAST_WITHIN),
-        }
-        return tuple(name for name, holds in checks.items() if not holds and name not in row.excepted)
+        return tuple(name for name in self._exceeded(row) if name not in row.excepted)
+
+    def excused(self, row: Row) -> tuple[str, ...]:
+        """Those of the row's exceptions that the figures need."""
+        return tuple(name for name in self._exceeded(row) if name in row.excepted)
+
+    def _exceeded(self, row: Row) -> Iterator[str]:
+        if self.wrong > row.most_wrong + self._errors(row.most_wrong):
+            yield "wrong"
+        if self.power >= ENOUGH_POWER and self.undecided > MOST_UNDECIDED + self._errors(MOST_UNDECIDED):
+            yield "undecided"
+        if self.covered is not None and self.covered < LEAST_COVERED - self._errors(LEAST_COVERED):
+            yield "covered"
+        if self.nameable >= LEAST_WITHIN and self.within < LEAST_WITHIN - self._errors(LEAST_WITHIN):
+            yield "regret"
 
     def _errors(self, share: float) -> float:
         return 2 * sqrt(share * (1 - share) / self.suites)
