@@ -1,7 +1,7 @@
 """The suite: workload, matrix, measurement, limits and goal."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +21,9 @@ KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
 VOLUME_GB = Bound(least=1, most=16_384)
 # A bound that only keeps the number within 64 bits.
 STEPS = Bound(least=1, most=10**9)
+MOST_CONTENDED_REPEATS = 10
+# A run that ``stop_when`` ends has at least so many.
+LEAST_STOP_STEPS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,8 @@ class Limits:
     max_contended_repeats: int = field(
         default=1,
         metadata=describe(
-            "the most repeats of a trial whose host was busy with other work", bound=Bound(least=0, most=10)
+            "the most repeats of a trial whose host was busy with other work",
+            bound=Bound(least=0, most=MOST_CONTENDED_REPEATS),
         ),
     )
 
@@ -255,6 +259,24 @@ class Suite:
         metadata=describe("a claims file, relative to the suite file; the report judges its published figures"),
     )
     notes: str | None = field(default=None, metadata=describe("free text for readers of the file"))
+
+    @property
+    def job_measurement(self) -> Measurement:
+        """What a job of a built-in task does: what the full run's schedule names, it does at least once in its midst.
+
+        So its cost is measured. A run that ``stop_when`` may end does it often enough.
+        """
+        given, full_run = self.measurement, self.workload.full_run
+        if full_run is None:
+            return given
+        steps = given.max_steps if given.stop_when is None else min(given.max_steps, LEAST_STOP_STEPS)
+        midst = max(1, steps // 2)
+        saves, evaluates = full_run.checkpoint_every_minutes, full_run.evaluate_every_steps
+        return replace(
+            given,
+            checkpoint_every_steps=given.checkpoint_every_steps or (midst if saves is not None else None),
+            evaluate_every_steps=given.evaluate_every_steps or (midst if evaluates is not None else None),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

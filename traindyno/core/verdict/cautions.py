@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
-from traindyno.core.verdict.goal_metric import Metric, may_break_limit
+from traindyno.core.verdict.contention_text import programs_text
+from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.search_text import describe_unfinished_search
 from traindyno.core.verdict.verdict import SETTLED, Finding, Method, Verdict
 
@@ -28,8 +30,7 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
         yield describe_missing(verdict)
     if verdict.metric is Metric.INSTANCE_HOURS:
         yield "No price is known. All cells use one instance type, so they are compared by instance hours."
-    if verdict.recommended and may_break_limit(verdict.row(verdict.recommended), verdict.goal):
-        yield "The recommended cell meets the goal's limit by its mean, but its interval extends beyond the limit."
+    yield from _interruptions(verdict)
     yield from describe_unfinished_search(verdict)
     yield from _failures(verdict)
     yield from _hosts(verdict)
@@ -62,7 +63,24 @@ def _failures(verdict: Verdict) -> Iterator[str]:
             diverged = f", {row.diverged} of them with a loss that is not finite" if row.diverged else ""
             yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
     if any(row.failed and row.trials for row in verdict.rows):
-        yield "The time and cost of cells with failed trials are divided by their success rate."
+        yield "The time and cost of cells with failed trials are divided by their own success rate."
+
+
+def _interruptions(verdict: Verdict) -> Iterator[str]:
+    """Of capacity that the runs show to fail, or that fails often by the stated rate."""
+    if any(row.is_without_interruptions for row in verdict.rows):
+        yield (
+            "Time and cost are without interruptions: at the observed rate no run of the whole work would end. "
+            "workload.full_run.checkpoint_every_minutes states how often it writes checkpoints."
+        )
+        return
+    hazards = {row.hazard.key: row.hazard for row in verdict.rows if row.trials and row.hazard is not None}
+    for (instance, purchase), hazard in sorted(hazards.items()):
+        if hazard.count or purchase == Purchase.SPOT:
+            yield (
+                f"Time and cost include {hazard.per_instance_hour:.2g} interruptions and service faults per"
+                f" instance-hour of {instance} ({purchase.replace('-', ' ')}): {hazard.basis}."
+            )
 
 
 def _hosts(verdict: Verdict) -> Iterator[str]:
@@ -132,9 +150,10 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         if verdict.method is Method.WHOLE_RUN and verdict.finding in SETTLED:
             included += ", and the answer holds for all that they leave open"
         yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
-    contended = [row.label for row in verdict.rows if row.contended_trials]
+    contended = [row for row in verdict.rows if row.contended_trials]
     if contended and verdict.finding is not Finding.CONTENDED:
-        yield f"Other work on the host slowed down trials of {', '.join(contended)}."
+        names = ", ".join(row.label for row in contended)
+        yield f"Other work on the host slowed down trials of {names}{programs_text(contended)}."
     if verdict.serial_correlation:
         yield (
             "Trials are correlated with the previous trial (correlation"

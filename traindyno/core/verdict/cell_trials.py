@@ -1,11 +1,11 @@
 """A cell with its trials: which of them count as measured, its success rate, and its hosts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from math import log
 from statistics import fmean
 
-from traindyno.core.costs.success import measure_success
+from traindyno.core.costs.hazard import Hazard, HazardKey, hazard_key, observe_hazards
+from traindyno.core.costs.success import OWN_FAILURES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
@@ -28,12 +28,14 @@ from traindyno.core.statistics.hosts import (
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.extra_time import extra_time
 from traindyno.core.verdict.quantity import (
     Quantity,
+    SecondsToTarget,
     depends_on_seed,
-    is_paid_again,
     projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
@@ -46,13 +48,6 @@ from traindyno.core.verdict.quantity import (
 from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
-# The cell itself causes these outcomes: the whole workload would end in the same way.
-OWN_FAILURES = (
-    Outcome.OUT_OF_MEMORY,
-    Outcome.LOSS_DIVERGED,
-    Outcome.TIMED_OUT,
-    Outcome.USER_CODE_ERROR,
-)
 # What is undecided about the time per step is undecided about these, and inversely about rates.
 PROJECTED = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours, training_seconds)
 RATES = (samples_per_second, tokens_per_second, steps_per_second)
@@ -69,6 +64,8 @@ class CellTrials:
     measured: tuple[RunResult, ...]
     others: tuple[RunResult, ...]
     keeps_hosts: bool = False
+    #: How often its capacity fails; None where nothing ran.
+    hazard: Hazard | None = None
 
     @property
     def diverged(self) -> int:
@@ -133,25 +130,6 @@ class CellTrials:
     def values(self, quantity: Quantity) -> list[float]:
         return [trial.value for trial in self.trials(quantity)]
 
-    def retries(self, quantity: Quantity) -> "Retries":
-        """The factor is exactly 1 if no trial failed, and for quantities that are not paid again."""
-        success = measure_success((*self.measured, *self.others))
-        if not is_paid_again(quantity) or not success.successes or success.successes == success.attempts:
-            return Retries()
-        p = (success.successes + 0.5) / (success.attempts + 1)
-        return Retries(log_factor=log(success.attempts / success.successes), variance=(1 - p) / (success.attempts * p))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retries:
-    """The factor by which failed trials raise time and cost: 1 ÷ success rate, with its uncertainty.
-
-    The rate is binomial; the variance of its logarithm is (1 - p) ÷ (n p) by the delta method, with p by Jeffreys.
-    """
-
-    log_factor: float = 0.0
-    variance: float = 0.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
@@ -179,25 +157,50 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: Host
 
 
 def group_trials(
-    cells: Sequence[Cell], results: Sequence[RunResult], *, keeps_hosts: bool = False
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    *,
+    keeps_hosts: bool = False,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
+    target: QualityTarget | None = None,
 ) -> tuple[CellTrials, ...]:
     """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
 
-    ``keeps_hosts``: instances are kept warm between jobs. Those of a run that started on one were.
+    ``keeps_hosts``: instances are kept warm between jobs. Those of a run that started on one were. ``hazards`` of None:
+    as the results show them.
     """
     by_cell: dict[str, list[RunResult]] = {}
-    kept = {_instances(result.run.cell) for result in results if result.started_warm}
+    warm = (result.run.cell for result in results if result.started_warm)
+    kept = {_instances(cell) for cell in (cells if keeps_hosts else warm)}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
+    known = observe_hazards(results) if hazards is None else hazards
+    grouped = [_cell_trials(cell, by_cell.get(cell.cell_id, ()), known, kept) for cell in cells]
     return tuple(
-        CellTrials(
-            cell=cell,
-            measured=tuple(result for result in by_cell.get(cell.cell_id, ()) if is_measured(result)),
-            others=tuple(result for result in by_cell.get(cell.cell_id, ()) if not is_measured(result)),
-            keeps_hosts=keeps_hosts or _instances(cell) in kept,
-        )
-        for cell in cells
+        _without_hopeless_hazards(grouped, projected_seconds if target is None else SecondsToTarget(target=target))
     )
+
+
+def _cell_trials(
+    cell: Cell, results: Sequence[RunResult], hazards: Mapping[HazardKey, Hazard], kept: Set[tuple[str, int]]
+) -> CellTrials:
+    return CellTrials(
+        cell=cell,
+        measured=tuple(result for result in results if is_measured(result)),
+        others=tuple(result for result in results if not is_measured(result)),
+        keeps_hosts=_instances(cell) in kept,
+        hazard=hazards.get(hazard_key(results[0])) if results else None,
+    )
+
+
+def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
+    """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
+    measured = [each for each in trials if each.values(quantity)]
+    if not measured or any(extra_time(each, quantity) is not None for each in measured):
+        return trials
+    return [
+        each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials
+    ]
 
 
 def _instances(cell: Cell) -> tuple[str, int]:
@@ -230,13 +233,14 @@ def hosts_of(result: RunResult) -> frozenset[str] | None:
 def estimate_cell(
     trials: CellTrials, quantity: Quantity, noise: Noise, correction: Correction | None = None
 ) -> Estimate | None:
-    """The estimate over the cell's hosts, or for the one set on which all trials ran. None if no trial has a value.
+    """The estimate over the cell's hosts, or for the one set on which all trials ran.
 
     With a ``correction`` it is for other hosts too: the spread between them is assumed if there was one set only. Its
-    interval includes what the trials can't decide; there is none if their level is unknown.
+    interval includes what the trials can't decide; there is none if their level is unknown. None if no trial has a
+    value, or if a run would hardly ever end.
     """
-    known = trials.trials(quantity)
-    if not known:
+    known, extra = trials.trials(quantity), extra_time(trials, quantity)
+    if not known or extra is None:
         return None
     values = [trial.value for trial in known]
     inflation = noise.inflation(len(known))
@@ -245,8 +249,7 @@ def estimate_cell(
     found = log_mean(values, inflation=inflation) if is_for_its_host else mean_over_hosts(known, spread, inflation)
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
-    retries = trials.retries(quantity)
-    found = found.plus(retries.log_factor, retries.variance)
+    found = found.plus(extra.log_factor, extra.variance)
     undecided = trials.undecided if _is_of_rate(quantity) else Undecided()
     if undecided.is_unknown:
         found = replace(found, variance=None)
@@ -263,7 +266,8 @@ def compare_cells(
     ``others``: the values of further cells by block, which tell what trials of one block share.
     """
     trials = [each.trials(quantity) for each in (first, second)]
-    if not all(trials):
+    extra, other = (extra_time(each, quantity) for each in (first, second))
+    if not all(trials) or extra is None or other is None:
         return None
     found = compare_on_hosts(
         trials[0],
@@ -274,9 +278,7 @@ def compare_cells(
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio)
-    retries = [each.retries(quantity) for each in (first, second)]
-    shift = retries[0].log_factor - retries[1].log_factor
-    found = found.scaled(shift, sum(each.variance for each in retries))
+    found = found.scaled(*extra.difference(other))
     if not _is_of_rate(quantity):
         return found.with_interval()
     undecided = [each.undecided for each in (first, second)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
@@ -19,7 +20,7 @@ from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, 
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
-from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals
+from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals, may_yet_win
 from traindyno.core.verdict.repeats import set_aside_repeated
 
 
@@ -55,10 +56,15 @@ def gather_evidence(
     *,
     host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Evidence:
+    """``hazards`` of None: as the results and the suite's expectations of spot say."""
     baseline = _baseline(suite, cells)
-    keeps_hosts = suite.warm_pool_seconds > 0
-    grouped = group_trials(cells, set_aside_repeated(suite, results), keeps_hosts=keeps_hosts)
+    counted = set_aside_repeated(suite, results)
+    known = observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards
+    grouped = group_trials(
+        cells, counted, keeps_hosts=suite.warm_pool_seconds > 0, hazards=known, target=suite.goal.target
+    )
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
     metric = choose_metric(suite.goal, build_rows(trials, Noise()))
@@ -142,7 +148,7 @@ def _seen(
         trials=found.count,
         cost=_trial_cost(trials),
         limited=limited.mean if limited else None,
-        may_win=refused.get(trials.cell.cell_id, BREAKS_LIMIT) == BREAKS_LIMIT,
+        may_win=(reason := refused.get(trials.cell.cell_id)) == BREAKS_LIMIT or may_yet_win(reason),
     )
 
 

@@ -119,10 +119,12 @@ def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow], metric: Metric)
 
 
 def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
-    """The recommended cell's type becomes so expensive that the cell exceeds the goal's cost limit."""
+    """The recommended cell's type becomes so expensive that one run of it may exceed the goal's cost limit."""
     assert verdict.goal.usd is not None, "the goal has a cost limit"
+    if best.prediction is None or best.prediction.usd is None:
+        return ()
     next_best = verdict.runner_up.cell_id if verdict.runner_up else None
-    return (_flip(best, verdict.goal.usd / _usd(best, Metric.USD), next_best),)
+    return (_flip(best, verdict.goal.usd / Decimal(str(best.prediction.usd.high)), next_best),)
 
 
 def _flip(row: CellRow, factor: Decimal, cell_id: str | None) -> PriceFlip:

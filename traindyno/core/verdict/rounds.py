@@ -42,7 +42,8 @@ def plan_round(
         return with_seeds(suite, make_runs(execution_id, repeats, round_number=round_number))
     following = next_model_trials if suite.search is Search.MODEL else next_trials
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
-    return with_seeds(suite, make_runs(execution_id, following(suite, evidence, results), round_number=round_number))
+    chosen = following(suite, evidence, results)
+    return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:

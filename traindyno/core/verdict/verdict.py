@@ -6,6 +6,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
@@ -118,6 +119,8 @@ class Verdict:
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
     without_result: tuple[str, ...] = ()
+    #: The suite's limit of repeats of a contended trial; None in verdicts of earlier versions.
+    max_contended_repeats: int | None = None
     #: Verdicts of earlier versions don't name it.
     method: Method = Method.LATEST_REGIME
     #: No number of trials as long as these decides.
@@ -162,12 +165,14 @@ def judge(
     *,
     host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Verdict:
     """Pure: the same results always give the same verdict.
 
-    ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one.
+    ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one. ``hazards`` of None: those that
+    the results show.
     """
-    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
+    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread, hazards=hazards)
     return judge_evidence(suite, evidence)
 
 
@@ -212,6 +217,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         is_simulated=any(row.is_simulated for row in rows),
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         dropped=find_dropped(evidence, found) if suite.search is Search.MODEL else (),
+        max_contended_repeats=suite.limits.max_contended_repeats,
     )
     return _with_sensitivity(verdict)
 

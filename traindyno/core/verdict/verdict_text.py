@@ -12,6 +12,7 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.contention_text import describe_remedies, programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.search_text import describe_dropped, describe_search
@@ -112,7 +113,8 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
     match verdict.finding:
         case Finding.CONTENDED:
             return (
-                f"No recommendation: other work on the hosts slowed trials down. {row.label} was {goal}."
+                f"No recommendation: other work on the hosts slowed trials down{programs_text(verdict.rows)}."
+                f" {row.label} was {goal}."
                 " Run the suite again on hosts without other work."
             )
         case Finding.ONLY_ONE:
@@ -292,6 +294,7 @@ def _reach(metric: Metric, interval: Interval) -> str:
 
 
 def _changes(verdict: Verdict) -> Iterator[str]:
+    yield from describe_remedies(verdict)
     if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide:
         run = verdict.row(verdict.recommended or "").trials
         yield (

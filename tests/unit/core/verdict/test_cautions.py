@@ -34,11 +34,11 @@ def test_a_comparison_by_instance_hours_says_so() -> None:
 def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained() -> None:
     assert cautions(second={"failed": 2, "diverged": 1}) == [
         "2 of 5 trials of fsdp failed, 1 of them with a loss that is not finite.",
-        "The time and cost of cells with failed trials are divided by their success rate.",
+        "The time and cost of cells with failed trials are divided by their own success rate.",
     ]
     # the headline tells of the recommended cell's own
     assert cautions(best={"failed": 1}) == [
-        "The time and cost of cells with failed trials are divided by their success rate."
+        "The time and cost of cells with failed trials are divided by their own success rate."
     ]
     # a cell without any measured trial has no time to divide
     assert cautions(second={"failed": 2, "trials": 0}) == ["2 of 2 trials of fsdp failed."]
@@ -97,6 +97,9 @@ def test_contended_trials_are_named_unless_the_headline_does() -> None:
         "Other work on the host slowed down trials of ddp, fsdp."
     ]
     assert cautions({"contended_trials": 1}, finding=Finding.CONTENDED) == []
+    assert cautions({"contended_trials": 1, "busy_programs": ("make", "code")}, {}) == [
+        "Other work on the host slowed down trials of ddp (most CPU time: make, code)."
+    ]
 
 
 def test_correlated_trials_are_named() -> None:
