@@ -17,9 +17,9 @@ from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
 PREDICTION_CONFIDENCE = 0.90
 ENDLESS = "almost every start is interrupted before its next checkpoint"
-# A run of hours that slows down by less than 2 % in all is not known to from a trial of minutes: the upper end allows
-# for half of this where the suite describes the full run. By simulation (tests/simulations/ten_hours.py).
-UNSEEN_DRIFT = 0.01
+# A slow-down over hours that trials of minutes can't show: where the suite describes the full run, the upper end allows
+# for so much. By simulation (tests/simulations/ten_hours.py): with it, 9 of 10 runs are held with a drift and without.
+UNSEEN_DRIFT = 0.0075
 _HALVINGS = 24
 
 
