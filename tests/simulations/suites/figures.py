@@ -1,6 +1,6 @@
 """What the suites of a row come to, and whether that is within the limits that the method is held to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from statistics import NormalDist, fmean, stdev
@@ -17,12 +17,11 @@ MOST_WRONG, MOST_UNDECIDED, LEAST_COVERED, LEAST_WITHIN, ENOUGH_POWER = 0.05, 0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``most_wrong`` differs from 5 % where the page says why. ``notes`` are exceptions, by the limit's name."""
+    """``most_wrong`` differs from 5 % where the page says why. ``excepted`` are limits that no rule can keep here."""
 
     name: str
     play: Callable[[str, int], Played]
     most_wrong: float = MOST_WRONG
-    #: Limits that are not held, each with its reason.
     excepted: tuple[str, ...] = ()
     #: The suites of a row whose suites take long.
     share_of_suites: float = 1.0
@@ -33,7 +32,8 @@ class Figures:
     """Shares of the suites. ``wrong``: a worse cell was recommended, or an equal one was said to beat the others.
 
     ``covered``: of the intervals that were given for the recommended cell. ``power``: of a t test that knows the spread
-    of the cells' means, with the same trials.
+    of the cells' means, with the same trials. ``nameable``: how often the best mean is within the tolerance,
+    by it.
     """
 
     suites: int
@@ -46,16 +46,25 @@ class Figures:
     within: float
     regret: float
     power: float
+    nameable: float
 
     def missed(self, row: Row) -> tuple[str, ...]:
         """The limits that the figures exceed by more than two standard errors of their number of suites."""
-        checks = {
-            "wrong": self.wrong <= row.most_wrong + self._errors(row.most_wrong),
-            "undecided": self.power < ENOUGH_POWER or self.undecided <= MOST_UNDECIDED + self._errors(MOST_UNDECIDED),
-            "covered": self.covered is None or self.covered >= LEAST_COVERED - self._errors(LEAST_COVERED),
-            "regret": self.within >= LEAST_WITHIN - self._errors(LEAST_WITHIN),
-        }
-        return tuple(name for name, holds in checks.items() if not holds and name not in row.excepted)
+        return tuple(name for name in self._exceeded(row) if name not in row.excepted)
+
+    def excused(self, row: Row) -> tuple[str, ...]:
+        """Those of the row's exceptions that the figures need."""
+        return tuple(name for name in self._exceeded(row) if name in row.excepted)
+
+    def _exceeded(self, row: Row) -> Iterator[str]:
+        if self.wrong > row.most_wrong + self._errors(row.most_wrong):
+            yield "wrong"
+        if self.power >= ENOUGH_POWER and self.undecided > MOST_UNDECIDED + self._errors(MOST_UNDECIDED):
+            yield "undecided"
+        if self.covered is not None and self.covered < LEAST_COVERED - self._errors(LEAST_COVERED):
+            yield "covered"
+        if self.nameable >= LEAST_WITHIN and self.within < LEAST_WITHIN - self._errors(LEAST_WITHIN):
+            yield "regret"
 
     def _errors(self, share: float) -> float:
         return 2 * sqrt(share * (1 - share) / self.suites)
@@ -69,6 +78,7 @@ def measure(row: Row, suites: int) -> Figures:
 def summarise(played: Sequence[Played]) -> Figures:
     covered = [held for each in played if (held := _is_covered(each)) is not None]
     predicted = [held for each in played if (held := _is_predicted(each)) is not None]
+    chances = list(_chances(played))
     return Figures(
         suites=len(played),
         wrong=fmean(map(is_wrong, played)),
@@ -79,7 +89,8 @@ def summarise(played: Sequence[Played]) -> Figures:
         predicted=fmean(predicted) if predicted else None,
         within=fmean(each.regret <= TOLERANCE + 1e-9 for each in played),
         regret=fmean(min(each.regret, 1.0) for each in played),
-        power=_power(played),
+        power=max(0.0, 1 - sum(missed for missed, _ in chances)),
+        nameable=max(0.0, 1 - sum(misled for _, misled in chances)),
     )
 
 
@@ -96,11 +107,14 @@ def is_wrong(played: Played) -> bool:
 
 
 def _is_covered(played: Played) -> bool | None:
-    """None without an interval."""
+    """None without an interval. Where the cell ran on one draw of hosts, its figure is for these hosts."""
     found = played.verdict.estimate(played.verdict.metric)
     if found is None or found.interval is None or played.best is None:
         return None
-    return _holds(found.interval, played.truth[played.best])
+    row = played.verdict.expected
+    is_for_its_hosts = row is not None and row.host_draws == 1 and played.on_its_hosts is not None
+    truth = played.on_its_hosts if is_for_its_hosts else played.truth[played.best]
+    return _holds(found.interval, truth or 0.0)
 
 
 def _is_predicted(played: Played) -> bool | None:
@@ -114,17 +128,17 @@ def _holds(interval: Interval, value: float) -> bool:
     return interval.low <= value <= interval.high
 
 
-def _power(played: Sequence[Played]) -> float:
-    """Whether the best cell is recommended: each other one is worse, or better by less than the tolerance."""
-    truth = played[0].truth
+def _chances(played: Sequence[Played]) -> Iterator[tuple[float, float]]:
+    """For each other cell: that a t test which knows the spread does not find it worse, or better by less than the
+    tolerance; and that its mean is the better one though it is worse by more than the tolerance.
+    """
+    truth, normal = played[0].truth, NormalDist()
     best = min(range(len(truth)), key=truth.__getitem__)
-    missed = 0.0
     for other in range(len(truth)):
         pairs = [(each.values[other], each.values[best]) for each in played]
         found = [fmean(first) - fmean(second) for first, second in pairs if first and second]
         if other == best or len(found) < LEAST_DIFFERENCES:
             continue
-        spread = max(stdev(found), 1e-9)
-        lead = log(truth[other] / truth[best]) + log(1 + TOLERANCE)
-        missed += 1 - NormalDist().cdf(lead / spread - NormalDist().inv_cdf(0.95))
-    return max(0.0, 1 - missed)
+        spread, lead = max(stdev(found), 1e-9), log(truth[other] / truth[best])
+        missed = 1 - normal.cdf((lead + log(1 + TOLERANCE)) / spread - normal.inv_cdf(0.95))
+        yield missed, normal.cdf(-lead / spread) if lead > log(1 + TOLERANCE) else 0.0

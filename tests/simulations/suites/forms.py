@@ -57,7 +57,9 @@ def as_is(name: str, process: Process, *, other: float, **changes: Any) -> Row:
     )
 
 
-def of_trials(name: str, noise: LevelNoise, *, forms: str = "EL", **changes: Any) -> Iterator[Row]:
+def of_trials(
+    name: str, noise: LevelNoise, *, forms: str = "EL", excepted: tuple[str, ...] = (), **changes: Any
+) -> Iterator[Row]:
     """``changes`` are of the situation."""
     for form in forms:
-        yield row(f"{name} [{form}]", Situation(levels=FORMS[form], noise=noise, **changes))
+        yield row(f"{name} [{form}]", Situation(levels=FORMS[form], noise=noise, **changes), excepted=excepted)

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log, log1p, pi, sin, sqrt
+from math import comb, exp, log, log1p, pi, sin, sqrt
 
 from traindyno.core.suite.suite import Run
 
@@ -24,17 +24,29 @@ Draw = Callable[[int, Run], Drawn]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """One suite. ``on_its_hosts``: the expected factor's logarithm of a cell on the hosts that the suite has."""
+
+    draw: Draw
+    on_its_hosts: Callable[[int], float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LevelNoise:
     """``start`` begins a suite of so many cells. ``mean`` is the logarithm of a trial's expected factor.
 
     ``later`` draws the factor of a later run of a cell, on other hosts and at another time; None: as any trial.
     """
 
-    start: Callable[[random.Random, int], Draw]
+    start: Callable[[random.Random, int], Draw | Started]
     mean: float = 0.0
     later: Callable[[random.Random], float] | None = None
     #: The expected factor in this cell only.
     mean_in: tuple[tuple[int, float], ...] = ()
+
+    def begin(self, source: random.Random, cells: int) -> Started:
+        started = self.start(source, cells)
+        return started if isinstance(started, Started) else Started(draw=started)
 
     def expected(self, cell: int) -> float:
         return dict(self.mean_in).get(cell, self.mean)
@@ -52,14 +64,14 @@ def hosts(deviation: float) -> LevelNoise:
 def kept_hosts(deviation: float, *, are_known: bool) -> LevelNoise:
     """Each cell keeps one host; where its id is unknown, only the suite's warm pool says so."""
 
-    def start(source: random.Random, cells: int) -> Draw:
+    def start(source: random.Random, cells: int) -> Started:
         speeds = [source.gauss(0, deviation) for _ in range(cells)]
 
         def draw(cell: int, _: Run) -> Drawn:
             ids = (f"host {cell}",) if are_known else ()
             return Drawn(log_factor=speeds[cell] + source.gauss(0, deviation / 4), host_ids=ids)
 
-        return draw
+        return Started(draw=draw, on_its_hosts=speeds.__getitem__)
 
     return LevelNoise(start=start, mean=deviation**2 / 2, later=lambda source: source.gauss(0, deviation))
 
@@ -90,36 +102,28 @@ def slow_hosts(instances: int = 1, *, kept: int = 0) -> LevelNoise:
     )
 
 
-def reserved(instances: int, of: int) -> LevelNoise:
-    """A trial's hosts are drawn from a reserved pool, of which one in six is slower by 8 %; the slowest decides."""
+def reserved(instances: int, of: int, *, per_cell: bool = False) -> LevelNoise:
+    """A trial's hosts are drawn from a reserved pool, of which one in six is slower by 8 %; the slowest decides.
+
+    ``per_cell``: each cell has a pool of its own.
+    """
     share = 1 - (1 - SLOW_SHARE) ** instances
 
-    def start(source: random.Random, _: int) -> Draw:
-        pool = [source.random() < SLOW_SHARE for _ in range(of)]
+    def start(source: random.Random, cells: int) -> Started:
+        pools = [[source.random() < SLOW_SHARE for _ in range(of)] for _ in range(cells if per_cell else 1)]
 
-        def draw(_: int, __: Run) -> Drawn:
+        def draw(cell: int, _: Run) -> Drawn:
+            number = cell if per_cell else 0
             chosen = source.sample(range(of), instances)
-            is_slow = any(pool[host] for host in chosen)
-            ids = tuple(f"host {host}" for host in sorted(chosen))
+            is_slow = any(pools[number][host] for host in chosen)
+            ids = tuple(f"host {number} {host}" for host in sorted(chosen))
             return Drawn(log_factor=SLOWER * is_slow + source.gauss(0, 0.005), host_ids=ids)
 
-        return draw
+        def on_its_hosts(cell: int) -> float:
+            fast = of - sum(pools[cell if per_cell else 0])
+            return log1p((1 - comb(fast, instances) / comb(of, instances)) * (exp(SLOWER) - 1))
 
-    return LevelNoise(start=start, mean=log1p(share * (exp(SLOWER) - 1)))
-
-
-def reserved_per_cell(instances: int, of: int) -> LevelNoise:
-    """As ``reserved``, with a pool of its own for each cell."""
-    share = 1 - (1 - SLOW_SHARE) ** instances
-
-    def start(source: random.Random, cells: int) -> Draw:
-        draws = [reserved(instances, of).start(source, 1) for _ in range(cells)]
-
-        def draw(cell: int, run: Run) -> Drawn:
-            drawn = draws[cell](0, run)
-            return Drawn(log_factor=drawn.log_factor, host_ids=tuple(f"{cell} {each}" for each in drawn.host_ids))
-
-        return draw
+        return Started(draw=draw, on_its_hosts=on_its_hosts)
 
     return LevelNoise(start=start, mean=log1p(share * (exp(SLOWER) - 1)))
 
@@ -175,7 +179,7 @@ def own_series(correlation: float = 0.7, deviation: float = 0.02) -> LevelNoise:
 
 def lost_at_random(share: float, deviation: float = 0.01) -> LevelNoise:
     def start(source: random.Random, cells: int) -> Draw:
-        draw = hosts(deviation).start(source, cells)
+        draw = hosts(deviation).begin(source, cells).draw
 
         def drawn(cell: int, run: Run) -> Drawn:
             found = draw(cell, run)

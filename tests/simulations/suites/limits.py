@@ -32,7 +32,7 @@ def play_limit(deviation: float, name: str, number: int) -> Played:
     )
     cells = cells_of(suite)
     noise = hosts(deviation)
-    draw = noise.start(source, len(cells))
+    draw = noise.begin(source, len(cells)).draw
 
     def drawn(run: Run) -> RunResult:
         cell = index_of(cells, run.cell.cell_id)

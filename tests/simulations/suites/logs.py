@@ -143,15 +143,19 @@ def pooled_result(source: random.Random, run: Run, suite: Suite, factor: float, 
     longer = (factor - 1) * (attempt.phase_seconds["training"] - IMPORT_SECONDS - FIRST_STEP_SECONDS)
     phases = {**attempt.phase_seconds, "training": attempt.phase_seconds["training"] + longer}
     billed = (attempt.billable_seconds or 0.0) + longer
-    is_warm = suite.warm_pool_seconds > 0
+    keep = float(suite.warm_pool_seconds)
     attempt = replace(
-        attempt, phase_seconds=phases, billable_seconds=billed, keep_warm_seconds=float(suite.warm_pool_seconds)
+        attempt,
+        phase_seconds=phases,
+        billable_seconds=billed,
+        keep_warm_seconds=keep,
+        started_warm=run.trial > 1 if keep else None,
     )
     return replace(
         template,
         run=run,
         examples=suite.workload.examples,
-        attempts=(replace(attempt, started_warm=None if is_warm else attempt.started_warm),),
+        attempts=(attempt,),
         billable_seconds=billed,
         price=replace(PRICE, purchase=suite.purchase.value),
         environment=replace(environment, host_ids=tuple(host_ids)),

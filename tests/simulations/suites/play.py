@@ -54,11 +54,11 @@ class Situation:
             warm_pool_seconds=self.warm_pool_seconds,
         )
 
-    def truth(self, cell: int) -> float:
-        """Expected seconds of a run of the whole workload."""
+    def truth(self, cell: int, factor: Callable[[int], float] | None = None) -> float:
+        """Expected seconds of a run of the whole workload. ``factor``: other than on any hosts."""
         process = self.processes.get(cell)
         step = process(random.Random(0), STEPS).long_run_seconds if process else 1.0
-        return FIXED_SECONDS + FULL_STEPS * step * exp(self.levels[cell] + self.noise.expected(cell))
+        return FIXED_SECONDS + FULL_STEPS * step * exp(self.levels[cell] + (factor or self.noise.expected)(cell))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,8 @@ class Played:
     truth: tuple[float, ...]
     later: float | None
     values: tuple[tuple[float, ...], ...]
+    #: The truth of the recommended cell on the hosts of its trials.
+    on_its_hosts: float | None = None
     #: Of a row that judges something else than the cell: whether the claim was wrong.
     is_wrong: bool | None = None
 
@@ -86,13 +88,13 @@ def play(situation: Situation, name: str, number: int) -> Played:
     source = random.Random(f"{SEED} {name} {number}")
     suite = situation.suite()
     cells = cells_of(suite)
-    draw = situation.noise.start(source, len(cells))
+    started = situation.noise.begin(source, len(cells))
     seen: list[list[float]] = [[] for _ in cells]
 
     def draw_result(run: Run) -> RunResult:
         cell = index_of(cells, run.cell.cell_id)
         assert cell is not None
-        result, value = _trial(situation, suite, run, draw(cell, run), source)
+        result, value = _trial(situation, suite, run, started.draw(cell, run), source)
         seen[cell] += [] if value is None else [value]
         return result
 
@@ -102,6 +104,7 @@ def play(situation: Situation, name: str, number: int) -> Played:
         verdict=verdict,
         best=best,
         truth=tuple(map(situation.truth, range(len(cells)))),
+        on_its_hosts=None if best is None else situation.truth(best, started.on_its_hosts),
         later=None if best is None else _later(situation, source, best),
         values=tuple(map(tuple, seen)),
     )
@@ -155,5 +158,5 @@ def _later(situation: Situation, source: random.Random, cell: int) -> float:
         factor = noise.later(source)
     else:
         run = Run(run_id="later", execution_id="later", trial=0, cell=cells_of(situation.suite())[cell])
-        factor = noise.start(source, len(situation.levels))(cell, run).log_factor
+        factor = noise.begin(source, len(situation.levels)).draw(cell, run).log_factor
     return FIXED_SECONDS + FULL_STEPS * step * exp(situation.levels[cell] + factor)

@@ -32,7 +32,13 @@ def suites() -> Iterator[list[str]]:
 
 def table_row(row: Row, found: Figures) -> list[str]:
     shares = (found.wrong, found.undecided, found.covered, found.predicted, found.within, found.regret)
-    return [row.name, *map(_percent, shares), ", ".join(found.missed(row)) or "–"]
+    return [row.name, *map(_percent, shares), _limits(row, found)]
+
+
+def _limits(row: Row, found: Figures) -> str:
+    """The limits that are not kept; in parentheses those that no rule can keep in this row."""
+    excused = [f"({name})" for name in found.excused(row)]
+    return ", ".join([*found.missed(row), *excused]) or "–"
 
 
 def runs() -> Iterator[list[str]]:

@@ -17,7 +17,7 @@ from traindyno.core.measurement.thinned_run import in_logged_steps
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
-from traindyno.core.step_log.unlogged_steps import describe_unlogged, lacks_work
+from traindyno.core.step_log.unlogged_steps import describe_unlogged
 from traindyno.core.suite.choices import Precision, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
@@ -111,7 +111,7 @@ def build_run_result(
         run=run,
         examples=suite.workload.examples,
         outcome=contradicted.outcome if contradicted else outcome,
-        message=contradicted.message if contradicted else message or _why_no_rate(session),
+        message=contradicted.message if contradicted else message or (describe_unlogged(session) if session else None),
         log_tail=tuple(log_tail),
         attempts=tuple(attempts),
         phases_seconds=phases,
@@ -125,10 +125,6 @@ def build_run_result(
         checkpoint_every_steps=suite.measurement.checkpoint_every_steps,
         seed=_shown_seed(run, suite, environment),
     )
-
-
-def _why_no_rate(session: Session | None) -> str | None:
-    return describe_unlogged(session) if session and lacks_work(session) else None
 
 
 def _shown_seed(run: Run, suite: Suite, environment: RunEnvironment | None) -> int | None:

@@ -37,8 +37,8 @@ class PastRun:
     is_simulated: bool
     late_loss: float | None = None
     hosts: str | None = None
-    seed: int | None = None
     data_wait_share: float | None = None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,11 @@ class Comparison:
         tail = two_sided_p(distance / self.standard_error, self.degrees_of_freedom) / 2
         return tail if distance > 0 else 1 - tail
 
+    def without_range(self) -> "Comparison":
+        if self.range.is_empty or self.standard_error is None or self.degrees_of_freedom is None:
+            return self
+        return comparison_of(log(self.ratio), self.standard_error**2, self.degrees_of_freedom)
+
     def with_range(self, found: Range) -> "Comparison":
         """``p`` becomes that of the point of the range that is nearest to no difference."""
         if found.is_empty or self.p is None:

@@ -21,6 +21,7 @@ KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
 VOLUME_GB = Bound(least=1, most=16_384)
 # A bound that only keeps the number within 64 bits.
 STEPS = Bound(least=1, most=10**9)
+MOST_CONTENDED_REPEATS = 10
 # A run that ``stop_when`` ends has at least so many.
 LEAST_STOP_STEPS = 400
 
@@ -116,7 +117,8 @@ class Limits:
     max_contended_repeats: int = field(
         default=1,
         metadata=describe(
-            "the most repeats of a trial whose host was busy with other work", bound=Bound(least=0, most=10)
+            "the most repeats of a trial whose host was busy with other work",
+            bound=Bound(least=0, most=MOST_CONTENDED_REPEATS),
         ),
     )
 

@@ -23,7 +23,7 @@ from traindyno.core.verdict.quantity import (
     steps_per_second,
     tokens_per_second,
 )
-from traindyno.core.verdict.repeats import is_contended
+from traindyno.core.verdict.repeats import busy_programs, is_contended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,8 @@ class CellRow:
     diverged: int = 0
     #: Measured trials whose host was busy with other work.
     contended_trials: int = 0
+    #: The other programs on their hosts; empty where they are unknown.
+    busy_programs: tuple[str, ...] = ()
     #: Number of different sets of hosts; None if some are unknown.
     host_draws: int | None = None
     #: Accuracy of the evaluation, a share.
@@ -93,6 +95,8 @@ class CellRow:
     #: Share of the step time that checkpoints, evaluation and stalls take.
     recurring_share: float | None = None
     unsteady_reasons: tuple[str, ...] = ()
+    #: What the trials can't decide about the cell, however many there are.
+    undecided_reasons: tuple[str, ...] = ()
     #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
@@ -154,6 +158,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         diverged=trials.diverged,
         unsteady_trials=sum(each.is_unsteady for each in runs),
         contended_trials=sum(is_contended(each) for each in trials.measured),
+        busy_programs=busy_programs(trials.measured),
         host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
         tokens_per_second=estimate_cell(trials, tokens_per_second, noise),
@@ -172,6 +177,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         data_wait_share=mean_of([each.data_wait_share for each in throughputs]),
         recurring_share=mean_of([each.recurring_share for each in throughputs]),
         unsteady_reasons=_unsteady_reasons(trials.measured),
+        undecided_reasons=trials.undecided.reasons,
         prediction=_predict(trials, seconds, usd),
         hazard=trials.hazard,
         misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),

@@ -96,10 +96,6 @@ class CellTrials:
         trials = [Trial(value=1.0, hosts=self._hosts_of(result)) for result in self.measured]
         return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
 
-    def spread_is_known(self, quantity: Quantity) -> bool:
-        """False for what depends on the seed, if the measured trials are not draws of it."""
-        return not depends_on_seed(quantity) or are_draws_of_seeds(self.measured)
-
     @property
     def host_class(self) -> HostClass:
         rates = [each.measured.throughput for each in self.measured if each.measured and each.measured.throughput]
@@ -108,6 +104,10 @@ class CellTrials:
     @property
     def undecided(self) -> Undecided:
         return find_undecided([each.measured for each in self.measured if each.measured])
+
+    def spread_is_known(self, quantity: Quantity) -> bool:
+        """False for what depends on the seed, if the measured trials are not draws of it."""
+        return not depends_on_seed(quantity) or are_draws_of_seeds(self.measured)
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""

@@ -31,6 +31,17 @@ class Undecided:
     is_unknown: bool = False
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        found = []
+        if not self.stalls.is_empty:
+            found.append("no trial shows whether its stalls recur")
+        if self.drift:
+            found.append(f"its step times drift by {self.drift:+.1%} over a run".replace("%", " %"))
+        if self.is_unknown or not self.level.is_empty:
+            found.append("half of its trials or more did not reach a steady state")
+        return tuple(found)
+
+    @property
     def range(self) -> Range:
         return self.stalls.plus(self.level).plus(_ahead(self.drift))
 
@@ -42,7 +53,7 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     drift = _detect_drift([run.drift for run in projected if run.drift])
     unsteady = [run for run in projected if run.is_unsteady and not run.undecided_stalls]
     is_level_open = not drift and 2 * len(unsteady) >= len(projected) and bool(unsteady)
-    errors = [_level_error(run) for run in unsteady] if is_level_open else []
+    errors = [_level_error(run, len(projected)) for run in unsteady] if is_level_open else []
     known = [error for error in errors if error is not None]
     reach = fmean(known) if known else 0.0
     return Undecided(
@@ -86,8 +97,13 @@ def _ahead(drift: float) -> Range:
     return range_to((DRIFT_GOES_ON + 0.5) * drift)
 
 
-def _level_error(run: MeasuredRun) -> float | None:
-    """How far the level of a run that is not steady may be off, by what the run itself says."""
+def _level_error(run: MeasuredRun, trials: int) -> float | None:
+    """How far the level of a run that is not steady may be off, by what the run itself says.
+
+    Trials may all be off in one direction while their level still changes; noise averages out over them.
+    """
+    if run.steady_state.is_only_noisy and run.relative_half_width is not None:
+        return run.relative_half_width / sqrt(trials)
     found = [] if run.drift is None else [(DRIFT_GOES_ON + 0.5) * abs(run.drift.change)]
     found += [] if run.relative_half_width is None else [run.relative_half_width]
     return max(found) if found else None

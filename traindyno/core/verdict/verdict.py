@@ -37,6 +37,8 @@ from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_
 VERDICT = Format(name="verdict", version=2, unmarked=1)
 # The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
+# One trial has no spread.
+LEAST_COMPARED = 2
 # Trials of each compared cell before the first look of the model-based search: two show a large lead.
 FIRST_SEARCHED = 2
 
@@ -56,6 +58,15 @@ class Finding(StrEnum):
 
 
 SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+
+
+class Method(StrEnum):
+    """By which rule a verdict was made."""
+
+    #: The latest regime's rate without stalls of which no run showed three; cells compared as independent trials.
+    LATEST_REGIME = "latest_regime"
+    #: All time after warm-up, with everything in it; cells compared by round; what is undecided is a range.
+    WHOLE_RUN = "whole_run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +119,12 @@ class Verdict:
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
     without_result: tuple[str, ...] = ()
+    #: The suite's limit of repeats of a contended trial; None in verdicts of earlier versions.
+    max_contended_repeats: int | None = None
+    #: Verdicts of earlier versions don't name it.
+    method: Method = Method.LATEST_REGIME
+    #: No number of trials as long as these decides.
+    needs_longer_trials: bool = False
 
     @property
     def runner_up(self) -> Rival | None:
@@ -115,7 +132,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float | None:
-        """Confidence that the recommended cell beats all others: 1 - the largest p value. None if one is unknown."""
+        """1 - the largest p value, which texts of the first method call confidence. None if one is unknown."""
         known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
         return 1 - max(known) if known and len(known) == len(self.rivals) else None
 
@@ -181,6 +198,8 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         tolerance=suite.tolerance,
         significance=significance,
         finding=_find(rows, found, metric),
+        method=Method.WHOLE_RUN,
+        needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
         expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
         rivals=found.rivals if found else (),
@@ -198,6 +217,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         is_simulated=any(row.is_simulated for row in rows),
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         dropped=find_dropped(evidence, found) if suite.search is Search.MODEL else (),
+        max_contended_repeats=suite.limits.max_contended_repeats,
     )
     return _with_sensitivity(verdict)
 
@@ -239,14 +259,20 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
     relations = {rival.relation for rival in found.rivals}
     if not relations:
         return Finding.ONLY_ONE
-    if any(by_id[cell_id].contended_trials for cell_id in compared):
+    if any(2 * by_id[cell_id].contended_trials >= max(1, by_id[cell_id].trials) for cell_id in compared):
         return Finding.CONTENDED
     if Relation.UNKNOWN in relations:
-        depends_on_seed = metric.is_to_target and any(by_id[cell_id].repeats_a_seed for cell_id in compared)
-        return Finding.ONE_SEED if depends_on_seed else Finding.TOO_FEW_TRIALS
+        return _why_unknown([by_id[cell_id] for cell_id in compared], metric)
     if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
+
+
+def _why_unknown(rows: Sequence[CellRow], metric: Metric) -> Finding:
+    """Which of the compared cells' spreads is unknown."""
+    if metric.is_to_target and any(row.repeats_a_seed for row in rows):
+        return Finding.ONE_SEED
+    return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in rows) else Finding.UNDECIDED
 
 
 def _against_baseline(

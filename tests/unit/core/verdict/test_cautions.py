@@ -11,9 +11,9 @@ from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.verdict import Finding
+from traindyno.core.verdict.verdict import Finding, Method
 
-HOSTS = "Some cells ran on one set of hosts only. The answer holds for these hosts; others may differ."
+HOSTS = "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may differ."
 UNKNOWN_HOSTS = "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
 
 
@@ -67,17 +67,29 @@ def test_an_assumed_spread_between_hosts_is_named() -> None:
 
 
 def test_unsteady_trials_are_counted_over_cells_with_each_reason_once() -> None:
-    one = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
-    assert one == ["1 trial of fsdp did not reach a steady state; it is included. Reason: they drift."]
-    several = cautions(second={"unsteady_trials": 2})
-    assert several == ["2 trials of fsdp did not reach a steady state; they are included."]
-    both = cautions(
+    holds = ", and the answer holds for all that they leave open."
+    (one,) = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
+    assert one == f"1 trial of fsdp did not reach a steady state; it is included{holds} Reason: they drift."
+    (several,) = cautions(second={"unsteady_trials": 2})
+    assert several == f"2 trials of fsdp did not reach a steady state; they are included{holds}"
+    (both,) = cautions(
         {"unsteady_trials": 1, "unsteady_reasons": ("they drift",)},
         {"unsteady_trials": 2, "unsteady_reasons": ("they drift", "too few steps")},
     )
-    assert both == [
-        "3 trials of 2 cells did not reach a steady state; they are included. Reason: they drift; too few steps."
-    ]
+    assert both == (
+        f"3 trials of 2 cells did not reach a steady state; they are included{holds} Reason: they drift; too few steps."
+    )
+
+
+def test_what_a_settled_answer_holds_for_is_not_said_of_an_open_one() -> None:
+    (text,) = cautions({"unsteady_trials": 3}, finding=Finding.UNDECIDED)
+    assert text == "3 trials of ddp did not reach a steady state; they are included."
+
+
+def test_a_verdict_of_an_earlier_version_says_by_which_method_it_was_made() -> None:
+    first, *others = cautions(method=Method.LATEST_REGIME, second={"unsteady_trials": 1})
+    assert first.startswith("This verdict was made by the method of an earlier version: the rate of a run's latest")
+    assert others == ["1 trial of fsdp did not reach a steady state; it is included."]
 
 
 def test_contended_trials_are_named_unless_the_headline_does() -> None:
@@ -85,6 +97,9 @@ def test_contended_trials_are_named_unless_the_headline_does() -> None:
         "Other work on the host slowed down trials of ddp, fsdp."
     ]
     assert cautions({"contended_trials": 1}, finding=Finding.CONTENDED) == []
+    assert cautions({"contended_trials": 1, "busy_programs": ("make", "code")}, {}) == [
+        "Other work on the host slowed down trials of ddp (most CPU time: make, code)."
+    ]
 
 
 def test_correlated_trials_are_named() -> None:

@@ -78,10 +78,14 @@ def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
 
 def test_a_contended_host_forbids_a_recommendation_and_says_so_first() -> None:
     busy = Contention(steal_share=0.1, foreign_share=0.0, queue_share=0.0, involuntary_switches_per_second=0.0)
-    first, *rest = results_of()
-    verdict = judged([measured_with(first, contention=busy), *rest])
+    first, second, *rest = results_of()
+    verdict = judged([measured_with(each, contention=busy) for each in (first, second)] + rest)
     assert verdict.finding is Finding.CONTENDED
     assert describe_verdict(verdict).headline.startswith("No recommendation: other work on the hosts")
+    # one of three: it is in the spread, and a caution names it
+    verdict = judged([measured_with(first, contention=busy), second, *rest])
+    assert verdict.finding is Finding.RECOMMENDED
+    assert "Other work on the host slowed down trials of ddp." in describe_verdict(verdict).cautions
     quiet = replace(busy, steal_share=0.0)
     assert judged([measured_with(first, contention=quiet), *rest]).finding is Finding.RECOMMENDED
 
@@ -97,7 +101,7 @@ def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() ->
     assert verdict.finding is Finding.UNDECIDED
     cautions = " ".join(describe_verdict(verdict).cautions)
     assert "A spread between hosts of 2.0 % is assumed (a stated prior, one host)" in cautions
-    assert "The answer holds for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)
+    assert "The answer and its intervals hold for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)
 
 
 def test_a_narrower_spread_from_history_decides_and_ends_the_search() -> None:
@@ -188,4 +192,5 @@ def test_trials_that_are_not_steady_are_named_with_their_reason() -> None:
         unsteady = replace(results[0], measured=replace(measured, steady_state=state))
         cautions = describe_verdict(judged([unsteady, *results[1:]])).cautions
         label = next(iter(judged(results).rows)).label
-        assert f"1 trial of {label} did not reach a steady state; it is included.{sentence}" in cautions
+        included = f"1 trial of {label} did not reach a steady state; it is included"
+        assert f"{included}, and the answer holds for all that they leave open.{sentence}" in cautions
