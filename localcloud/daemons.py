@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from localcloud.disk_space import is_full, require_rest
 from localcloud.home import Daemon, Home, Ports
 from localcloud.private_files import OWNER_ONLY, open_private
 from traindyno.core.errors import TraindynoError
@@ -58,10 +59,11 @@ def start(
     home.write_daemon(name, daemon)
     deadline = time.monotonic() + START_SECONDS
     while not answers(health):
-        if process.poll() is not None or time.monotonic() > deadline:
+        if process.poll() is not None or time.monotonic() > deadline or is_full(home.folder):
             silence = f"no answer from {health.full_url} in {START_SECONDS:.0f} s"
             why = silence if process.poll() is None else "it ended"
             stop(home, name, seconds=KILL_SECONDS)
+            require_rest(home.folder)
             raise LocalCloudFailed(f"{name} did not start: {why}. The end of {log}:\n{tail(log)}")
         time.sleep(LOOK_AGAIN_SECONDS)
     return daemon

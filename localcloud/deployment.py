@@ -4,14 +4,19 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import psutil
+
 from localcloud import cloud
 from localcloud.credentials import read_access_key
-from localcloud.daemons import LocalCloudFailed, tail
+from localcloud.daemons import LOOK_AGAIN_SECONDS, LocalCloudFailed, tail
 from localcloud.deployed_resources import DeployedResources
+from localcloud.disk_space import require_rest
 from localcloud.environment import ACCOUNT, REGION, local_environment
 from localcloud.home import REPO_ROOT, Deployed, Home, Ports
 from localcloud.private_files import OWNER_ONLY, open_private
@@ -80,19 +85,37 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
         "CI": "true",
     }
     with open(log, "wb", opener=open_private) as sink:
-        ended = subprocess.run(
+        process = subprocess.Popen(
             command,
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            timeout=TIME_LIMIT_SECONDS,
-            check=False,
             umask=OWNER_ONLY,
         )
-    if ended.returncode != 0:
-        raise LocalCloudFailed(f"cdk {arguments[0]} failed with {ended.returncode}; the end of {log}:\n{tail(log)}")
+    status = _wait(process, home)
+    if status != 0:
+        raise LocalCloudFailed(f"cdk {arguments[0]} failed with {status}; the end of {log}:\n{tail(log)}")
+
+
+def _wait(process: "subprocess.Popen[bytes]", home: Home) -> int:
+    """The exit status. On a full disk the deployment would wait for minutes for an answer that can't be written."""
+    deadline = time.monotonic() + TIME_LIMIT_SECONDS
+    try:
+        while process.poll() is None:
+            require_rest(home.folder)
+            if time.monotonic() > deadline:
+                raise LocalCloudFailed(f"cdk did not end within {TIME_LIMIT_SECONDS} s")
+            time.sleep(LOOK_AGAIN_SECONDS)
+        return process.returncode
+    finally:
+        if process.returncode is None:
+            cdk = psutil.Process(process.pid)
+            for each in (*cdk.children(recursive=True), cdk):
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+            process.wait()
 
 
 def _node() -> Path:

@@ -14,6 +14,7 @@ from cattrs import Converter
 from cattrs.errors import BaseValidationError
 
 from localcloud.private_files import NotPrivate, make_private_folder, open_private, owner_only
+from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
@@ -201,6 +202,8 @@ class Home:
         try:
             yield
         except OSError as error:
+            if is_disk_full(error):
+                raise
             raise HomeUnusable(
                 f"{path} can't be written: {error.strerror}; the local cloud keeps its state in {self.folder}: make it "
                 f"writable, or set {HOME_VARIABLE} to a folder that is"

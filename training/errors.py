@@ -1,11 +1,11 @@
 """Errors of a run that its user can correct; ``outcome`` is how the run is recorded."""
 
-import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 
@@ -62,7 +62,7 @@ def volume_of(what: str, folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not _is_disk_full(error):
+        if not is_disk_full(error):
             raise
         raise too_small_volume(what, folder) from error
 
@@ -74,10 +74,3 @@ def too_small_volume(what: str, folder: Path, *, needed_bytes: int | None = None
         f"{what} needs {needed}, and {disk.free / 1e9:,.1f} GB of the job's {disk.total / 1e9:,.1f} GB volume are "
         "free; expected a larger job.volume_size_gb"
     )
-
-
-def _is_disk_full(error: BaseException | None) -> bool:
-    """Is also true if a full disk is the cause of the error."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return error is not None and _is_disk_full(error.__cause__)

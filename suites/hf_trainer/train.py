@@ -8,6 +8,7 @@ import torch
 from torch.utils.data import Dataset
 from transformers import GPT2Config, GPT2LMHeadModel, HfArgumentParser, Trainer, TrainingArguments
 
+from traindyno.callbacks import step_log
 from traindyno.callbacks.hf_trainer import StepLogCallback
 
 BLOCK_BYTES = 64
@@ -39,7 +40,8 @@ def main() -> None:
         use_cpu=not torch.cuda.is_available(),  # without it, Trainer's processes on a CPU train apart, each on all data
     )
     (arguments,) = parser.parse_args_into_dataclasses()
-    torch.manual_seed(0)
+    arguments.seed = step_log.seed()
+    torch.manual_seed(arguments.seed)
     shape = {"vocab_size": 256, "n_positions": BLOCK_BYTES, "n_embd": 64, "n_layer": 2, "n_head": 2}
     model = GPT2LMHeadModel(GPT2Config(**shape, bos_token_id=None, eos_token_id=None))
     data = Blocks(os.environ["SM_CHANNEL_TRAIN"])

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from traindyno.callbacks import step_log
 from traindyno.callbacks.lightning import StepLogCallback
 
 
@@ -41,7 +42,7 @@ def main() -> None:
     parser.add_argument("--batch_size", type=int, default=32)
     arguments = parser.parse_args()
 
-    lightning.seed_everything(0)
+    lightning.seed_everything(step_log.seed())
     houses = read_houses(os.environ["SM_CHANNEL_TRAIN"])
     model = Prices(houses.tensors[0].shape[1])
     trainer = lightning.Trainer(

@@ -1,4 +1,4 @@
-"""CloudFormation, the guard and a running suite: a stack that asks the guard is not deleted until the lab is idle."""
+"""A suite that runs: a stack that asks the guard is not deleted until the lab is idle, and `local down` asks first."""
 
 import json
 import time
@@ -78,6 +78,11 @@ def test_a_lab_is_not_deleted_under_a_suite_that_runs(lab: LocalLab, cloudformat
     started = lab.traindyno("run", str(path), "--local", "--name", EXECUTION, "--no-wait")
     assert started.status == 0, started.errors
     await_job(lab)
+    down = lab.traindyno("local", "down")
+    told, _, ended = down.errors.strip().splitlines()
+    assert told.startswith("running, and would end as failed: ")
+    assert EXECUTION in told
+    assert (down.status, ended.startswith("error: the local cloud still runs: no answer came")) == (1, True)
     cloudformation.delete_stack(StackName=STACK)
     assert await_end(cloudformation) == "DELETE_FAILED"
     events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]

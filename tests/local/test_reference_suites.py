@@ -69,12 +69,14 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
     suite = reference_suite(name)
     suite["workload"]["hyperparameters"] |= SCRIPT_SUITES[name]
     suite["workload"]["environment"] = ONE_THREAD
+    suite["training"]["seed"] = 4
     if not REPEATS:  # one cell for each number of processes
         del suite["matrix"]["hyperparameters.batch_size"][1:]
     report = report_of(lab, name, suite)
     assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
     for result in report["results"]:
         assert result["outcome"] == "completed", result["log_tail"]
+        assert result["run"]["seed"] == result["seed"] == 4  # the script says that it took it
         settings, own = result["run"]["cell"]["settings"], result["run"]["cell"]["hyperparameters"]
         processes = settings.get("instance_count", 1)
         batch = own.get("batch_size") or own["per_device_train_batch_size"]

@@ -1,6 +1,7 @@
-"""The table of docs/own-script.md says what a script really receives."""
+"""What docs/own-script.md shows is so: its script, its suites, the words to add, and its table of arguments."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -20,6 +21,9 @@ from localcloud.sagemaker_service.host.toolkit import (
 )
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
+from tests.outsiders.test_scripts import logged, run
+from traindyno.cli.inputs.suite_loading import load_startable_suite
+from traindyno.core.suite.cells import expand_cells
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-script.md"
 ROW = re.compile(r"^\| `(?P<given>[^`]+)` \| `(?P<arguments>-[^`]+)` \| `(?P<variable>SM_HP_[^`]+)` \|$", re.MULTILINE)
@@ -61,3 +65,82 @@ def what_a_script_sees(hyperparameters: dict[str, Any], folder: Path) -> tuple[l
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     seen: tuple[list[str], dict[str, str]] = json.loads(printed)
     return seen
+
+
+def block_with(words: str, language: str) -> str:
+    (found,) = [
+        block for block in re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL) if words in block
+    ]
+    return str(found)
+
+
+@pytest.fixture
+def flowers(tmp_path: Path) -> Path:
+    """The folder of the page's first section."""
+    folder = tmp_path / "flowers"
+    (folder / "code").mkdir(parents=True)
+    (folder / "code/train.py").write_text(block_with("flowers.csv", "python"))
+    (folder / "suite.yaml").write_text(block_with("name: flowers", "yaml"))
+    (folder / "data").mkdir()
+    (folder / "data/flowers.csv").write_text("a,b,c,d,species\n" + "1.5,2,3,4,0\n2,2,1,0.5,1\n0,1,2,3,2\n" * 11)
+    return folder
+
+
+def test_the_script_of_the_page_is_measured(flowers: Path, tmp_path: Path) -> None:
+    script = (flowers / "code/train.py").read_text()
+    (tmp_path / "code").mkdir()
+    environment = {"SM_CHANNEL_TRAIN": str(flowers / "data"), "SM_MODEL_DIR": str(tmp_path)}
+    ended = run(tmp_path / "code", script, environment)
+    assert ended.returncode == 0, ended.stdout
+    (process,) = logged(tmp_path / "code")[1].processes
+    assert [step.samples for step in process.steps] == [32, 1] * 5
+    assert all(step.loss is not None for step in process.steps)
+
+
+def test_the_suite_of_the_page_has_two_cells_that_this_script_accepts(flowers: Path) -> None:
+    suite = load_startable_suite(flowers / "suite.yaml").suite
+    sizes = [cell.hyperparameters["batch-size"] for cell in expand_cells(suite)]
+    assert sizes == [32, 128]
+
+
+def test_the_cells_of_the_page_for_several_processes_are_one_and_two(flowers: Path) -> None:
+    document = yaml.safe_load((flowers / "suite.yaml").read_text())
+    document |= yaml.safe_load(block_with("instance_count: [1]", "yaml"))
+    (flowers / "suite.yaml").write_text(yaml.safe_dump(document))
+    suite = load_startable_suite(flowers / "suite.yaml").suite
+    assert [cell.settings.instance_count for cell in expand_cells(suite)] == [1, 2]
+
+
+@pytest.mark.parametrize(("processes", "hosts"), [(None, None), ("1", "2")])
+def test_lightnings_row_holds_for_one_process_and_for_several(
+    monkeypatch: pytest.MonkeyPatch, processes: str | None, hosts: str | None
+) -> None:
+    for name, value in {"LOCAL_WORLD_SIZE": processes, "GROUP_WORLD_SIZE": hosts}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    (words,) = re.findall(r"^\| Lightning \| `Trainer\((.*)\)` \|", PAGE.read_text(), re.MULTILINE)
+    given = eval(f"dict({words})", {"os": os})
+    assert given == {"devices": int(processes or 1), "num_nodes": int(hosts or 1)}
+
+
+def test_the_row_of_plain_scripts_holds_for_one_process_and_for_several(tmp_path: Path) -> None:
+    (words,) = re.findall(r"^\| plain \| before the first step: `(.*?)` \|", PAGE.read_text(), re.MULTILINE)
+    group = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    asked = f"{words}\nprint(torch.distributed.is_initialized())\n"
+    source = f"import os, torch\n{asked}os.environ.update({group})\n{asked}torch.distributed.destroy_process_group()\n"
+    ended = run(tmp_path, source, {})
+    assert ended.stdout.splitlines()[:2] == ["False", "True"], ended.stdout
+
+
+def test_the_torchvision_of_the_page_is_that_of_the_image_for_gpus() -> None:
+    image = json.loads((PAGE.parents[1] / "tests/data/image_bases/efa.json").read_text())["packages"]
+    assert image["torch"]["version"].startswith("2.13.")
+    assert f"    torchvision=={image['torchvision']['version']}\n" in PAGE.read_text()
+
+
+def test_make_demo_runs_the_suite_that_is_named() -> None:
+    command = ["make", "--dry-run", "demo", "SUITE=../flowers/suite.yaml"]
+    made = subprocess.run(command, cwd=PAGE.parents[1], check=True, capture_output=True, text=True).stdout
+    assert made.splitlines()[-1].endswith("bin/traindyno run ../flowers/suite.yaml --local")
+    assert f"    {command[0]} {' '.join(command[2:])}\n" in PAGE.read_text()

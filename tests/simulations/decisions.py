@@ -107,8 +107,8 @@ def as_cell_trials(cells: Cells) -> list[CellTrials]:
         CellTrials(
             cell=cell,
             measured=tuple(
-                replace(_template(), billable_seconds=trial.value, environment=_environment(trial.hosts))
-                for trial in trials
+                replace(_template(number), billable_seconds=trial.value, environment=_environment(trial.hosts))
+                for number, trial in enumerate(trials, start=1)
             ),
             others=(),
         )
@@ -231,10 +231,10 @@ def _count(found: Sequence[Recommendation], holds: Callable[[Recommendation], bo
 
 
 @cache
-def _template() -> RunResult:
-    return completed_result(make_cell(), 1)
+def _template(trial: int) -> RunResult:
+    return completed_result(make_cell(), trial)
 
 
 @cache
-def _environment(host: str | None) -> RunEnvironment:
-    return RunEnvironment(world_size=1, hosts=("algo-1",), facts={}, host_ids=(host,) if host else ())
+def _environment(hosts: frozenset[str] | None) -> RunEnvironment:
+    return RunEnvironment(world_size=1, hosts=("algo-1",), facts={}, host_ids=tuple(sorted(hosts or ())))

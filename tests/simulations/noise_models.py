@@ -82,7 +82,7 @@ def noisy_leader(source: random.Random, shape: Shape, _: Sequence[Cell]) -> Cell
 
 
 def _trial(level: float, noise: float, host: str | None = None) -> Trial:
-    return Trial(value=exp(level + noise), hosts=host)
+    return Trial(value=exp(level + noise), hosts=frozenset({host}) if host else None)
 
 
 def _autoregression(source: random.Random, count: int) -> list[float]:

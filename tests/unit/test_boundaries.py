@@ -163,6 +163,7 @@ MAY_IMPORT = {
     },
     "localcloud": {
         "traindyno.core",
+        "traindyno.callbacks.full_disk",
         "traindyno.callbacks.oom_kills",
         "traindyno.sagemaker",
         "localcloud",

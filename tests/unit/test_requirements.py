@@ -64,10 +64,9 @@ def commands() -> list[str]:
 def test_every_installation_of_a_requirements_file_requires_hashes() -> None:
     installs = {line: match[1] for line in commands() if (match := PIP_INSTALLS.search(line))}
     assert {Path(name).stem for name in installs.values()} >= {
-        *("requirements", "torch", "cloud", "lint", "mutants", "golden", "image_tables", "uv")
+        *("requirements", "cloud", "lint", "mutants", "golden", "image_tables", "uv")
     }
-    without = [name for line, name in installs.items() if "--require-hashes" not in line]
-    assert without == ["requirements/torch.txt"]
+    assert [name for line, name in installs.items() if "--require-hashes" not in line] == []
 
 
 def test_no_package_is_installed_by_a_name_alone() -> None:

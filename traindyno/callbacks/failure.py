@@ -1,6 +1,5 @@
 """The outcome for an uncaught exception, and the file from which SageMaker takes its FailureReason."""
 
-import errno
 import os
 import sys
 import traceback
@@ -8,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Callable, Mapping, Optional, Tuple, Type
 
+from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.step_log.line import failure_text
 
 OUT_OF_MEMORY = "out_of_memory"
@@ -31,13 +31,13 @@ def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
         return OUT_OF_MEMORY
     if isinstance(error, KeyboardInterrupt):
         return STOPPED_BY_USER
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if is_disk_full(error):
         return USER_CODE_ERROR
     return otherwise
 
 
 def describe(error: BaseException, rank: int, place: str = "") -> str:
-    """``place``: where in the user's code it was raised, which a long message does not displace."""
+    """``place``: where it was raised, and which disk is full; a long message does not displace it."""
     text = " ".join(str(error).split()) or "no message"
     return "rank {}: {}: {}".format(rank, type(error).__name__, text)[: LONGEST_MESSAGE - len(place)] + place
 

@@ -11,6 +11,7 @@ from traindyno.callbacks.batch import count_rows, refuse_length_of_batch
 from traindyno.callbacks.checkpoints import AnyPath
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, host_id, peak_memory_bytes
+from traindyno.callbacks.full_disk import full_disk_text
 from traindyno.callbacks.host_load import HostLoad
 from traindyno.callbacks.process_group import INDEPENDENT, PROCESS_GROUP, require_process_group
 from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, log_path
@@ -198,7 +199,7 @@ class StepLogger:
             return
         self._has_ended = True
         self.close_window()
-        self._write_host_load(self._host_load.line())
+        self._write_host_load(self._host_load.last_line())
         last_step_ended = self._recorder.previous_end_seconds if self._recorder is not None else 0.0
         self.add_phase(TEARDOWN, max(self._explained_until, last_step_ended), now(), {})
         self._file.write(end_line(now(), self.steps, self._end_reason))
@@ -211,7 +212,8 @@ class StepLogger:
         self.open()
         outcome = failure.classify(error, self._otherwise)
         place = failure.place_in_script(error) if self._otherwise == failure.USER_CODE_ERROR else ""
-        message = failure.describe(error, process.this_process().rank, place)
+        full = "" if hasattr(error, "outcome") else full_disk_text(error)
+        message = failure.describe(error, process.this_process().rank, place + full)
         self._has_ended = True
         if outcome != failure.STOPPED_BY_USER:
             failure.report_failure(outcome, message)

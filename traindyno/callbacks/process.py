@@ -52,7 +52,7 @@ def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[fl
     """
     mark = "{}={}".format(JOB_VARIABLE, environment.get(JOB_VARIABLE)).encode()
     launched, ancestor = None, os.getppid()
-    while environment.get(JOB_VARIABLE) and ancestor > 0 and mark in _environment_of(ancestor):
+    while environment.get(JOB_VARIABLE) and ancestor > 0 and mark in environment_of(ancestor):
         launched, ancestor = _started(ancestor), _parent_of(ancestor)
     return launched
 
@@ -87,7 +87,7 @@ def _stat(process_id: int) -> List[str]:
         return []
 
 
-def _environment_of(process_id: int) -> List[bytes]:
+def environment_of(process_id: int) -> List[bytes]:
     try:
         return Path("/proc/{}/environ".format(process_id)).read_bytes().split(b"\0")
     except OSError:

@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from typer.core import TyperGroup
 
 from traindyno import __version__
+from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
 from traindyno.cli.checkout import has_local_cloud, require_checkout
 from traindyno.cli.commands import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
 from traindyno.cli.commands.claims_command import claims
@@ -142,6 +143,11 @@ def app() -> None:
         _leave(f"error: {error} {NO_ACCOUNT}", FAILED)
     except (BotoCoreError, ClientError) as error:
         _leave(f"error: AWS returned: {error}", FAILED)
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        folder = full_folder(error)
+        _leave(f"error: {error if folder is None else disk_text(folder)}; free space on the disk", FAILED)
 
 
 def _leave(message: str, status: int) -> None:

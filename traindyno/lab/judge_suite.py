@@ -45,7 +45,7 @@ def judge_suite(
     cells = with_cells_of(plan.cells, (result.run for result in results))
     rounds = load_rounds(bucket, execution_id)
     verdict = with_planned(
-        judge(suite, cells, results, loss_spread=plan.loss_spread, host_prior=plan.host_prior),
+        judge(suite, cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
         [run_id for each in rounds for run_id in each.run_ids],
         results,
     )
@@ -65,7 +65,7 @@ def judge_suite(
             results,
             region_prices=plan.region_prices,
             loss_spread=plan.loss_spread,
-            host_prior=plan.host_prior,
+            host_priors=plan.host_priors,
         ),
         memory=load_memory(bucket, plan),
         claims=_judge_claims(suite, cells, results),

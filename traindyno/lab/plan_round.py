@@ -38,7 +38,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         execution_id=execution_id,
         round_number=number,
         results=results,
-        host_prior=plan.host_prior,
+        host_priors=plan.host_priors,
         loss_spread=plan.loss_spread,
     )
     lanes = split_lanes(_with_prepared(runs, suite, plan, TokenCache(bucket)), suite.purchase)

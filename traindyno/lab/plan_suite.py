@@ -9,7 +9,7 @@ from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.prices import read_prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
-from traindyno.core.planning.history import learn_from, learn_host_prior, learn_loss_spread, work_id_of
+from traindyno.core.planning.history import learn_from, learn_host_priors, learn_loss_spread, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.s3_keys import (
@@ -111,7 +111,7 @@ def plan_execution(
         ),
         loss_spread=learn_loss_spread(suite, past),
         region_prices={region: prices[region] for region in suite.pricing.regions},
-        host_prior=learn_host_prior(past),
+        host_priors=learn_host_priors(past),
     )
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])

@@ -58,7 +58,7 @@ def _row(result: RunResult) -> list[str | None]:
     throughput = measured.throughput if measured else None
     rate = throughput if is_measured(result) else None
     return [
-        join(breakable(f"{result.run.cell.label}, trial {result.run.trial}"), element("small", result.run.run_id)),
+        join(breakable(f"{result.run.cell.label}, trial {result.run.trial}"), element("small", _run_text(result))),
         join(
             element("span", _outcome(result), class_=f"outcome {_tone(result)}"),
             element("span", "simulated", class_="badge") if result.is_simulated else None,
@@ -74,6 +74,13 @@ def _row(result: RunResult) -> list[str | None]:
         seconds_text(result.billable_seconds),
         usd_text(paid_usd(result)),
     ]
+
+
+def _run_text(result: RunResult) -> str:
+    """Its id and seed. A run of an earlier version has no seed of its own."""
+    if result.run.seed is None:
+        return result.run.run_id
+    return f"{result.run.run_id}, seed {result.run.seed}{'' if result.seed is not None else ' not shown by the script'}"
 
 
 def _outcome(result: RunResult) -> str:

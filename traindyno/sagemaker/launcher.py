@@ -92,7 +92,7 @@ def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         "run_id": run.run_id,
         "workload": workload_document(suite.workload),
         "settings": settings_document(run.cell.settings),
-        "measurement": measurement_document(suite.measurement),
+        "measurement": measurement_document(suite.job_measurement),
         **({"tokens": tokens_document(run.tokens)} if run.tokens else {}),
         **({"target": target_document(target)} if target else {}),
         **({"trial_seed": run.seed} if run.seed is not None else {}),

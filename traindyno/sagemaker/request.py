@@ -147,7 +147,7 @@ def _keeps_checkpoints(suite: Suite) -> bool:
 
     Nothing would read it, and a stopped job would be billed for it. A user's script decides itself.
     """
-    is_asked = suite.measurement.checkpoint_every_steps is not None
+    is_asked = suite.job_measurement.checkpoint_every_steps is not None
     return is_asked or suite.purchase is Purchase.SPOT or suite.workload.task is Task.SCRIPT
 
 

@@ -14,6 +14,8 @@ PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
 NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(?:: .*)?)\Z"
 ERRORS = (re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL), re.compile(rf"\A(?:.*\s)?{NAMED}", re.DOTALL))
 NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
+NO_SPACE = "No space left on device"
+DISK_SIZE = "; write less, or free space: on AWS job.volume_size_gb is the size of the job's disk"
 BY_SIGNAL = {
     signal.SIGSEGV: "segmentation fault: compiled code of the script, or of a package, used memory that is not its own",
     signal.SIGBUS: "bus error: compiled code used memory that is not there, as a full /dev/shm",
@@ -31,7 +33,9 @@ def describe_script_error(reason: str) -> str | None:
     code, message = int(found["code"]), _without_torchrun(found["message"].strip())
     error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
     if error is not None:
-        return f"{' '.join(error['error'].split())}{_place(message)} (exit code {code})"
+        what = " ".join(error["error"].split())
+        size = DISK_SIZE if NO_SPACE in what else ""
+        return f"{what}{_place(message)} (exit code {code}){size}"
     killed_by = _signal_of(code)
     if killed_by in BY_SIGNAL:
         last = f"; its last output: {' '.join(message.split())}" if message else ""

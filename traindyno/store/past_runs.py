@@ -40,5 +40,6 @@ def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> P
         is_simulated=summary.is_simulated,
         late_loss=summary.late_loss,
         hosts=summary.hosts,
+        data_wait_share=summary.data_wait_share,
         seed=summary.seed,
     )

@@ -40,7 +40,7 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
         cells=with_cells_of(planned.cells, (result.run for result in results)),
         results=tuple(results),
         loss_spread=planned.loss_spread,
-        host_prior=planned.host_prior,
+        host_priors=planned.host_priors,
     )
 
 

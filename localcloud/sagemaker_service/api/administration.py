@@ -74,7 +74,8 @@ class Administration:
 
     def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Raises ServiceFailing, an answer with status 503, while a part of the service does not work."""
-        problems = self._service_health.problems | find_disk_problem(self._state_folder)
+        # Without space every part has a problem of its own, in other words.
+        problems = find_disk_problem(self._state_folder) or self._service_health.problems
         if problems:
             raise ServiceFailing(problems)
         return {

@@ -1,7 +1,5 @@
 """The failure reason of a job, in the words of SageMaker and its training toolkit."""
 
-import errno
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_training import TrainingEnd
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
-from localcloud.sagemaker_service.service_health import internal_error
+from localcloud.sagemaker_service.service_health import disk_problem, internal_error
 
 LAST_LINES = 8
 KILLED_EXIT_CODE = 137  # 128 + the number of SIGKILL
@@ -25,7 +23,7 @@ def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs:
     What a script writes about a full disk may be about another one.
     """
     if training_end.disk_was_full:
-        return internal_error(f"{os.strerror(errno.ENOSPC)}: {trees[0].root}")
+        return internal_error(disk_problem(trees[0].root))
     return algorithm_error(trees, training_end, logs)
 
 

@@ -1,7 +1,8 @@
 """Installs the requirements.txt of a job's source as the training toolkit does, once for each content of the file.
 
 pip resolves the file against the image's environment. Only missing packages are installed, into a separate folder, so
-the environment is unchanged.
+the environment is unchanged. PyTorch stays the environment's, unless the file excludes its version: the images have
+torchvision for it already, and pip would take the newest torchvision with a PyTorch of its own, of gigabytes.
 """
 
 import hashlib
@@ -9,6 +10,8 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 FILE_NAME = "requirements.txt"
@@ -16,10 +19,19 @@ LOOK_AGAIN_SECONDS = 0.1
 # A line with such a beginning or ending names files of the source: the packages then depend on these files too.
 NAMES_FILES = ("-", ".", "/", "file:")
 ARCHIVES = (".whl", ".tar.gz", ".zip")
+# Packages whose build must be that of PyTorch, and PyTorch's index of builds for CPUs
+BUILT_FOR_TORCH = ("torchaudio", "torchvision")
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+# pip's word for versions that don't fit together
+CONFLICT = "ResolutionImpossible"
 
 
 class RequirementsNotInstalled(Exception):
-    """pip failed. The text has the words of the training toolkit's failure reason."""
+    """The text has the words of the training toolkit's failure reason."""
+
+
+class _CommandFailed(Exception):
+    """The text is what the command printed about it."""
 
 
 def install_requirements(
@@ -43,17 +55,68 @@ def install_requirements(
     unfinished = folder.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    report = unfinished / "report.json"
+    run = partial(_ran, code=code, log=log, environment=environment, should_stop=should_stop)
+    try:
+        is_installed = _install(python, unfinished, run)
+    except _CommandFailed as error:
+        raise RequirementsNotInstalled(_failure(str(error))) from error
+    if not is_installed or not _fit_torch(python, unfinished, run):
+        return None
+    return unfinished.rename(folder)
+
+
+def _install(python: str, folder: Path, run: Callable[[Sequence[str]], bool]) -> bool:
+    """Installs the missing packages into ``folder``. False if the job was stopped."""
+    missing = _missing(python, folder, run)
+    if not missing:
+        return missing is not None
+    return run([*_pip(python), "--no-deps", "--target", str(folder), *missing])
+
+
+def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], bool]) -> list[str] | None:
+    """The addresses of the packages to install; None if the job was stopped."""
+    report, constraint = folder / "report.json", folder / "constraint.txt"
     resolve = [*_pip(python), "--dry-run", "--report", str(report), "-r", FILE_NAME]
-    if not _ran(resolve, code, log, environment, should_stop):
+    constraint.write_text("".join(f"torch=={version}\n" for version in _versions("torch", _site_packages(python))))
+    try:
+        is_resolved = run([*resolve, "--constraint", str(constraint)])
+    except _CommandFailed as error:
+        if CONFLICT not in str(error):
+            raise
+        is_resolved = run(resolve)
+    constraint.unlink()
+    if not is_resolved:
         return None
     found = json.loads(report.read_text(encoding="utf-8"))["install"]
     report.unlink()
-    missing = [package["download_info"]["url"] for package in found]
-    install = [*_pip(python), "--no-deps", "--target", str(unfinished), *missing]
-    if missing and not _ran(install, code, log, environment, should_stop):
-        return None
-    return unfinished.rename(folder)
+    return [package["download_info"]["url"] for package in found]
+
+
+def _fit_torch(python: str, folder: Path, run: Callable[[Sequence[str]], bool]) -> bool:
+    """Imports what must have PyTorch's build, because the script's own import would not say what is wrong. False if the
+    job was stopped.
+    """
+    torch = ", ".join(_versions("torch", [folder]) or _versions("torch", _site_packages(python))) or "unknown"
+    for name in BUILT_FOR_TORCH:
+        for version in _versions(name, [folder]):
+            try:
+                if not run([python, "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); import {name}"]):
+                    return False
+            except _CommandFailed as error:
+                raise RequirementsNotInstalled(_other_build(f"{name} {version}", torch, str(error))) from error
+    return True
+
+
+def _other_build(package: str, torch: str, reason: str) -> str:
+    return (
+        f"InstallRequirementsError: {package}, which pip installed for the source's {FILE_NAME}, can't be imported "
+        f"with torch {torch}: {reason}. PyPI's builds for Linux are for CUDA. If torch is a CPU build, add the line "
+        f"--extra-index-url {CPU_INDEX} to {FILE_NAME}"
+    )
+
+
+def _versions(name: str, folders: Sequence[Path]) -> list[str]:
+    return [each.version for each in metadata.distributions(name=name, path=[str(folder) for folder in folders])]
 
 
 def _pip(python: str) -> list[str]:
@@ -63,7 +126,7 @@ def _pip(python: str) -> list[str]:
 def _ran(
     command: Sequence[str], code: Path, log: Path, environment: Mapping[str, str], should_stop: Callable[[], bool]
 ) -> bool:
-    """Runs pip with its output in the job's log. False if the job was stopped before pip ended."""
+    """Runs it with its output in the job's log. False if the job was stopped before it ended."""
     begin = log.stat().st_size if log.is_file() else 0
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -79,15 +142,14 @@ def _ran(
             except subprocess.TimeoutExpired:
                 continue
     if process.returncode:
-        raise RequirementsNotInstalled(_failure(log, begin))
+        lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
+        raise _CommandFailed(" ".join([line for line in lines if line.startswith("ERROR")] or lines[-1:]))
     return True
 
 
-def _failure(log: Path, begin: int) -> str:
-    lines = log.read_bytes()[begin:].decode(errors="replace").splitlines()
-    errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
+def _failure(reason: str) -> str:
     return (
-        f"InstallRequirementsError: pip could not install the source's {FILE_NAME}: {' '.join(errors)}. Without a "
+        f"InstallRequirementsError: pip could not install the source's {FILE_NAME}: {reason}. Without a "
         "network, put the wheels into the source folder and name their paths in the file, or set PIP_FIND_LINKS before "
         "`traindyno local up`"
     )
@@ -105,8 +167,11 @@ def _content_key(code: Path, python: str) -> str:
 
 def _environment_version(python: str) -> str:
     """A text that changes when a package is installed into the environment of ``python``."""
-    folders = sorted(Path(python).parent.parent.glob("lib/python*/site-packages"))
-    return " ".join(str(folder.stat().st_mtime_ns) for folder in folders)
+    return " ".join(str(folder.stat().st_mtime_ns) for folder in _site_packages(python))
+
+
+def _site_packages(python: str) -> list[Path]:
+    return sorted(Path(python).parent.parent.glob("lib/python*/site-packages"))
 
 
 def _contents(code: Path) -> Iterator[bytes]:

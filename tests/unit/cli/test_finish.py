@@ -1,5 +1,6 @@
 """The exit status of `run` and `watch` says whether anything was measured."""
 
+import errno
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
 from traindyno.aws.executions import Execution
+from traindyno.cli import main
 from traindyno.cli.commands.run_commands import finish
 from traindyno.cli.lab_choice import LabTarget
 from traindyno.cli.output import OutputFormat
@@ -70,3 +72,34 @@ def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:
     failed = [failed_result(cell, 1, Outcome.OUT_OF_MEMORY) for cell in (second, third)]
     finished([completed_result(first, 1, suite=sample_suite()), *failed], tmp_path)  # typer.Exit would be raised here
     assert (tmp_path / "execution-1.html").exists()
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_an_execution_that_failed_on_a_full_disk_names_the_local_clouds_folder(
+    is_local: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINDYNO_HOME", str(tmp_path))
+    cause = '{"errorMessage": "[Errno 28] No space left on device", "errorType": "OSError"}'
+    failed = replace(ENDED, status="FAILED", error="OSError", cause=cause)
+    nothing = cast("Any", None)
+    target = LabTarget(is_local=is_local, deployment=nothing, executions=nothing, services=nothing)
+    with pytest.raises(typer.Exit) as ended:
+        finish(target, failed, OutputFormat.TABLE, tmp_path)
+    assert ended.value.exit_code == 1
+    told = capsys.readouterr().err
+    assert (f"the disk of {tmp_path} was full" in told) is is_local
+    assert (cause in told) is not is_local
+
+
+def test_a_command_that_can_not_write_names_the_full_disk(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def copy() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/proc/suite.tar")
+
+    monkeypatch.setattr(main, "commands", copy)
+    with pytest.raises(SystemExit) as ended:
+        main.app()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: the disk of /proc is full, 0.0 MB of 0.0 MB are free; free space on the disk")

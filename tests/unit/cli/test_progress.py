@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.lab_in_memory import EXECUTION, MemoryExecutions
+from tests.unit.planned_lab import empty_lab, take_in
+from tests.unit.suites import script_document, unprepared_document
 from traindyno.aws.executions import Execution
 from traindyno.cli.display import progress
 from traindyno.cli.display.progress import CloudUnreachable, NoProgress, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.cli.display.quiet_text import AWS_QUIET_SECONDS, LOCAL_QUIET_SECONDS, is_explained, quiet_line
-from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, latest_position
+from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, latest_position, read_state
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
@@ -71,6 +75,13 @@ def test_an_ended_run_is_named_by_its_cells_label() -> None:
     assert ended_line(2, None, failed) == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
 
 
+def test_the_programs_of_a_busy_host_are_named_where_they_are_known() -> None:
+    busy = replace(SUMMARY, is_contended=True)
+    assert ended_line(1, 4, busy).endswith("12.3 samples/s (the host was busy with other work)")
+    named = replace(busy, busy_programs="firefox, code")
+    assert ended_line(1, 4, named).endswith("(the host was busy with other work: firefox, code)")
+
+
 def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
     line = state_line(state(ended=1))
     for part in (
@@ -120,8 +131,20 @@ def test_a_script_has_no_number_of_steps_to_reach() -> None:
     assert "batch 8: training, step 86, 9.00 s" in line
 
 
+@pytest.mark.parametrize(("document", "max_steps"), [(script_document(), None), (unprepared_document(), 200)])
+def test_the_number_of_steps_is_known_of_built_in_tasks_only(document: dict[str, Any], max_steps: int | None) -> None:
+    lab = empty_lab()
+    take_in(lab, document)
+    target = target_of(lab)
+    target.executions.start(EXECUTION, document)
+    assert isinstance(target.executions, MemoryExecutions)
+    target.executions.end(EXECUTION, "SUCCEEDED")
+    assert read_state(target, EXECUTION).max_steps == max_steps
+
+
 def test_in_its_first_second_an_execution_is_starting() -> None:
-    assert state_line(state(jobs=(), now=STARTED + 0.06)).startswith("starting: planning; ")
+    line = state_line(replace(state(jobs=(), now=STARTED + 0.06), runs_planned=None))
+    assert line.startswith("starting: planning; 0 runs; ")
 
 
 def test_a_spread_as_wide_as_its_value_is_unknown() -> None:

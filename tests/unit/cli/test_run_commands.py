@@ -1,7 +1,19 @@
 """What `traindyno run` says when it has started an execution."""
 
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from localcloud import disk_space
+from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.planned_lab import empty_lab
 from tests.unit.suites import small_suite
 from traindyno.cli.commands.run_commands import start_lines
+from traindyno.cli.lab_choice import LabChoice
+from traindyno.cli.main import commands
+
+SUITE = Path(__file__).parents[3] / "suites" / "own_script.yaml"
 
 
 def test_a_suite_without_models_to_deploy_is_told_so_at_its_start() -> None:
@@ -21,3 +33,15 @@ def test_a_lab_without_a_network_is_said_to_serve_no_model() -> None:
     saving = small_suite(measurement={"save_model": True})
     _, line = start_lines(saving, "mine", "", isolated_lab="quiet")
     assert line.startswith("this execution will have no model to deploy: lab quiet has isolate_network=on")
+
+
+def test_a_local_cloud_on_a_full_disk_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = empty_lab()
+    target = target_of(lab)
+    monkeypatch.setattr(LabChoice, "find_target", lambda _: target)
+    monkeypatch.setenv("TRAINDYNO_HOME", str(tmp_path))
+    monkeypatch.setattr(disk_space, "NEEDED_BYTES", 2**62)
+    refused = CliRunner().invoke(commands, ["run", str(SUITE), "--local"])
+    assert isinstance(refused.exception, disk_space.DiskFull)
+    assert str(refused.exception).startswith(f"the disk of {tmp_path} has too little space, ")
+    assert (lab.objects.contents, list(target.executions.list_latest(1))) == ({}, [])

@@ -109,8 +109,9 @@ def show_verdict(folder: Path) -> None:
 
 def show_failure(folder: Path) -> None:
     nothing: Any = None
+    target = LabTarget(is_local=False, deployment=nothing, executions=nothing, services=nothing)
     with pytest.raises(BaseException, match="1"):
-        finish(nothing, ended(status="FAILED", error="States.TaskFailed", cause=HOSTILE), OutputFormat.TABLE, folder)
+        finish(target, ended(status="FAILED", error="States.TaskFailed", cause=HOSTILE), OutputFormat.TABLE, folder)
 
 
 def show_start(_: Path) -> None:
@@ -120,6 +121,7 @@ def show_start(_: Path) -> None:
 
 def show_progress(display: Callable[[Terminal], Any], console: Terminal) -> None:
     summary = replace(SUMMARY, outcome=Outcome.USER_CODE_ERROR, message=HOSTILE, cell_label=HOSTILE)
+    summary = replace(summary, is_contended=True, busy_programs=HOSTILE)
     job = replace(JOB, label=HOSTILE, phase=HOSTILE, step=None)
     seen = replace(state(ended=2), ended={"r1": summary}, jobs=(job,))
     with display(console) as shown:

@@ -36,4 +36,5 @@ def test_a_scripts_words_about_a_full_disk_are_its_own_error(where: str, tmp_pat
 def test_a_disk_that_was_full_while_the_job_ran_is_an_internal_error(tmp_path: Path) -> None:
     reason = reason_of(tmp_path, disk_was_full=True)
     assert reason.startswith("InternalServerError")
-    assert reason.endswith(f"({FULL}: {tmp_path})")
+    assert f"({FULL}: the disk of {tmp_path} was full, " in reason
+    assert reason.endswith("free space on it: it holds what jobs read and write)")

@@ -1,7 +1,11 @@
 """A source's requirements.txt is installed with the real pip, without a network: the packages are in the source."""
 
+import io
 import os
 import sys
+import sysconfig
+import venv
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,17 +15,27 @@ from localcloud.sagemaker_service.host.process_environment import pip_environmen
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
-from tests.unit.localcloud.tiny_wheel import WHEEL, tiny_wheel
+from tests.unit.localcloud.tiny_wheel import WHEEL, packed_wheel, tiny_wheel
+
+TORCH = "2.13.0+cpu"
+# As torchvision of another build than PyTorch's fails
+OTHER_BUILD = "raise RuntimeError('operator torchvision::nms does not exist')\n"
 
 
-def install(tmp_path: Path, *, may_install: bool = True, environment: Mapping[str, str] | None = None) -> Path | None:
+def install(
+    tmp_path: Path,
+    *,
+    may_install: bool = True,
+    environment: Mapping[str, str] | None = None,
+    python: str = sys.executable,
+) -> Path | None:
     def should_stop() -> bool:
         assert may_install, "pip was started although the packages are there"
         return False
 
     return install_requirements(
         tmp_path / "code",
-        python=sys.executable,
+        python=python,
         cache=tmp_path / "cache",
         log=tmp_path / "log.txt",
         environment=os.environ if environment is None else environment,
@@ -100,3 +114,57 @@ def test_pip_ends_when_the_job_is_to_stop(code: Path, tmp_path: Path) -> None:
         should_stop=lambda: True,
     )
     assert found is None
+
+
+@pytest.fixture
+def python_with_torch(tmp_path: Path) -> str:
+    """An environment with the metadata of torch; its pip is that of this one."""
+    builder = venv.EnvBuilder(symlinks=True)
+    builder.create(tmp_path / "environment")
+    (packages,) = tmp_path.glob("environment/lib/python*/site-packages")
+    zipfile.ZipFile(io.BytesIO(packed_wheel("torch", TORCH))).extractall(packages)
+    (packages / "this.pth").write_text(sysconfig.get_path("purelib"))
+    return str(tmp_path / "environment/bin/python")
+
+
+def wheels_of_torchvision(code: Path, source: str = "") -> dict[str, str]:
+    """Two versions, each for a version of torch, and the environment in which pip sees no other packages."""
+    for name, version, requires in (
+        ("torchvision", "0.28.0", "torch==2.13.0"),
+        ("torchvision", "0.29.0", "torch==2.14.0"),
+        ("torch", "2.14.0", ""),
+    ):
+        wheel = packed_wheel(name, version, requires=requires, source=source)
+        (code / f"{name}-{version}-py3-none-any.whl").write_bytes(wheel)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    return {**own, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(code)}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "installed"),
+    [
+        ("torch>=2.0\ntorchvision", {"torchvision-0.28.0"}),
+        ("torch==2.14.0\ntorchvision", {"torch-2.14.0", "torchvision-0.29.0"}),
+    ],
+)
+def test_torch_stays_the_environments_unless_the_file_excludes_its_version(
+    code: Path, tmp_path: Path, python_with_torch: str, wanted: str, installed: set[str]
+) -> None:
+    environment = wheels_of_torchvision(code)
+    (code / "requirements.txt").write_text(wanted)
+    folder = install(tmp_path, environment=environment, python=python_with_torch)
+    assert folder is not None
+    assert {path.stem for path in folder.glob("*.dist-info")} == installed
+    assert not list(folder.glob("*.txt"))
+
+
+def test_a_torchvision_of_another_build_is_refused_before_the_script_starts(
+    code: Path, tmp_path: Path, python_with_torch: str
+) -> None:
+    environment = wheels_of_torchvision(code, OTHER_BUILD)
+    (code / "requirements.txt").write_text("torchvision")
+    with pytest.raises(RequirementsNotInstalled) as caught:
+        install(tmp_path, environment=environment, python=python_with_torch)
+    assert "torchvision 0.28.0" in str(caught.value)
+    assert f"with torch {TORCH}: RuntimeError: operator torchvision::nms does not exist." in str(caught.value)
+    assert "--extra-index-url https://download.pytorch.org/whl/cpu to requirements.txt" in str(caught.value)

@@ -1,4 +1,4 @@
-"""A wheel of one module, made in memory: what a requirements.txt can name without a network."""
+"""Wheels of one module, made in memory: what a requirements.txt can name without a network."""
 
 import io
 import zipfile
@@ -8,10 +8,16 @@ WHEEL = "tinywheel-1.0-py3-none-any.whl"
 
 def tiny_wheel(value: int) -> bytes:
     """It installs ``tinywheel`` with this ``VALUE``."""
-    packed = io.BytesIO()
+    return packed_wheel("tinywheel", "1.0", source=f"VALUE = {value}\n")
+
+
+def packed_wheel(name: str, version: str, *, source: str = "", requires: str = "", tag: str = "py3-none-any") -> bytes:
+    """``source`` is that of its module; ``requires`` is a requirement, or empty."""
+    packed, about = io.BytesIO(), f"{name}-{version}.dist-info"
+    needs = f"Requires-Dist: {requires}\n" if requires else ""
     with zipfile.ZipFile(packed, "w") as wheel:
-        wheel.writestr("tinywheel.py", f"VALUE = {value}\n")
-        wheel.writestr("tinywheel-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinywheel\nVersion: 1.0\n")
-        wheel.writestr("tinywheel-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any")
-        wheel.writestr("tinywheel-1.0.dist-info/RECORD", "")
+        wheel.writestr(f"{name}.py", source)
+        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
+        wheel.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}")
+        wheel.writestr(f"{about}/RECORD", "")
     return packed.getvalue()

@@ -80,3 +80,11 @@ def test_torchruns_own_error_is_not_the_users() -> None:
     )
     _, message = read_failure_reason(wrapped(f"{TRACEBACK}ModuleNotFoundError: No module named 'nope'\n{torchrun}"))
     assert message == "ModuleNotFoundError: No module named 'nope' (reader.py, line 7) (exit code 1)"
+
+
+def test_a_full_disk_is_told_with_the_setting_of_its_size() -> None:
+    _, message = read_failure_reason(wrapped(f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/tmp/x'"))
+    assert message.startswith(
+        "OSError: [Errno 28] No space left on device: '/tmp/x' (reader.py, line 7) (exit code 1); "
+    )
+    assert message.endswith("job.volume_size_gb is the size of the job's disk")

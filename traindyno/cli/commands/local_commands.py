@@ -10,6 +10,7 @@ import typer
 from localcloud import cloud, deployment
 from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed
+from localcloud.disk_space import explaining_full_disk, require_space
 from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home, Restarted
 from localcloud.private_files import owner_only
@@ -61,7 +62,8 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
     """Start the local cloud and deploy the CDK app into it; running services are used again."""
     home = Home.from_environment()
     options = _service_options(grant_quotas, traces, prices)
-    with home.alone(tell=tell):
+    require_space(home.folder)
+    with explaining_full_disk(home.folder), home.alone(tell=tell):
         set_damage_aside(home, tell=tell)
         if options and cloud.status(home).sagemaker:
             raise LocalCloudFailed(

@@ -62,9 +62,9 @@ def reprice_execution(
     record = load_record(target.results, execution)
     found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
     _check_found(record, found, str(prices or price_region or _region_of(record)))
-    loss_spread, host_prior = record.loss_spread, record.host_prior
-    before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_prior=host_prior)
-    after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_prior=host_prior)
+    loss_spread, host_priors = record.loss_spread, record.host_priors
+    before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_priors=host_priors)
+    after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_priors=host_priors)
     if output is OutputFormat.JSON:
         print_json(_document(record, before, after, found))
     else:

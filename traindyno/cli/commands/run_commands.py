@@ -70,6 +70,7 @@ def run(
     allowed = read_also_send(also_send)
     reads = data_lines(loaded.suite, beside=suite.parent, allowed=allowed)
     target = choice.find_target()
+    target.require_space()
     for line in (*travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed), *reads):
         tell(line)
     stage = StagingArea(
@@ -149,8 +150,8 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
     """Print the result of an execution and exit with its status."""
     if ended.status in UNSUCCESSFUL:
         tell(f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}")
-        if ended.cause:
-            tell(ended.cause)
+        if cause := target.find_full_disk(cause=ended.cause or "") or ended.cause:
+            tell(cause)
         raise typer.Exit(REFUSED if ended.error in REFUSALS else FAILED)
     found = target.results.find_as(report_data_key(ended.execution_id), lambda stored: (stored, parse_report(stored)))
     if found is None:

@@ -33,7 +33,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     limits, cells = suite.limits, len(planned.cells)
     ending = f"{ending_seconds(limits.max_upload_seconds)} s to stop and to upload"
     yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
-    yield "seeds", _seeds_text(suite, planned.cells[0].settings.seed)
+    yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))
         yield "", f"at most: {cells * first} in the first round ({first} per cell), then only cells that can still win"
@@ -68,7 +68,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
 
 
-def _seeds_text(suite: Suite, first: int) -> str:
+def seeds_text(suite: Suite, first: int) -> str:
     """With which seeds the trials train, and how a script gets them."""
     if compares_seeds(suite):
         return "those of the cells, in all trials: the suite compares seeds"
@@ -79,7 +79,7 @@ def _seeds_text(suite: Suite, first: int) -> str:
     argument = suite.measurement.seed_argument
     if argument is not None:
         return f"{each}, as the argument {argument}"
-    return f"{each}, in {SEED_VARIABLE}; if the script doesn't take it, losses and quality hold for its own seed only"
+    return f"{each}, in {SEED_VARIABLE}; if the script does not take it, losses and quality hold for its own seed only"
 
 
 def _spot_facts(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,8 @@ def ended_line(number: int, planned: int | None, summary: RunSummary) -> str:
     why = f": {summary.message}" if summary.message and summary.outcome is not Outcome.COMPLETED else ""
     label = summary.cell_label or summary.cell_id
     outcome = summary.outcome.replace("_", " ")
-    busy = " (the host was busy with other work)" if summary.is_contended else ""
+    programs = f": {summary.busy_programs}" if summary.busy_programs else ""
+    busy = f" (the host was busy with other work{programs})" if summary.is_contended else ""
     place = f"{number}" if planned is None else f"{number}/{planned}" if number <= planned else "repeated"
     return f"{place} {label}, trial {summary.trial}: {outcome}{speed}{busy}{why}"
 

@@ -1,17 +1,16 @@
-"""How much longer a run takes on capacity that is interrupted: work that is done again, and starting again."""
+"""How much longer a run takes on capacity that fails: work that is done again, and starting again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, expm1
 
+from traindyno.core.costs.full_run import checkpoint_seconds
+from traindyno.core.costs.hazard import Hazard
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projection import Projection, measured_attempt, project_run
+from traindyno.core.costs.projection import before_training_seconds, measured_attempt, project_run, unbilled_seconds
 from traindyno.core.costs.to_target import reach_target
-from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.goal import QualityTarget
-from traindyno.core.suite.pricing import SpotTerms
 
 # The phases of a job that are repeated after an interruption.
 STARTS = ("launch", "import", "load", "restore", "setup", "compile", "first_step")
@@ -30,11 +29,43 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """The average over many runs: training takes ``factor`` times as long, with so many ``interruptions``."""
+    """The average over many runs, with so many ``interruptions``: seconds that are added."""
 
-    factor: float
     interruptions: float
+    training_seconds: float
     waiting_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposure:
+    """A run without incident, of the whole work or to a target, and what an interruption of it costs.
+
+    ``segment_seconds`` are those between two checkpoints; None if it writes none. ``seen`` is what an interruption cost
+    in the cell's trials, which counts without such a period.
+    """
+
+    seconds: float
+    training_seconds: float
+    instance_count: int
+    restart: Restart
+    segment_seconds: float | None
+    seen: Restart | None
+
+    def delay(self, hazard: Hazard) -> Delay | None:
+        """None if it would hardly ever end."""
+        rate = hazard.per_instance_hour * self.instance_count
+        if self.segment_seconds is None and self.seen is not None:
+            return _repeated(self.seen, rate * self.training_seconds / SECONDS_PER_HOUR)
+        segment = self.segment_seconds
+        if segment is None and hazard.checkpoint_hours is not None:
+            segment = hazard.checkpoint_hours * SECONDS_PER_HOUR
+        return expect_delay(rate, self.training_seconds, self.restart, segment)
+
+    def wall_factor(self, delay: Delay) -> float:
+        return 1 + (delay.training_seconds + delay.waiting_seconds) / self.seconds
+
+    def training_factor(self, delay: Delay) -> float:
+        return 1 + delay.training_seconds / self.training_seconds
 
 
 def restart_of(result: RunResult) -> Restart:
@@ -47,72 +78,76 @@ def restart_of(result: RunResult) -> Restart:
     )
 
 
-def expect_delay(terms: SpotTerms, training_seconds: float, restart: Restart) -> Delay | None:
+def expect_delay(
+    interruptions_per_hour: float, training_seconds: float, restart: Restart, segment_seconds: float | None = None
+) -> Delay | None:
     """The delay of a run with this training time, which starts again from its last checkpoint, or from its first step.
 
     Interruptions at the rate r are a Poisson process. With segments of t hours between checkpoints and R hours to load
     and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the
     time to write a checkpoint is in the measured rate). None where r × (R + t) is above ``MOST_EXPOSURE``.
     """
-    rate, hours = terms.interruptions_per_hour, training_seconds / SECONDS_PER_HOUR
-    segment = hours if terms.checkpoint_hours is None else min(hours, terms.checkpoint_hours)
+    rate, hours = interruptions_per_hour, training_seconds / SECONDS_PER_HOUR
+    segment = hours if segment_seconds is None else min(hours, segment_seconds / SECONDS_PER_HOUR)
     restarting, working = rate * restart.training / SECONDS_PER_HOUR, rate * segment
     if restarting + working > MOST_EXPOSURE:
         return None
     factor = exp(restarting) * (expm1(working) / working if working > 0 else 1.0)
     interruptions = rate * hours * factor
-    return Delay(factor=factor, interruptions=interruptions, waiting_seconds=interruptions * restart.waiting)
+    return Delay(
+        interruptions=interruptions,
+        training_seconds=training_seconds * (factor - 1),
+        waiting_seconds=interruptions * restart.waiting,
+    )
 
 
-def with_interruptions(result: RunResult, terms: SpotTerms, target: QualityTarget | None) -> RunResult | None:
-    """The run as it would be on average on such capacity: its projection, or its time to the ``target``, is longer.
+def exposure_of(result: RunResult, target: QualityTarget | None = None, seen: Restart | None = None) -> Exposure | None:
+    """None if the run is not projected, or takes no time.
 
-    The result itself where nothing was measured that could be projected. None where the run would hardly ever end.
+    Without a period of checkpoints, ``seen`` counts: a script may resume from a checkpoint that it writes when it is
+    told to stop.
     """
-    projection = project_run(result)
-    if projection is None or result.samples_per_second is None:
-        return result
-    reached = reach_target(result, target) if target is not None else None
-    if reached is None:
-        return _with_longer_work(result, terms, projection)
-    before = projection.before_training_seconds
-    return _with_later_evaluations(result, terms, reached.seconds - before)
-
-
-def _with_longer_work(result: RunResult, terms: SpotTerms, projection: Projection) -> RunResult | None:
-    """Repeated work counts as further examples."""
-    training = projection.seconds - projection.overhead_seconds + projection.training_overhead_seconds
-    delay = expect_delay(terms, training, restart_of(result))
-    if delay is None:
+    found = _uninterrupted(result, target)
+    if found is None or min(found) <= 0:
         return None
-    assert result.samples_per_second is not None, "only measured runs are projected"
-    repeated = round(training * (delay.factor - 1) * result.samples_per_second)
-    return replace(_waiting_longer(result, delay), examples=result.examples + repeated)
+    return Exposure(
+        seconds=found[0],
+        training_seconds=found[1],
+        instance_count=result.run.cell.settings.instance_count,
+        restart=restart_of(result),
+        segment_seconds=checkpoint_seconds(result),
+        seen=seen,
+    )
 
 
-def _with_later_evaluations(result: RunResult, terms: SpotTerms, training_seconds: float) -> RunResult | None:
-    """``training_seconds``: until the target is reached."""
-    measured = result.measured
-    assert measured is not None, "a target is reached by a measured run"
-    assert measured.began_at is not None, "a target is reached by a run of a known begin"
-    delay = expect_delay(terms, training_seconds, restart_of(result))
-    if delay is None:
+def seen_interruption(results: Sequence[RunResult]) -> Restart | None:
+    """What an interruption cost on average in these runs, with the work that was done again; None without any."""
+    lost = waiting = 0.0
+    count = 0
+    for result in results:
+        measured, attempt = result.measured, measured_attempt(result)
+        if measured is None or attempt is None or not measured.interruptions or measured.lost_seconds is None:
+            continue
+        count += measured.interruptions
+        lost += measured.lost_seconds
+        waiting += min(measured.lost_seconds, unbilled_seconds(attempt, measured.interruptions))
+    return Restart(waiting=waiting / count, training=(lost - waiting) / count) if count else None
+
+
+def _repeated(seen: Restart, interruptions: float) -> Delay:
+    return Delay(
+        interruptions=interruptions,
+        training_seconds=interruptions * seen.training,
+        waiting_seconds=interruptions * seen.waiting,
+    )
+
+
+def _uninterrupted(result: RunResult, target: QualityTarget | None) -> tuple[float, float] | None:
+    """Wall clock and training time."""
+    if target is None:
+        projection = project_run(result)
+        return (projection.seconds, projection.training_seconds) if projection else None
+    reached, attempt = reach_target(result, target), measured_attempt(result)
+    if reached is None or attempt is None:
         return None
-    evaluations = _later(measured.evaluations, measured.began_at, delay.factor)
-    return replace(_waiting_longer(result, delay), measured=replace(measured, evaluations=evaluations))
-
-
-def _later(evaluations: Sequence[Evaluation], began_at: float, factor: float) -> tuple[Evaluation, ...]:
-    return tuple(replace(each, time=began_at + (each.time - began_at) * factor) for each in evaluations)
-
-
-def _waiting_longer(result: RunResult, delay: Delay) -> RunResult:
-    """Adds the delay to the phases of the measured job before its training."""
-    measured = measured_attempt(result)
-    attempts = (_started_later(each, delay) if each is measured else each for each in result.attempts)
-    return replace(result, attempts=tuple(attempts))
-
-
-def _started_later(attempt: Attempt, delay: Delay) -> Attempt:
-    phases = {**attempt.phase_seconds, "starting": attempt.phase_seconds.get("starting", 0.0) + delay.waiting_seconds}
-    return replace(attempt, phase_seconds=phases)
+    return reached.seconds, reached.seconds - before_training_seconds(attempt.phase_seconds)

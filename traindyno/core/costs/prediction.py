@@ -1,28 +1,35 @@
 """What one future run of the whole workload will take and cost, with a prediction interval."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass
 from math import exp, log, sqrt
 from statistics import fmean, variance
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projection import Projection, measured_attempt, project_run, read_job_time
+from traindyno.core.costs.future_incidents import Incidents, expect_incidents
+from traindyno.core.costs.hazard import Hazard, hazard_key, observe_hazards
+from traindyno.core.costs.interruptions import exposure_of, seen_interruption
+from traindyno.core.costs.projection import Projection, project_run
+from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.statistics.student_t import t_half_width
+from traindyno.core.statistics.ranges import NO_RANGE, Range
+from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
 PREDICTION_CONFIDENCE = 0.90
 # Steady trials that an interval needs if others were not steady; at least half of all trials must be steady, too.
 LEAST_STEADY_TRIALS = 3
+ENDLESS = "almost every start is interrupted before its next checkpoint"
+# A run of hours that slows down by less than 2 % in all is not known to from a trial of minutes: the upper end allows
+# for half of this where the suite describes the full run. By simulation (tests/simulations/ten_hours.py).
+UNSEEN_DRIFT = 0.01
+_HALVINGS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """``seconds`` is wall clock. Intervals are None where ``reason`` says why, or where the cost is unknown.
 
-    ``trials`` are those that it rests on; ``left_out`` were not steady.
-    ``interruptions_per_hour`` of training are those that the trials had; the intervals include them at this rate.
+    ``trials`` are those that it rests on. ``interruptions_per_hour`` of training are those that the intervals include.
     """
 
     trials: int
@@ -31,130 +38,150 @@ class Prediction:
     usd: Interval | None
     interruptions_per_hour: float
     reason: str | None = None
+    #: In predictions of earlier versions, trials that were not steady.
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Interruptions:
-    count: int
-    training_hours: float
-    seconds_each: float
+class _Spread:
+    """How the next run without incident differs from the trials' mean: Student's t, on logarithms.
 
-    @property
-    def per_hour(self) -> float:
-        return self.count / self.training_hours if self.training_hours > 0 else 0.0
+    ``low`` and ``high`` are the ends of what the trials don't decide, such as whether a stall recurs.
+    """
 
-    def added_seconds(self, hours: float) -> tuple[float, float]:
-        """Mean and variance of what interruptions add to a run of so many hours of training.
+    deviation: float
+    degrees_of_freedom: float
+    low: float
+    high: float
+    confidence: float
 
-        Their number in another run is negative binomial: a Poisson number at a rate that is known from ``count``.
-        """
-        expected = self.per_hour * hours
-        spread = expected + (expected * expected / self.count if self.count else 0.0)
-        return expected * self.seconds_each, spread * self.seconds_each**2
+    def interval(self, mean: float, incidents: Incidents) -> Interval:
+        """``mean`` includes the ``incidents`` on average, and is within the interval."""
+        tail = (1 - self.confidence) / 2
+        center = log(mean / incidents.mean_factor)
+        low = self._quantile(tail, center + self.low, incidents)
+        high = self._quantile(1 - tail, center + self.high, incidents)
+        return Interval(low=min(low, mean), high=max(high, mean), confidence=self.confidence)
+
+    def _quantile(self, probability: float, center: float, incidents: Incidents) -> float:
+        """Of a mixture: one distribution for each number of incidents, with the probability of that number."""
+        parts = [
+            (weight, center + log(factor), sqrt(self.deviation**2 + further**2))
+            for weight, factor, further in incidents.parts
+        ]
+        ends = [self._reached(each, probability) for each in parts]
+        low, high = min(ends), max(ends)
+        for _ in range(_HALVINGS if high > low else 0):
+            middle = (low + high) / 2
+            is_below = sum(weight * self._share_below(middle - at, wide) for weight, at, wide in parts) < probability
+            low, high = (middle, high) if is_below else (low, middle)
+        return exp(high)
+
+    def _reached(self, part: tuple[float, float, float], probability: float) -> float:
+        _, at, wide = part
+        reach = t_half_width(wide, self.degrees_of_freedom, self.confidence)
+        return at + (reach if probability > 0.5 else -reach)
+
+    def _share_below(self, distance: float, deviation: float) -> float:
+        if deviation <= 0:
+            return float(distance >= 0)
+        tail = two_sided_p(distance / deviation, self.degrees_of_freedom) / 2
+        return tail if distance < 0 else 1 - tail
 
 
-def predict_run(results: Sequence[RunResult], *, confidence: float = PREDICTION_CONFIDENCE) -> Prediction | None:
-    """The prediction from the measured trials of one cell; None without any.
+def predict_run(
+    measured: Sequence[RunResult],
+    *,
+    others: Sequence[RunResult] = (),
+    hazard: Hazard | None = None,
+    means: tuple[float | None, float | None] | None = None,
+    undecided: Range = NO_RANGE,
+    confidence: float = PREDICTION_CONFIDENCE,
+) -> Prediction | None:
+    """The prediction from the trials of one cell; None without a measured one that can be projected.
 
     The interval is Student's prediction interval for one more run (Hahn and Meeker 1991) on logarithms, with half width
     t · s · sqrt(1 + 1/n): the spread s of the trials includes the draw of hosts, start-up and what recurs at random. It
     includes their own errors too, which a long run averages out, so that it is wide rather than narrow where hosts
-    hardly differ. Interruptions are added at their observed rate.
+    hardly differ. Interruptions and the cell's own failures are added by their number in one run.
+
+    ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost: those that are stated
+    of the cell; by default, the trials' mean with incidents. ``undecided``: what the trials can't decide.
     """
-    projected = [
-        (result, _with_stalls(result, projection))
-        for result in results
-        if (projection := project_run(result)) is not None
-    ]
+    projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
         return None
-    found = _usable(projected)
-    interruptions = _observe_interruptions([result for result, _ in found])
-    reason = _why_not(found)
+    first = projected[0][0]
+    hazard = hazard or observe_hazards(each for each, _ in projected)[hazard_key(first)]
+    counted = None if hazard.is_left_out else hazard
+    reason = _why_not(projected) or (ENDLESS if counted is None else None)
     seconds = usd = None
     if reason is None:
-        projections = [projection for _, projection in found]
-        costs = [float(each.usd) for each in projections if each.usd]
-        seconds = _interval([each.seconds for each in projections], projections, interruptions, confidence)
-        usd = _interval(costs, projections, interruptions, confidence) if len(costs) == len(found) else None
+        found = _expect(projected, others, counted)
+        reason = ENDLESS if found is None else None
+        if found is not None:
+            stated = means or (None, None)
+            if first.full_run is not None:
+                undecided = Range(low=undecided.low, high=max(undecided.high, UNSEEN_DRIFT))
+            walls: list[float] = [projection.seconds for _, projection in projected]
+            costs = [float(projection.usd) for _, projection in projected if projection.usd]
+            seconds = _interval(walls, stated[0], found[0], undecided, confidence)
+            usd = _interval(costs, stated[1], found[1], undecided, confidence) if len(costs) == len(walls) else None
+    count = first.run.cell.settings.instance_count
     return Prediction(
-        trials=len(found),
+        trials=len(projected),
         confidence=confidence,
         seconds=seconds,
         usd=usd,
-        interruptions_per_hour=interruptions.per_hour,
+        interruptions_per_hour=counted.per_instance_hour * count if counted else 0.0,
         reason=reason,
-        left_out=len(projected) - len(found),
     )
 
 
-def _usable(projected: Sequence[tuple[RunResult, Projection]]) -> Sequence[tuple[RunResult, Projection]]:
-    """The steady trials where they are enough, else all, which have no interval."""
-    usable = [(result, projection) for result, projection in projected if _is_usable(result)]
-    return usable if len(usable) >= max(LEAST_STEADY_TRIALS, len(projected) / 2) else projected
+def _why_not(projected: Sequence[tuple[RunResult, Projection]]) -> str | None:
+    """Why the trials don't tell how a later run differs from them."""
+    count = len(projected)
+    unsteady = sum(not _is_settled(result) for result, _ in projected)
+    if unsteady and count - unsteady < max(LEAST_STEADY_TRIALS, count / 2):
+        return f"{unsteady} of {count} trials were not steady"
+    without_time = sum(projection.seconds <= 0 for _, projection in projected)
+    if without_time:
+        return f"{without_time} of {count} trials have no time to project: SageMaker reported 0 s"
+    return None if count > 1 else "one trial shows no spread between runs"
 
 
-def _is_usable(result: RunResult) -> bool:
-    """At a steady level. Stalls count at the rate at which they were seen, and noise is in the spread of the trials."""
+def _is_settled(result: RunResult) -> bool:
+    """At a steady level: stalls count as they were seen, and noise is in the spread of the trials."""
     return result.measured is None or result.measured.is_settled
 
 
-def _stall_share(result: RunResult) -> float | None:
-    return None if result.measured is None else result.measured.steady_state.stall_share
-
-
-def _with_stalls(result: RunResult, projection: Projection) -> Projection:
-    """Earlier versions left stalls of unknown cause out of the rate: the later run has as many as the trials."""
-    added = (_stall_share(result) or 0.0) * (projection.seconds - projection.overhead_seconds)
-    if not added:
-        return projection
-    longer = 1 + added / _training_seconds(projection)
-    billable = None if projection.billable_seconds is None else projection.billable_seconds * longer
-    return replace(
-        projection,
-        seconds=projection.seconds + added,
-        billable_seconds=billable,
-        instance_hours=projection.instance_hours * longer,
-        usd=None if projection.usd is None else projection.usd * Decimal(str(longer)),
-    )
-
-
-def _why_not(found: Sequence[tuple[RunResult, Projection]]) -> str | None:
-    unsteady = sum(not _is_usable(result) for result, _ in found)
-    if unsteady:
-        return f"{unsteady} of {len(found)} trials were not steady"
-    without_time = sum(projection.seconds <= 0 for _, projection in found)
-    if without_time:
-        return f"{without_time} of {len(found)} trials have no time to project: SageMaker reported 0 s"
-    return None if len(found) > 1 else "one trial shows no spread between runs"
+def _expect(
+    projected: Sequence[tuple[RunResult, Projection]], others: Sequence[RunResult], hazard: Hazard | None
+) -> tuple[Incidents, Incidents] | None:
+    """What is added to seconds and to cost; None if a run would hardly ever end."""
+    results = [result for result, _ in projected]
+    success = measure_success([*results, *others])
+    share = success.successes / success.attempts if success.successes else 1.0
+    seen = seen_interruption(results)
+    exposures = [each for result in results if (each := exposure_of(result, None, seen)) is not None]
+    seconds, usd = (expect_incidents(exposures, hazard, share, is_wall=is_wall) for is_wall in (True, False))
+    return None if seconds is None or usd is None else (seconds, usd)
 
 
 def _interval(
-    values: Sequence[float], projections: Sequence[Projection], interruptions: _Interruptions, confidence: float
+    values: Sequence[float],
+    mean: float | None,
+    incidents: Incidents,
+    undecided: Range,
+    confidence: float,
 ) -> Interval:
-    """The interval of seconds or of cost; interruptions add the same share to both."""
+    """``mean`` of None: that of the values, with incidents."""
     logs = [log(value) for value in values]
-    training_hours = fmean([_training_seconds(each) for each in projections]) / SECONDS_PER_HOUR
-    added, added_variance = interruptions.added_seconds(training_hours)
-    typical = exp(fmean([log(each.seconds) for each in projections]))
-    spread = sqrt(variance(logs) * (1 + 1 / len(logs)) + added_variance / (typical + added) ** 2)
-    reach = t_half_width(spread, len(logs) - 1, confidence)
-    center = fmean(logs) + log(1 + added / typical)
-    return Interval(low=exp(center - reach), high=exp(center + reach), confidence=confidence)
-
-
-def _training_seconds(projection: Projection) -> float:
-    return projection.seconds - projection.overhead_seconds + projection.training_overhead_seconds
-
-
-def _observe_interruptions(results: Sequence[RunResult]) -> _Interruptions:
-    """Interruptions over all trials together."""
-    measured = [result.measured for result in results if result.measured is not None]
-    count = sum(each.interruptions or 0 for each in measured)
-    attempts = [attempt for result in results if (attempt := measured_attempt(result)) is not None]
-    times = [found.training for attempt in attempts if (found := read_job_time(attempt)) is not None]
-    lost = sum(each.lost_seconds or 0.0 for each in measured)
-    return _Interruptions(
-        count=count, training_hours=sum(times) / SECONDS_PER_HOUR, seconds_each=lost / count if count else 0.0
+    spread = _Spread(
+        deviation=sqrt(variance(logs) * (1 + 1 / len(logs))),
+        degrees_of_freedom=len(logs) - 1,
+        low=undecided.low,
+        high=undecided.high,
+        confidence=confidence,
     )
+    return spread.interval(exp(fmean(logs)) * incidents.mean_factor if mean is None else mean, incidents)

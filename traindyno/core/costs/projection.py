@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs import prices
+from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.measured_run import MeasuredRun
@@ -37,6 +38,10 @@ class Projection:
     instance_hours: float
     usd: Decimal | None
 
+    @property
+    def training_seconds(self) -> float:
+        return self.seconds - self.overhead_seconds + self.training_overhead_seconds
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTime:
@@ -62,22 +67,22 @@ class JobTime:
 
 
 def project_run(result: RunResult) -> Projection | None:
-    """None where the run measured no rate, or the time of its job is unknown.
+    """None where the run measured no rate, or where the time of its job or of an event of the full run is unknown.
 
     Only the attempt that was measured is projected. Other attempts and interrupted sessions are not overhead of a run:
-    they occur at a rate (see success.py and prediction.py).
+    they occur at a rate (see success.py and hazard.py).
     """
-    measured = result.measured
+    measured, scheduled = result.measured, reschedule(result)
     attempt = measured_attempt(result)
     is_spot = result.price.purchase == Purchase.SPOT
     job_time = None if attempt is None else read_job_time(attempt, is_spot=is_spot)
-    if measured is None or measured.throughput is None or attempt is None or job_time is None:
+    if measured is None or measured.throughput is None or attempt is None or job_time is None or scheduled is None:
         return None
     return project(
         examples=result.examples,
-        samples_per_second=measured.throughput.samples_per_second,
+        samples_per_second=measured.throughput.samples_per_second / scheduled.slower,
         samples_before_steady=measured.samples_before_steady,
-        steady_seconds=_steady_seconds(result, measured),
+        steady_seconds=_steady_seconds(result, measured) + scheduled.once_seconds,
         job_time=_without_interruptions(job_time, attempt, measured),
         instance_count=result.run.cell.settings.instance_count,
         usd_per_instance_hour=result.price.usd_per_instance_hour,
@@ -175,7 +180,7 @@ def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: Measur
     lost = (measured.lost_seconds or 0.0) + (measured.kept_seconds or 0.0)
     if not lost:
         return job_time
-    training = max(0.0, job_time.training - max(0.0, lost - _unbilled_seconds(attempt, measured.interruptions or 0)))
+    training = max(0.0, job_time.training - max(0.0, lost - unbilled_seconds(attempt, measured.interruptions or 0)))
     share = job_time.billable_share
     return JobTime(
         wall=max(0.0, job_time.wall - lost),
@@ -186,7 +191,7 @@ def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: Measur
     )
 
 
-def _unbilled_seconds(attempt: Attempt, interruptions: int) -> float:
+def unbilled_seconds(attempt: Attempt, interruptions: int) -> float:
     """Seconds between sessions that are not billed: without instances, and starting again. All starts count alike."""
     phases = attempt.phase_seconds
     if not phases.get(INTERRUPTED):

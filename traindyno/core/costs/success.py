@@ -1,4 +1,4 @@
-"""How often an attempt at a run succeeds."""
+"""How often an attempt at a run succeeds, as far as the cell itself decides it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,31 +8,34 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 
 SUCCESSES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
-# A person or a limit of the suite ended these: they say nothing about the cell.
-NOT_COUNTED = (Outcome.STOPPED_BY_USER,)
+# The cell itself causes these outcomes: the whole workload would end in the same way.
+OWN_FAILURES = (
+    Outcome.OUT_OF_MEMORY,
+    Outcome.LOSS_DIVERGED,
+    Outcome.TIMED_OUT,
+    Outcome.USER_CODE_ERROR,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessRate:
-    """``attempts`` are the training jobs that were billed, ``successes`` those of them that completed their work."""
+    """``attempts`` are the billed training jobs that succeeded or failed by the cell itself."""
 
     successes: int
     attempts: int
 
 
 def measure_success(results: Sequence[RunResult]) -> SuccessRate:
-    """Counts all billed attempts of a cell's runs: an attempt without an instance costs time but no money."""
-    counted = [
-        (result, attempt)
-        for result in results
-        for attempt in result.attempts
-        if attempt.billable_seconds and (attempt.outcome or result.outcome) not in NOT_COUNTED
+    """Faults of the service, missing capacity and jobs that a person stopped count for nothing (see hazard.py)."""
+    outcomes = [
+        _outcome_of(result, attempt) for result in results for attempt in result.attempts if attempt.billable_seconds
     ]
-    successes = sum(_is_success(result, attempt) for result, attempt in counted)
-    return SuccessRate(successes=successes, attempts=len(counted))
+    successes = sum(outcome in SUCCESSES for outcome in outcomes)
+    return SuccessRate(successes=successes, attempts=successes + sum(each in OWN_FAILURES for each in outcomes))
 
 
-def _is_success(result: RunResult, attempt: Attempt) -> bool:
+def _outcome_of(result: RunResult, attempt: Attempt) -> Outcome | None:
     """The outcome of the run counts for its last attempt: a loss may be found to have diverged after the job ended."""
-    outcome = result.outcome if attempt is result.attempts[-1] else attempt.outcome
-    return attempt.error is None and outcome in SUCCESSES
+    if attempt.error is not None:
+        return None
+    return result.outcome if attempt is result.attempts[-1] else attempt.outcome

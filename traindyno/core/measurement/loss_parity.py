@@ -2,11 +2,12 @@
 
 Cells are compared if nothing that changes learning differs between them (global batch, learning rate, optimizer, ...);
 precision, compiler, strategy and hardware may. Each trial's mean loss over the second half of the samples that all of
-them saw is compared as a ratio: at equal seeds from three shared ones on, else by Welch's comparison. Trials of a cell
-that do not each show a seed of their own are one draw. Two cells agree if the ratio is shown to be within the tolerance
-(Schuirmann's two one-sided tests, 1987), and differ if it is shown to be outside, all comparisons of a group together
-(Bonferroni). The spread from run to run comes from the trials: if a cell has one draw, from those of the other cells,
-or from history. Without any of these there is no finding.
+them saw is compared as a ratio: in pairs of equal seeds if the cells have the same seeds, else by Welch's comparison.
+Trials of a cell that do not each show a seed of their own are one draw.
+
+Two cells agree if the ratio is shown to be within the tolerance (Schuirmann's two one-sided tests, 1987), and differ if
+it is shown to be outside, all comparisons of a group together (Bonferroni). The spread from run to run comes from the
+trials: if a cell has one draw, from those of the other cells, or from history. Without any of these none is found.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +23,6 @@ from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 TOLERANCE = 0.02
 LEAST_DEGREES = 2
-# With two, the t quantile of one degree of freedom costs more than equal seeds gain.
-LEAST_PAIRS = 3
 
 
 class ParityFinding(StrEnum):
@@ -106,7 +105,7 @@ def _compare(
     own, reference = list(own_by_seed.values()), list(reference_by_seed.values())
     if not own or not reference or min(*own, *reference) <= 0:
         return None
-    if own_by_seed.keys() == reference_by_seed.keys() and len(own) >= LEAST_PAIRS:
+    if own_by_seed.keys() == reference_by_seed.keys() and len(own) > 1:
         ratios = [log(own_by_seed[seed] / reference_by_seed[seed]) for seed in own_by_seed]
         return comparison_of(fmean(ratios), variance(ratios) / len(ratios), len(ratios) - 1).with_interval()
     if min(len(own), len(reference)) > 1:

@@ -17,7 +17,7 @@ from traindyno.core.measurement.undecided_stalls import UndecidedStalls
 from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
 from traindyno.core.step_log.line import SETUP, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
-from traindyno.core.step_log.unlogged_steps import lacks_work
+from traindyno.core.step_log.unlogged_steps import count_unlogged
 
 MOST_STEP_TIMES = 600
 
@@ -133,7 +133,7 @@ def measure_run(
     began_at = min(each.first_logged for each in sessions)
     divided = divide_steps(step_log.sessions)
     kept_seconds = _kept_seconds(divided, session)
-    is_whole = not session.missing_ranks and not lacks_work(session)
+    is_whole = not session.missing_ranks and not count_unlogged(session)
     return MeasuredRun(
         steady_state=steady,
         throughput=_throughput(step_log, session, table, step_time, peak_flops_per_device) if is_whole else None,

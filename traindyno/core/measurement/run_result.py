@@ -17,10 +17,11 @@ from traindyno.core.measurement.thinned_run import in_logged_steps
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
-from traindyno.core.step_log.unlogged_steps import describe_unlogged, lacks_work
+from traindyno.core.step_log.unlogged_steps import describe_unlogged
 from traindyno.core.suite.choices import Precision, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.workload import FullRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,10 @@ class RunResult:
     billable_seconds: float | None
     price: PaidPrice
     is_simulated: bool
+    #: The schedule of the full run, to which the trial is projected.
+    full_run: FullRun | None = None
+    #: The suite's setting, by which an interrupted run resumes if its log shows no checkpoints.
+    checkpoint_every_steps: int | None = None
     seed: int | None = None
 
     @property
@@ -106,7 +111,7 @@ def build_run_result(
         run=run,
         examples=suite.workload.examples,
         outcome=contradicted.outcome if contradicted else outcome,
-        message=contradicted.message if contradicted else message or _why_no_rate(session),
+        message=contradicted.message if contradicted else message or (describe_unlogged(session) if session else None),
         log_tail=tuple(log_tail),
         attempts=tuple(attempts),
         phases_seconds=phases,
@@ -116,12 +121,10 @@ def build_run_result(
         billable_seconds=_billable_seconds(attempts),
         price=price,
         is_simulated=is_simulated,
+        full_run=suite.workload.full_run,
+        checkpoint_every_steps=suite.measurement.checkpoint_every_steps,
         seed=_shown_seed(run, suite, environment),
     )
-
-
-def _why_no_rate(session: Session | None) -> str | None:
-    return describe_unlogged(session) if session and lacks_work(session) else None
 
 
 def _shown_seed(run: Run, suite: Suite, environment: RunEnvironment | None) -> int | None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from math import exp, log
 from statistics import median
 
-from traindyno.core.statistics.autocorrelation import DEVIATIONS_PER_MAD, LEAST_DEVIATION
+from traindyno.core.statistics.autocorrelation import LEAST_DEVIATION
 
+_DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution
 _NEIGHBOURS = 7  # steps on each side
 _STALL_DEVIATIONS = 6.0
 _LEAST_STALL = log(1.25)
@@ -29,7 +30,7 @@ def log_levels(step_seconds: Sequence[float]) -> list[float]:
     logs = [log(max(seconds, 1e-9)) for seconds in step_seconds]
     typical = [_middle(logs[max(0, index - _NEIGHBOURS) : index + _NEIGHBOURS + 1]) for index in range(len(logs))]
     distances = [abs(value - level) for value, level in zip(logs, typical, strict=True)]
-    deviation = max(DEVIATIONS_PER_MAD * median(distances), LEAST_DEVIATION)
+    deviation = max(_DEVIATIONS_PER_MAD * median(distances), LEAST_DEVIATION)
     reach = max(_STALL_DEVIATIONS * deviation, _LEAST_STALL)
     return [
         value if distance <= reach else level for value, level, distance in zip(logs, typical, distances, strict=True)

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
-from traindyno.core.statistics.hosts import HostSpread, Trial, update_prior
+from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.suite import Limits, Suite
@@ -37,6 +37,7 @@ class PastRun:
     is_simulated: bool
     late_loss: float | None = None
     hosts: str | None = None
+    data_wait_share: float | None = None
     seed: int | None = None
 
 
@@ -90,15 +91,28 @@ def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | Non
     return pool_spread([list(by_seed.values()) for by_seed in alike.values()])
 
 
-def learn_host_prior(past: Iterable[PastRun]) -> HostSpread | None:
-    """How the speed of hosts differs: from measured trials of one cell on several hosts, of any execution. None if
-    earlier executions give no information about it. Simulated hosts give none about real ones.
+def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
+    """How the speed of hosts differs, by class: from measured trials of one cell on several hosts, of any execution.
+
+    None if earlier executions give no information about it. Simulated hosts give none about real ones.
     """
-    alike: dict[str, list[Trial]] = {}
+    alike: dict[HostClass, dict[str, list[Trial]]] = {}
     for run in past:
         if run.outcome is Outcome.COMPLETED and run.hosts and run.mean_step_seconds and not run.is_simulated:
-            alike.setdefault(run.cell_id, []).append(Trial(value=run.mean_step_seconds, hosts=run.hosts))
-    return update_prior(list(alike.values()), source="a stated prior with earlier executions of this work")
+            hosts = frozenset(run.hosts.split())
+            cells = alike.setdefault(host_class(len(hosts), run.data_wait_share), {})
+            cells.setdefault(run.cell_id, []).append(Trial(value=run.mean_step_seconds, hosts=hosts))
+    found = {
+        kind: update_prior(list(alike.get(kind, {}).values()), source=_source(kind), prior=prior)
+        for kind, prior in STATED_PRIORS.items()
+    }
+    if not any(found.values()):
+        return None
+    return {kind: updated or STATED_PRIORS[kind] for kind, updated in found.items()}
+
+
+def _source(kind: HostClass) -> str:
+    return f"{STATED_PRIORS[kind].source}, with earlier executions of this work"
 
 
 def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:

@@ -26,7 +26,7 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.frozen_software import frozen_notes
@@ -37,7 +37,7 @@ from traindyno.core.suite.suite import Cell, Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``history``, ``loss_spread`` and ``host_prior``: what earlier runs showed when PlanSuite read them.
+    """``history``, ``loss_spread`` and ``host_priors``: what earlier runs showed when PlanSuite read them.
 
     ``memory``: the estimated cells. ``region_prices``: region → the prices of the suite's types there, for comparison.
     """
@@ -60,7 +60,7 @@ class Plan:
     memory: tuple[CellMemory, ...] = ()
     loss_spread: LossSpread | None = None
     region_prices: Mapping[str, PriceList] = field(default_factory=dict)
-    host_prior: HostSpread | None = None
+    host_priors: HostPriors | None = None
 
 
 STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
@@ -141,7 +141,7 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
         memory=priced.memory,
     )
     return replace(
-        plan, loss_spread=priced.loss_spread, region_prices=priced.region_prices, host_prior=priced.host_prior
+        plan, loss_spread=priced.loss_spread, region_prices=priced.region_prices, host_priors=priced.host_priors
     )
 
 

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
+from math import pi, sqrt
 from statistics import fmean, median
 
 from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
 LEAST_VALUES = 20
-DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution
 LEAST_DEVIATION = 1e-4  # on the logarithmic scale: 0.01 %, below the noise of any timer
+_DEVIATIONS_PER_MEAN_DISTANCE = sqrt(pi / 2)  # of a normal distribution
 _MOST_AUTOCORRELATION = 0.97
 _LEAST_AUTOCORRELATION = -0.5
 
@@ -115,21 +115,21 @@ def robust_long_run_deviation(values: Sequence[float]) -> float:
 
     The autocorrelation is taken from medians of differences, which are robust to a few changes of level (Chakar,
     Lebarbier, Lévy-Leduc and Robin 2017), plus two of its standard errors; if the ordinary estimate is lower, it is
-    used. The deviation is that of the whitened values, by their median absolute deviation.
+    used. The deviation is that of the differences, by their mean absolute value: a median would leave out the tails of
+    skewed noise, and squares would count the changes of level as noise.
     """
     count = len(values)
     if count < 4:
         return LEAST_DEVIATION
-    once = median(abs(after - before) for before, after in pairwise(values))
-    twice = median(abs(after - before) for before, after in zip(values, values[2:], strict=False))
-    robust = (twice / once) ** 2 - 1 + 4 / sqrt(count) if once > 0 else 0.0
+    once = [abs(after - before) for before, after in pairwise(values)]
+    twice = [abs(after - before) for before, after in zip(values, values[2:], strict=False)]
+    robust = (median(twice) / median(once)) ** 2 - 1 + 4 / sqrt(count) if median(once) > 0 else 0.0
     center = fmean(values)
     deviations = [value - center for value in values]
     power = sum(deviation * deviation for deviation in deviations)
     plain = sum(before * after for before, after in pairwise(deviations)) / power if power > 0 else 0.0
     plain += (1 + 3 * plain) / count
     weight = min(max(min(robust, plain), 0.0), _MOST_AUTOCORRELATION)
-    whitened = [after - weight * before for before, after in pairwise(values)]
-    middle = median(whitened)
-    deviation = DEVIATIONS_PER_MAD * median(abs(value - middle) for value in whitened)
-    return max(deviation, LEAST_DEVIATION) / (1 - weight)
+    # the variance of a difference is that of the autoregression's innovation x 2 / (1 + weight)
+    innovation = _DEVIATIONS_PER_MEAN_DISTANCE * fmean(once) * sqrt((1 + weight) / 2)
+    return max(innovation, LEAST_DEVIATION) / (1 - weight)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 from statistics import fmean, stdev, variance
 
+from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.student_t import t_half_width, t_quantile, two_sided_p
 
 CONFIDENCE = 0.95
@@ -36,7 +37,8 @@ class Comparison:
     """``ratio`` is the first mean ÷ the second. The rest is None below two trials of each.
 
     ``standard_error`` is that of the ratio's logarithm. ``p`` is two-sided, of no difference, for this pair alone.
-    ``interval`` is filled in by ``with_interval``.
+    ``interval`` is filled in by ``with_interval``. ``range`` is what the trials can't decide: all that is said of the
+    ratio, ``p`` included, holds wherever the truth lies in it.
     """
 
     ratio: float
@@ -44,6 +46,7 @@ class Comparison:
     degrees_of_freedom: float | None = None
     p: float | None = None
     interval: Interval | None = None
+    range: Range = NO_RANGE
 
     def with_interval(self) -> "Comparison":
         """The same ratio with its two-sided 95 % interval."""
@@ -56,20 +59,42 @@ class Comparison:
             return None
         down, up = (t_quantile(1 - tail, self.degrees_of_freedom) for tail in (lower_tail, upper_tail))
         return Interval(
-            low=self.ratio * exp(-down * self.standard_error),
-            high=self.ratio * exp(up * self.standard_error),
+            low=self.ratio * exp(self.range.low - down * self.standard_error),
+            high=self.ratio * exp(self.range.high + up * self.standard_error),
             confidence=CONFIDENCE,
         )
 
     def p_at_least(self, ratio: float) -> float | None:
         """The one-sided p value that the true ratio is ``ratio`` or more; None if the spread is unknown."""
+        return self._tail(log(ratio) - log(self.ratio) - self.range.high)
+
+    def p_at_most(self, ratio: float) -> float | None:
+        """The one-sided p value that the true ratio is ``ratio`` or less; None if the spread is unknown."""
+        return self._tail(log(self.ratio) + self.range.low - log(ratio))
+
+    def _tail(self, distance: float) -> float | None:
+        """The probability of an error of ``distance`` or more, in one direction."""
         if self.standard_error is None or self.degrees_of_freedom is None:
             return None
-        distance = log(ratio) - log(self.ratio)
         if self.standard_error == 0:
             return 0.0 if distance > 0 else 1.0
         tail = two_sided_p(distance / self.standard_error, self.degrees_of_freedom) / 2
         return tail if distance > 0 else 1 - tail
+
+    def without_range(self) -> "Comparison":
+        if self.range.is_empty or self.standard_error is None or self.degrees_of_freedom is None:
+            return self
+        return comparison_of(log(self.ratio), self.standard_error**2, self.degrees_of_freedom)
+
+    def with_range(self, found: Range) -> "Comparison":
+        """``p`` becomes that of the point of the range that is nearest to no difference."""
+        if found.is_empty or self.p is None:
+            return self
+        nearest = log(self.ratio) + (found.high if self.ratio < 1 else found.low)
+        if nearest * log(self.ratio) <= 0:
+            return replace(self, range=found, p=1.0)
+        error, degrees = self.standard_error or 0.0, self.degrees_of_freedom or inf
+        return replace(self, range=found, p=two_sided_p(nearest / error, degrees) if error else 0.0)
 
     def scaled(self, shift: float, variance: float) -> "Comparison":
         """Times a further factor whose logarithm is ``shift``, known with ``variance`` (normal)."""
@@ -117,10 +142,11 @@ def estimate_of_mean(
     confidence: float = CONFIDENCE,
     tails: tuple[float, float] | None = None,
     shift: float = 0.0,
+    undecided: Range = NO_RANGE,
 ) -> Estimate:
     """``found`` is the mean of ``values``. ``tails`` (lower, upper) of None: equal ones.
 
-    ``shift`` moves the estimate within its interval, and not the interval.
+    ``shift`` moves the estimate within its interval, and not the interval. ``undecided`` widens the interval.
     """
     if found.variance is None or found.degrees_of_freedom is None:
         return Estimate(mean=exp(found.mean + shift), count=len(values), variation=None, interval=None)
@@ -131,7 +157,11 @@ def estimate_of_mean(
         mean=exp(found.mean + min(up, max(-down, shift))),
         count=len(values),
         variation=stdev(values) / fmean(values),
-        interval=Interval(low=exp(found.mean - down), high=exp(found.mean + up), confidence=confidence),
+        interval=Interval(
+            low=exp(found.mean + undecided.low - down),
+            high=exp(found.mean + undecided.high + up),
+            confidence=confidence,
+        ),
     )
 
 

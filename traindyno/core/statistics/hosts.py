@@ -1,15 +1,18 @@
 """Hosts are drawn at random, and some are faster: the part of a difference between cells that is due to hosts.
 
 Trials on one host are not independent of each other (Kalibera and Jones 2013 treat hosts, runs and steps as nested
-random effects). Cells that were measured on the same hosts are compared within them; otherwise a host is one
-observation, however many trials ran on it; and if there is one host only, the spread comes from a prior.
+random effects). Sets of hosts that share one are one draw. Cells that were measured on the same hosts are compared
+within them; otherwise a draw is one observation, however many trials ran on it; and if there is one draw only, the
+spread comes from a prior.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from math import log, sqrt
 from statistics import fmean, variance
 
+from traindyno.core.statistics.blocks import Blocks, compare_in_blocks
 from traindyno.core.statistics.estimates import (
     Comparison,
     LogMean,
@@ -20,18 +23,29 @@ from traindyno.core.statistics.estimates import (
 )
 
 LEAST_DEGREES = 3
-Groups = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """``hosts`` names the machines that the trial ran on, all of them as one; None where they are unknown.
+    """``hosts`` are the machines that the trial ran on; None where they are unknown: it counts as a separate draw.
 
-    A trial on unknown machines counts as a separate draw.
+    ``block`` is what it shares with trials of other cells: the round or the job.
     """
 
     value: float
-    hosts: str | None = None
+    hosts: frozenset[str] | None = None
+    block: str | None = None
+
+
+Draws = dict[int, list[Trial]]
+
+
+class HostClass(StrEnum):
+    """What decides how far hosts differ."""
+
+    ONE_HOST = "one host"
+    MANY_HOSTS = "many hosts"
+    INPUT_BOUND = "input-bound"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +57,38 @@ class HostSpread:
     source: str
 
 
-# With 3 degrees of freedom a difference between two hosts has to exceed 13.5 %: no false claim up to a spread of 4.9 %.
-STATED_PRIOR = HostSpread(deviation=0.03, degrees_of_freedom=3, source="a stated prior")
+HostPriors = Mapping[HostClass, HostSpread]
+# A run that waits for its data for a larger share of its time is bound by its input.
+INPUT_BOUND_SHARE = 0.1
+# Published runs of one configuration on several hosts: 0.1 to 2 % where computation decides, 4 % where input does; of
+# many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two hosts have to differ by 6.9 %.
+STATED_PRIORS: HostPriors = {
+    host_class: HostSpread(deviation=deviation, degrees_of_freedom=3, source=f"a stated prior, {host_class.value}")
+    for host_class, deviation in (
+        (HostClass.ONE_HOST, 0.02),
+        (HostClass.MANY_HOSTS, 0.03),
+        (HostClass.INPUT_BOUND, 0.04),
+    )
+}
+STATED_PRIOR = STATED_PRIORS[HostClass.ONE_HOST]
+
+
+def host_class(host_count: int, data_wait_share: float | None) -> HostClass:
+    if (data_wait_share or 0.0) > INPUT_BOUND_SHARE:
+        return HostClass.INPUT_BOUND
+    return HostClass.MANY_HOSTS if host_count > 1 else HostClass.ONE_HOST
 
 
 def draw_count(trials: Sequence[Trial]) -> int:
-    """How many different sets of hosts the trials ran on."""
-    return len(_by_hosts(trials))
+    """How many independent draws of hosts the trials ran on."""
+    return len(_by_draw(trials)[0])
 
 
-def estimate_host_spread(cells: Sequence[Sequence[Trial]], prior: HostSpread = STATED_PRIOR) -> HostSpread:
-    """The spread from the cells that ran on several hosts and repeated trials on one; below 3 degrees, the prior."""
+def estimate_host_spread(cells: Sequence[Sequence[Trial]]) -> HostSpread | None:
+    """The spread from the cells that ran on several hosts and repeated trials on one; None below 3 degrees."""
     found = _variance_of_hosts(cells)
     if found is None or found[1] < LEAST_DEGREES:
-        return prior
+        return None
     return HostSpread(deviation=sqrt(found[0]), degrees_of_freedom=found[1], source="this suite's trials")
 
 
@@ -81,7 +113,7 @@ def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | 
 
     Method of moments: the variance of the hosts' means, less the part that their trials' own spread explains.
     """
-    grouped = [list(_by_hosts(trials).values()) for trials in cells]
+    grouped = [[_logs(draw) for draw in _by_draw(trials)[0].values()] for trials in cells]
     within = [(variance(group), len(group) - 1) for hosts in grouped for group in hosts if len(group) > 1]
     between = [hosts for hosts in grouped if len(hosts) > 1 and any(len(group) > 1 for group in hosts)]
     degrees = sum(len(hosts) - 1 for hosts in between)
@@ -97,20 +129,38 @@ def compare_on_hosts(
     first: Sequence[Trial],
     second: Sequence[Trial],
     *,
-    spread: HostSpread = STATED_PRIOR,
+    others: Sequence[Blocks] = (),
+    spreads: tuple[HostSpread, HostSpread] = (STATED_PRIOR, STATED_PRIOR),
     inflation: tuple[float, float] = (1.0, 1.0),
 ) -> Comparison:
-    """The ratio first ÷ second. ``inflation``: the factor of each cell's variance (see ``serial_correlation``)."""
-    shared = _by_hosts(first).keys() & _by_hosts(second).keys()
-    if shared and all(sum(trial.hosts in shared for trial in trials) > 1 for trials in (first, second)):
-        return _compare_within(_on(first, shared), _on(second, shared), inflation)
-    means = [mean_over_hosts(trials, spread, factor) for trials, factor in zip((first, second), inflation, strict=True)]
+    """The ratio first ÷ second. ``others``: further cells by block, which tell what blocks share.
+
+    ``spreads``: the one of each cell where it ran on one draw of hosts. ``inflation``: the factor of each cell's
+    variance (see ``serial_correlation``).
+    """
+    sides = _by_draw(first, second)
+    shared = sorted(draw for draw in sides[0].keys() & sides[1].keys() if _are_alike(sides[0][draw], sides[1][draw]))
+    within = [[trial for draw in shared for trial in side[draw]] for side in sides]
+    if len(shared) > 1 and min(map(len, within)) > 1:
+        return _compare_within_hosts(*([_logs(side[draw]) for draw in shared] for side in sides), max(inflation))
+    is_on_one = len(shared) == 1 and min(map(len, within)) > 1
+    pair = within if is_on_one else [list(first), list(second)]
+    if is_on_one or all(len(side) == len(trials) for side, trials in zip(sides, pair, strict=True)):
+        paired = compare_in_blocks(blocks_of(pair[0]), blocks_of(pair[1]), others, max(inflation))
+        if paired:
+            return paired
+    means = [
+        log_mean([trial.value for trial in trials], inflation=factor)
+        if is_on_one
+        else mean_over_hosts(trials, spread, factor)
+        for trials, spread, factor in zip(pair, spreads, inflation, strict=True)
+    ]
     return compare_means(means[0], means[1])
 
 
 def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> LogMean:
-    """The mean of the hosts' means. If all trials ran on one host, ``spread`` is assumed between hosts."""
-    groups = list(_by_hosts(trials).values())
+    """The mean of the draws' means. If all trials ran on one draw of hosts, ``spread`` is assumed between draws."""
+    groups = [_logs(group) for group in _by_draw(trials)[0].values()]
     if len(groups) == len(trials):
         return log_mean([trial.value for trial in trials], inflation=inflation)
     means = [fmean(group) for group in groups]
@@ -123,49 +173,68 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
     return LogMean(mean=means[0], variance=sum(part for part, _ in parts), degrees_of_freedom=satterthwaite(parts))
 
 
-def _compare_within(first: Groups, second: Groups, inflation: tuple[float, float]) -> Comparison:
-    """The ratio first ÷ second on the shared hosts. With one host its speed cancels: Welch's comparison remains."""
-    if len(first) == 1:
-        (one,), (other,) = first.values(), second.values()
-        means = [
-            LogMean(mean=fmean(logs), variance=factor * variance(logs) / len(logs), degrees_of_freedom=len(logs) - 1)
-            for logs, factor in zip((one, other), inflation, strict=True)
-        ]
-        return compare_means(means[0], means[1])
-    return _compare_in_blocks(first, second, max(inflation))
-
-
-def _compare_in_blocks(first: Groups, second: Groups, inflation: float) -> Comparison:
+def _compare_within_hosts(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], inflation: float
+) -> Comparison:
     """Hosts as blocks of a two-way layout without interaction: least squares (Scheffé 1959, chapter 4)."""
-    weights = {host: len(first[host]) * len(second[host]) / (len(first[host]) + len(second[host])) for host in first}
-    total = sum(weights.values())
-    difference = sum(weight * (fmean(first[host]) - fmean(second[host])) for host, weight in weights.items()) / total
+    pairs = list(zip(first, second, strict=True))
+    weights = [len(one) * len(other) / (len(one) + len(other)) for one, other in pairs]
+    total = sum(weights)
+    apart = (weight * (fmean(one) - fmean(other)) for weight, (one, other) in zip(weights, pairs, strict=True))
+    difference = sum(apart) / total
     squares, count = 0.0, 0
-    for host in first:
-        block = [*first[host], *(value + difference for value in second[host])]
+    for one, other in pairs:
+        block = [*one, *(value + difference for value in other)]
         center = fmean(block)
         squares += sum((value - center) ** 2 for value in block)
         count += len(block)
-    degrees = count - len(first) - 1
+    degrees = count - len(pairs) - 1
     return comparison_of(difference, inflation * squares / degrees / total, degrees)
 
 
-def _by_hosts(trials: Sequence[Trial]) -> Groups:
-    """Logarithms of the values by hosts; each trial on unknown hosts is a separate group."""
-    groups: Groups = {}
-    for index, trial in enumerate(trials):
-        groups.setdefault(trial.hosts or f"unknown {index}", []).append(log(trial.value))
-    return groups
+def _by_draw(*cells: Sequence[Trial]) -> list[Draws]:
+    """Each cell's trials by draw. Trials whose sets of hosts share one are one draw, over all these cells: the
+    connected components of the hosts. Each trial on unknown hosts is a draw of its own.
+    """
+    label: dict[str, int] = {}
+    for number, trial in enumerate(trial for trials in cells for trial in trials):
+        joined = {label[host] for host in trial.hosts or () if host in label}
+        if joined:
+            label.update({host: number for host, found in label.items() if found in joined})
+        label.update(dict.fromkeys(trial.hosts or (), number))
+    unknown = sum(map(len, cells))
+    found: list[Draws] = []
+    for trials in cells:
+        draws: Draws = {}
+        for trial in trials:
+            unknown += 1
+            draws.setdefault(label[min(trial.hosts)] if trial.hosts else unknown, []).append(trial)
+        found.append(draws)
+    return found
 
 
-def _on(trials: Sequence[Trial], hosts: Set[str]) -> Groups:
-    return {name: group for name, group in _by_hosts(trials).items() if name in hosts}
+def _are_alike(first: Iterable[Trial], second: Iterable[Trial]) -> bool:
+    """Whether two cells used the same machines of a draw, so that its speed cancels."""
+    used = [{host for trial in trials for host in trial.hosts or ()} for trials in (first, second)]
+    return used[0] == used[1]
+
+
+def _logs(trials: Iterable[Trial]) -> list[float]:
+    return [log(trial.value) for trial in trials]
+
+
+def blocks_of(trials: Sequence[Trial]) -> Blocks:
+    """Logarithms by block; of a block's repeats their mean. A trial without a block has one of its own."""
+    found: dict[str, list[float]] = {}
+    for trial in trials:
+        found.setdefault(trial.block or f"alone {id(trial)}", []).append(log(trial.value))
+    return {block: fmean(values) for block, values in found.items()}
 
 
 def needs_prior(first: Sequence[Trial], second: Sequence[Trial]) -> bool:
-    """Whether the spread between hosts is assumed: trials repeat on one set of hosts that the other cell lacks."""
-    groups = _by_hosts(first), _by_hosts(second)
-    shared = groups[0].keys() & groups[1].keys()
+    """Whether the spread between hosts is assumed: trials repeat on one draw of hosts that the other cell lacks."""
+    draws = _by_draw(first, second)
+    shared = [draw for draw in draws[0].keys() & draws[1].keys() if _are_alike(draws[0][draw], draws[1][draw])]
     return not shared and any(
-        len(own) == 1 and len(trials) > 1 for own, trials in zip(groups, (first, second), strict=True)
+        len(own) == 1 and len(trials) > 1 for own, trials in zip(draws, (first, second), strict=True)
     )

@@ -90,8 +90,8 @@ def _relation(comparison: Comparison, tolerance: float, significance: float, sha
     is_not_better = (comparison.p_at_least(1 + tolerance) or 0.0) < share
     if not is_not_better:
         return Relation.OPEN
-    reverse = 1 - (comparison.p_at_least(1 / (1 + tolerance)) or 0.0)
-    return Relation.EQUIVALENT if reverse < share else Relation.NOT_BETTER
+    is_not_worse = (comparison.p_at_most(1 / (1 + tolerance)) or 0.0) < share
+    return Relation.EQUIVALENT if is_not_worse else Relation.NOT_BETTER
 
 
 def _is_beaten(comparison: Comparison, p: float) -> bool:
@@ -141,7 +141,7 @@ def trials_to_decide(
     ``comparisons`` are of the best with the cells that are open, each measured with ``trials``. None if more than
     MOST_TRIALS, or if no spread is known. Stein's two-stage rule (1945): n ≥ s² (t(significance) + t(power))² ÷ d²,
     with t at the degrees of freedom that s² has. For each cell the smaller number counts: to detect the difference
-    seen, or to show that it is not better by more than the tolerance.
+    seen, or to show that it is not better by more than the tolerance, at the worst point of what stays undecided.
     """
     spreads = [
         (comparison.standard_error**2 * trials, comparison.degrees_of_freedom)
@@ -157,8 +157,10 @@ def trials_to_decide(
     within = t_quantile(1 - significance / len(spreads), degrees) + missed
     needs = []
     for comparison in comparisons:
-        behind = max(0.0, -log(comparison.ratio))
-        zone = log(1 + tolerance) + behind
-        needs.append(min(apart**2 / behind**2 if behind else inf, within**2 / zone**2))
+        behind = max(0.0, -log(comparison.ratio) - comparison.range.high)
+        zone = log(1 + tolerance) + max(0.0, -log(comparison.ratio)) - comparison.range.high
+        needs.append(min(apart**2 / behind**2 if behind else inf, within**2 / zone**2 if zone > 0 else inf))
+    if inf in needs:
+        return None
     needed = max(trials + 1, -int(-variance * max(needs) // 1))
     return needed if needed <= MOST_TRIALS else None

@@ -1,36 +1,37 @@
-"""Correlation of trials with the previous one of their cell: detected over all cells, and included in the intervals."""
+"""Correlation of trials with the previous one of their cell: over all cells, and included in the intervals."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from math import log, sqrt
 from statistics import fmean
 
-# One-sided 5 %: one suite of twenty with independent trials is taken for correlated.
-DETECTED = 1.645
 MOST_CORRELATION = 0.95
 _STEP = 0.01
 
 
 def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
-    """Correlation of a trial with the one before it in its cell; 0 unless it is detected.
+    """Correlation of a trial with the one before it in its cell.
 
-    ``groups`` are the cells' values (positive), in the order in which they were measured. The statistic is von
-    Neumann's ratio (1941): squared successive differences ÷ twice the squared deviations, 1 on average for
-    independent trials and less for correlated ones. Each cell's ratio counts alike, so spreads may differ. The
-    correlation is the one of a first-order autoregression that would give the mean ratio.
+    ``groups`` are the cells' logarithms in the order in which they were measured, less what their blocks share. The
+    statistic is von Neumann's ratio (1941): squared successive differences ÷ twice the squared deviations, 1 on average
+    for independent trials and less for correlated ones. Each cell's ratio counts alike, so spreads may differ. The
+    correlation is the one of a first-order autoregression that would give the mean ratio, shrunk by the share of the
+    ratio's deviation that chance explains (positive-part James-Stein: 1 - 1 ÷ z²).
     """
     ratios = [(ratio, len(group)) for group in groups if len(group) > 2 and (ratio := _ratio(group)) is not None]
     if not ratios:
         return 0.0
     deficit = sum(1 - ratio for ratio, _ in ratios)
-    deviation = sqrt(sum((count - 2) / (count * count - 1) for _, count in ratios))
-    if deficit / deviation <= DETECTED:
+    # What blocks share was removed, so that one of the ratios follows from the others.
+    dependent = len(ratios) / max(1, len(ratios) - 1)
+    chance = dependent * sum((count - 2) / (count * count - 1) for _, count in ratios)
+    shrinkage = 1 - chance / deficit**2 if deficit > 0 else 0.0
+    if shrinkage <= 0:
         return 0.0
     mean = fmean([ratio for ratio, _ in ratios])
     count = round(fmean([count for _, count in ratios]))
     grid = [index * _STEP for index in range(1, round(MOST_CORRELATION / _STEP) + 1)]
-    return min(grid, key=lambda correlation: abs(_expected_ratio(correlation, count) - mean))
+    return shrinkage * min(grid, key=lambda correlation: abs(_expected_ratio(correlation, count) - mean))
 
 
 @lru_cache(maxsize=4096)
@@ -41,10 +42,9 @@ def variance_inflation(correlation: float, count: int) -> float:
 
 
 def _ratio(values: Sequence[float]) -> float | None:
-    logs = [log(value) for value in values]
-    center = fmean(logs)
-    power = sum((value - center) ** 2 for value in logs)
-    return sum((after - before) ** 2 for before, after in pairwise(logs)) / (2 * power) if power > 0 else None
+    center = fmean(values)
+    power = sum((value - center) ** 2 for value in values)
+    return sum((after - before) ** 2 for before, after in pairwise(values)) / (2 * power) if power > 0 else None
 
 
 def _mean_variance(correlation: float, count: int) -> float:

@@ -1,11 +1,13 @@
-"""Steps that are missing between the logged ones: their time is in the log, and their work is not."""
+"""Steps that are missing between the logged ones: their time is in the log, and their work is not.
+
+Such a log shows no rate: how much of the run's work it lacks is unknown.
+"""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from traindyno.core.step_log.content import Session
 
-# A rate that lacks less than this share of the work is measured; the log's problem names what it lacks.
-MOST_UNLOGGED = 0.01
 MOST_NAMED = 3
 
 
@@ -17,23 +19,17 @@ def count_unlogged(session: Session) -> int:
     return _numbered(session) - _logged(session)
 
 
-def lacks_work(session: Session) -> bool:
-    """Whether so many steps are missing that the log does not show the rate."""
-    return count_unlogged(session) > MOST_UNLOGGED * _numbered(session)
-
-
 def describe_unlogged(session: Session) -> str | None:
     """None if no step is missing."""
     missing = count_unlogged(session)
     if not missing:
         return None
-    gaps = list(_gaps(session))
-    named = ", ".join(gaps[:MOST_NAMED]) + ", …" * (len(gaps) > MOST_NAMED)
-    lacking = f"job {session.job_name}: {missing:,} of {_numbered(session):,} steps were not logged by every process"
-    effect = (
-        "the work of these steps is unknown, so no rate is measured" if lacks_work(session) else "too few to matter"
+    gaps = list(islice(_gaps(session), MOST_NAMED + 1))
+    named = f" ({', '.join(gaps[:MOST_NAMED])}{', …' * (len(gaps) > MOST_NAMED)})" if gaps else ""
+    return (
+        f"job {session.job_name}: {missing:,} of {_numbered(session):,} steps were not logged by every process"
+        f"{named}: their work is unknown, so no rate is measured; expected a line for each step"
     )
-    return f"{lacking} ({named}): {effect}; expected a line for each step"
 
 
 def _numbered(session: Session) -> int:
@@ -52,6 +48,7 @@ def _logged(session: Session) -> int:
 
 
 def _gaps(session: Session) -> Iterator[str]:
+    """Those between the steps that are known; of a thinned log, the ones within a merged step are not."""
     numbers = session.common_steps
     counts = session.processes[0].steps.numbered(numbers).counts
     before: int | None = None

@@ -12,14 +12,14 @@ from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.settings import LearningRate, SettingDescription, Settings
 from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Scaling, Suite
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import FullRun, Workload
 
 SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 HEAD = "| field | values | default | meaning |\n|---|---|---|---|\n"
 TYPE_NAMES = {int: "integer", float: "number", Decimal: "number", str: "text", bool: "`true`, `false`"}
 # Name of a table → the dataclasses whose described fields it lists, each with the path to its fields.
 TABLES: dict[str, tuple[tuple[type, str], ...]] = {
-    "workload": ((Workload, ""),),
+    "workload": ((Workload, ""), (FullRun, "full_run.")),
     "preparation": ((Preparation, "preparation."),),
     "settings": ((Settings, ""),),
     "measurement": ((Measurement, ""),),

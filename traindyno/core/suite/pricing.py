@@ -10,13 +10,17 @@ from traindyno.core.suite.goal import USD
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotTerms:
-    """Expectations for spot instances of one type, used if the suite's own runs did not show them."""
+    """Expectations for spot instances of one type; what the suite's own runs show weighs more, hour by hour."""
 
     discount: float = field(
         metadata=describe("the share of the on-demand price that spot saves", bound=Bound(least=0, most=1))
     )
     interruptions_per_hour: float = field(
-        default=0.0, metadata=describe("interruptions of a job per hour of training", bound=NOT_NEGATIVE)
+        default=0.0,
+        metadata=describe(
+            "interruptions of one instance per hour of training; a job on n instances has n times as many",
+            bound=NOT_NEGATIVE,
+        ),
     )
     checkpoint_hours: float | None = field(
         default=None,
@@ -48,7 +52,8 @@ class Pricing:
     spot: Mapping[str, SpotTerms] = field(
         default_factory=dict,
         metadata=describe(
-            "instance type → {discount, interruptions_per_hour, checkpoint_hours}; observed values count before these"
+            "instance type → {discount, interruptions_per_hour, checkpoint_hours}; an observed discount counts before "
+            "this, and the rate weighs as much as one observed hour"
         ),
     )
     training_plan: Mapping[str, PlanTerms] = field(

@@ -1,6 +1,7 @@
 """Runs: trials of cells, in the order in which they are submitted, and their documents."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,21 +27,26 @@ def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) 
     return make_runs(execution_id, [(cell, trial) for trial in trials for cell in cells])
 
 
-def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]]) -> tuple[Run, ...]:
+def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_number: int = 1) -> tuple[Run, ...]:
     """All first trials, then all second trials, and so on, so that a slow hour affects every cell. The order within a
     trial is random, from the execution's id, and differs between trials, so that no cell always follows the same one.
+
+    The k-th run of each cell in a round is in the same block: a trial that is repeated belongs to the round in which it
+    is, and not to that of its first run.
     """
     in_order = sorted(wanted, key=lambda each: (each[1], _lot(execution_id, each[1], each[0])))
-    return tuple(
-        Run(
-            run_id=run_id_of(cell.cell_id, trial),
-            execution_id=execution_id,
-            trial=trial,
-            cell=cell,
-            place=place,
-        )
-        for place, (cell, trial) in enumerate(in_order, start=1)
-    )
+    passes: Counter[str] = Counter()
+    runs = []
+    for place, (cell, trial) in enumerate(in_order, start=1):
+        passes[cell.cell_id] += 1
+        run_id, block = run_id_of(cell.cell_id, trial), f"{round_number}.{passes[cell.cell_id]}"
+        runs.append(Run(run_id=run_id, execution_id=execution_id, trial=trial, cell=cell, place=place, block=block))
+    return tuple(runs)
+
+
+def block_of(run: Run) -> str:
+    """The run's block, among those of all executions."""
+    return f"{run.execution_id} {run.block or run.trial}"
 
 
 def _lot(execution_id: str, trial: int, cell: Cell) -> bytes:

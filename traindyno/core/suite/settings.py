@@ -184,7 +184,7 @@ class Settings:
     seed: int = field(
         default=0,
         metadata=setting(
-            "the seed of weights, data order and dropout",
+            "the seed of weights, data order and dropout in the first trial; trial k trains with seed + k - 1",
             bound=Bound(least=0, most=MOST_SEED),
             effect=Effect.LEARNING,
             changes_memory=False,

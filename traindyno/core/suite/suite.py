@@ -1,7 +1,7 @@
 """The suite: workload, matrix, measurement, limits and goal."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +21,9 @@ KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
 VOLUME_GB = Bound(least=1, most=16_384)
 # A bound that only keeps the number within 64 bits.
 STEPS = Bound(least=1, most=10**9)
+MOST_CONTENDED_REPEATS = 10
+# A run that ``stop_when`` ends has at least so many.
+LEAST_STOP_STEPS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,8 @@ class Limits:
     max_contended_repeats: int = field(
         default=1,
         metadata=describe(
-            "the most repeats of a trial whose host was busy with other work", bound=Bound(least=0, most=10)
+            "the most repeats of a trial whose host was busy with other work",
+            bound=Bound(least=0, most=MOST_CONTENDED_REPEATS),
         ),
     )
 
@@ -256,6 +260,24 @@ class Suite:
     )
     notes: str | None = field(default=None, metadata=describe("free text for readers of the file"))
 
+    @property
+    def job_measurement(self) -> Measurement:
+        """What a job of a built-in task does: what the full run's schedule names, it does at least once in its midst.
+
+        So its cost is measured. A run that ``stop_when`` may end does it often enough.
+        """
+        given, full_run = self.measurement, self.workload.full_run
+        if full_run is None:
+            return given
+        steps = given.max_steps if given.stop_when is None else min(given.max_steps, LEAST_STOP_STEPS)
+        midst = max(1, steps // 2)
+        saves, evaluates = full_run.checkpoint_every_minutes, full_run.evaluate_every_steps
+        return replace(
+            given,
+            checkpoint_every_steps=given.checkpoint_every_steps or (midst if saves is not None else None),
+            evaluate_every_steps=given.evaluate_every_steps or (midst if evaluates is not None else None),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -279,9 +301,10 @@ class Tokens:
 class Run:
     """One trial of one cell, as the state machine carries it, with the tokens that it reads.
 
-    ``place`` is its place in the random order of its round, from 1. ``model_s3_uri``: the lab's copy of the workload's
-    model; None for a model that is not on the Hub. ``seed``: that of this trial (``with_seeds``); None in runs of
-    earlier versions, which trained with the cell's.
+    ``place`` is its place in the random order of its round, from 1. ``block``: runs of different cells in one block are
+    measured about the same time; in earlier documents it is None, and runs with one trial number are a block.
+    ``model_s3_uri``: the lab's copy of the workload's model; None for a model that is not on the Hub. ``seed``: that of
+    this trial (``with_seeds``); None in runs of earlier versions, which trained with the cell's.
     """
 
     run_id: str
@@ -290,5 +313,6 @@ class Run:
     cell: Cell
     tokens: Tokens | None = None
     place: int | None = None
+    block: str | None = None
     model_s3_uri: str | None = None
     seed: int | None = None

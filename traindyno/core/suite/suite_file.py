@@ -40,7 +40,9 @@ def settings_document(settings: Settings) -> dict[str, Any]:
 
 
 def workload_document(workload: Workload) -> dict[str, Any]:
-    return suite_converter().unstructure(workload)  # type: ignore[no-any-return]
+    """What a job does, and so without the schedule of the full run, from which the lab only projects."""
+    document = suite_converter().unstructure(workload)
+    return {name: value for name, value in document.items() if name != "full_run"}
 
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindyno.core.documents.field_description import Bound, describe
+from traindyno.core.documents.field_description import POSITIVE, Bound, describe
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
 
 # Bounds that only keep numbers within what a database row and 64 bits can hold.
 EXAMPLES = Bound(least=1, most=10**15)
 TOKENS = Bound(least=1, most=10**9)
+STEPS = Bound(least=1, most=10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,29 @@ class Dataset:
     text_column: str = "text"
     label_column: str = "label"
     input_mode: InputMode = InputMode.FILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullRun:
+    """The schedule of the whole training, where it differs from that of the short trials."""
+
+    checkpoint_every_minutes: float | None = field(
+        default=None,
+        metadata=describe(
+            "minutes between two checkpoints of the full run; each costs what one costs in a trial, and an interrupted "
+            "run starts again from the last one",
+            bound=POSITIVE,
+            default="as often as in the trials",
+        ),
+    )
+    evaluate_every_steps: int | None = field(
+        default=None,
+        metadata=describe(
+            "optimizer steps between two evaluations of the full run; each costs what one costs in a trial",
+            bound=STEPS,
+            default="as often as in the trials",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +127,12 @@ class Workload:
     channels: Mapping[str, str] = field(
         default_factory=dict,
         metadata=describe("further inputs beside the dataset: channel name → S3 URI, local path, fsx://… or efs://…"),
+    )
+    full_run: FullRun | None = field(
+        default=None,
+        metadata=describe(
+            "the schedule of the whole training: {checkpoint_every_minutes, evaluate_every_steps}; a built-in task "
+            "then writes a checkpoint and evaluates in the middle of each trial, so that their cost is measured",
+            default="what the trials show",
+        ),
     )

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
+from traindyno.core.suite.choices import Purchase
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
-from traindyno.core.verdict.goal_metric import Metric, may_break_limit
+from traindyno.core.verdict.contention_text import programs_text
+from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.search_text import describe_unfinished_search
-from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.core.verdict.verdict import SETTLED, Finding, Method, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
 NOISY_VARIATION = 0.1
@@ -17,14 +19,18 @@ COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
+    if verdict.method is Method.LATEST_REGIME:
+        yield (
+            "This verdict was made by the method of an earlier version: the rate of a run's latest regime, without"
+            " stalls of which it showed fewer than three. `traindyno report` judges the results again."
+        )
     if verdict.is_simulated:
         yield "Some of these results are simulated: they come from a replayed or modelled trace, not from hardware."
     if verdict.without_result:
         yield describe_missing(verdict)
     if verdict.metric is Metric.INSTANCE_HOURS:
         yield "No price is known. All cells use one instance type, so they are compared by instance hours."
-    if verdict.recommended and may_break_limit(verdict.row(verdict.recommended), verdict.goal):
-        yield "The recommended cell meets the goal's limit by its mean, but its interval extends beyond the limit."
+    yield from _interruptions(verdict)
     yield from describe_unfinished_search(verdict)
     yield from _failures(verdict)
     yield from _hosts(verdict)
@@ -57,7 +63,24 @@ def _failures(verdict: Verdict) -> Iterator[str]:
             diverged = f", {row.diverged} of them with a loss that is not finite" if row.diverged else ""
             yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
     if any(row.failed and row.trials for row in verdict.rows):
-        yield "The time and cost of cells with failed trials are divided by their success rate."
+        yield "The time and cost of cells with failed trials are divided by their own success rate."
+
+
+def _interruptions(verdict: Verdict) -> Iterator[str]:
+    """Of capacity that the runs show to fail, or that fails often by the stated rate."""
+    if any(row.is_without_interruptions for row in verdict.rows):
+        yield (
+            "Time and cost are without interruptions: at the observed rate no run of the whole work would end. "
+            "workload.full_run.checkpoint_every_minutes states how often it writes checkpoints."
+        )
+        return
+    hazards = {row.hazard.key: row.hazard for row in verdict.rows if row.trials and row.hazard is not None}
+    for (instance, purchase), hazard in sorted(hazards.items()):
+        if hazard.count or purchase == Purchase.SPOT:
+            yield (
+                f"Time and cost include {hazard.per_instance_hour:.2g} interruptions and service faults per"
+                f" instance-hour of {instance} ({purchase.replace('-', ' ')}): {hazard.basis}."
+            )
 
 
 def _hosts(verdict: Verdict) -> Iterator[str]:
@@ -69,7 +92,10 @@ def _hosts(verdict: Verdict) -> Iterator[str]:
     if len(known) < len(rows):
         yield "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
     if known and min(known) < 2:
-        yield "Some cells ran on one set of hosts only. The answer holds for these hosts; others may differ."
+        yield (
+            "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may"
+            " differ."
+        )
     if any(rival.is_across_hosts for rival in verdict.rivals):
         spread = verdict.host_spread
         yield (
@@ -121,10 +147,13 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         names = unsteady[0].label if len(unsteady) == 1 else f"{len(unsteady)} cells"
         verb = "1 trial" if trials == 1 else f"{trials} trials"
         included = "it is included" if trials == 1 else "they are included"
+        if verdict.method is Method.WHOLE_RUN and verdict.finding in SETTLED:
+            included += ", and the answer holds for all that they leave open"
         yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
-    contended = [row.label for row in verdict.rows if row.contended_trials]
+    contended = [row for row in verdict.rows if row.contended_trials]
     if contended and verdict.finding is not Finding.CONTENDED:
-        yield f"Other work on the host slowed down trials of {', '.join(contended)}."
+        names = ", ".join(row.label for row in contended)
+        yield f"Other work on the host slowed down trials of {names}{programs_text(contended)}."
     if verdict.serial_correlation:
         yield (
             "Trials are correlated with the previous trial (correlation"

@@ -101,18 +101,18 @@ CELL_FIGURES = (
         value=lambda row: row.samples_per_second.variation if row.samples_per_second else None,
         text=share_text,
     ),
+    CellFigure(
+        heading="Time of one run, 90 %",
+        explanation=PREDICTION,
+        value=lambda row: row.prediction.seconds if row.prediction else None,
+        text=seconds_text,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
     CellFigure(heading="Time", value=lambda row: row.seconds, text=seconds_text, in_terminal=InTerminal.ALWAYS),
     CellFigure(
         heading="Before training",
         explanation="part of the time: waiting for capacity, starting and downloading",
         value=lambda row: row.before_training_seconds,
-        text=seconds_text,
-        in_terminal=InTerminal.IF_KNOWN,
-    ),
-    CellFigure(
-        heading="Time of one run, 90 %",
-        explanation=PREDICTION,
-        value=lambda row: row.prediction.seconds if row.prediction else None,
         text=seconds_text,
         in_terminal=InTerminal.IF_KNOWN,
     ),
@@ -125,13 +125,13 @@ CELL_FIGURES = (
     CellFigure(
         heading="Price per hour", explanation="of all instances", value=lambda row: row.usd_per_hour, text=usd_text
     ),
-    CellFigure(heading="Cost", value=lambda row: row.usd, text=usd_text, in_terminal=InTerminal.ALWAYS),
     CellFigure(
         heading="Cost of one run, 90 %",
         explanation=PREDICTION,
         value=lambda row: row.prediction.usd if row.prediction else None,
         text=usd_text,
     ),
+    CellFigure(heading="Cost", value=lambda row: row.usd, text=usd_text, in_terminal=InTerminal.ALWAYS),
     CellFigure(
         heading="Billed share",
         explanation="billable ÷ training time; below 100 % with spot",

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from traindyno.core.costs.prediction import Prediction, predict_run
+from traindyno.core.costs.full_run import reschedule
+from traindyno.core.costs.hazard import Hazard
+from traindyno.core.costs.prediction import ENDLESS, Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import seeds_of
@@ -21,15 +23,15 @@ from traindyno.core.verdict.quantity import (
     steps_per_second,
     tokens_per_second,
 )
-from traindyno.core.verdict.repeats import is_contended
+from traindyno.core.verdict.repeats import busy_programs, is_contended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRow:
     """One row of the answer. Means are over the measured trials; None is unknown.
 
-    ``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial and divided
-    by the success rate: a failed trial must be paid again.
+    ``seconds``, ``usd`` and ``instance_hours`` are of the suite's whole workload, projected from each trial, with the
+    cell's own failures and with interruptions at the rate of its capacity.
     """
 
     cell_id: str
@@ -74,6 +76,8 @@ class CellRow:
     diverged: int = 0
     #: Measured trials whose host was busy with other work.
     contended_trials: int = 0
+    #: The other programs on their hosts; empty where they are unknown.
+    busy_programs: tuple[str, ...] = ()
     #: Number of different sets of hosts; None if some are unknown.
     host_draws: int | None = None
     #: Accuracy of the evaluation, a share.
@@ -91,11 +95,17 @@ class CellRow:
     #: Share of the step time that checkpoints, evaluation and stalls take.
     recurring_share: float | None = None
     unsteady_reasons: tuple[str, ...] = ()
+    #: What the trials can't decide about the cell, however many there are.
+    undecided_reasons: tuple[str, ...] = ()
     #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
     #: Seconds that SageMaker bills of each instance.
     billable_seconds: Estimate | None = None
+    #: How often its capacity fails, as ``seconds``, ``usd`` and ``instance_hours`` include it.
+    hazard: Hazard | None = None
+    #: No trial shows what a checkpoint or an evaluation of the full run costs.
+    misses_event: bool = False
     #: The different seeds of the measured trials; None if one does not show its seed.
     seeds: tuple[int, ...] | None = None
 
@@ -108,6 +118,16 @@ class CellRow:
     def usd_per_hour(self) -> Decimal | None:
         """The price of all instances together; None if it is unknown."""
         return None if self.usd_per_instance_hour is None else self.usd_per_instance_hour * self.instance_count
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether almost every start of a run of the whole workload is interrupted before its next checkpoint."""
+        return self.prediction is not None and self.prediction.reason == ENDLESS
+
+    @property
+    def is_without_interruptions(self) -> bool:
+        """Whether the figures leave interruptions out, because no run of any cell would end."""
+        return self.hazard is not None and self.hazard.is_left_out
 
     @property
     def attempted(self) -> int:
@@ -125,6 +145,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
     runs = [each.measured for each in trials.measured if each.measured]
     projections = [each for each in map(project_run, trials.measured) if each]
     throughputs = [each.throughput for each in runs if each.throughput]
+    seconds, usd = (estimate_cell(trials, quantity, noise) for quantity in (projected_seconds, projected_usd))
     memory = [each.measured.peak_memory_bytes or 0 for each in everything if each.measured]
     return CellRow(
         cell_id=trials.cell.cell_id,
@@ -137,13 +158,14 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         diverged=trials.diverged,
         unsteady_trials=sum(each.is_unsteady for each in runs),
         contended_trials=sum(is_contended(each) for each in trials.measured),
+        busy_programs=busy_programs(trials.measured),
         host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
         tokens_per_second=estimate_cell(trials, tokens_per_second, noise),
         steps_per_second=estimate_cell(trials, steps_per_second, noise),
-        seconds=estimate_cell(trials, projected_seconds, noise),
+        seconds=seconds,
         billable_seconds=estimate_cell(trials, projected_billable_seconds, noise),
-        usd=estimate_cell(trials, projected_usd, noise),
+        usd=usd,
         instance_hours=estimate_cell(trials, projected_instance_hours, noise),
         accuracy=estimate_accuracy(trials.measured),
         quality=measure_quality(trials, target, noise),
@@ -155,7 +177,10 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         data_wait_share=mean_of([each.data_wait_share for each in throughputs]),
         recurring_share=mean_of([each.recurring_share for each in throughputs]),
         unsteady_reasons=_unsteady_reasons(trials.measured),
-        prediction=predict_run(trials.measured),
+        undecided_reasons=trials.undecided.reasons,
+        prediction=_predict(trials, seconds, usd),
+        hazard=trials.hazard,
+        misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
         peak_memory_bytes=max(memory, default=0) or None,
         waiting_seconds=mean_of([each.phases_seconds.get("waiting") for each in everything]),
         usd_per_instance_hour=next((each.price.usd_per_instance_hour for each in everything), None),
@@ -164,6 +189,17 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         is_simulated=any(each.is_simulated for each in everything),
         warm_share=mean_of([each.started_warm for each in trials.measured]),
         seeds=seeds_of(trials.measured) if trials.measured else None,
+    )
+
+
+def _predict(trials: CellTrials, seconds: Estimate | None, usd: Estimate | None) -> Prediction | None:
+    """Around the same means as the figures of the cell, with what its trials can't decide."""
+    return predict_run(
+        trials.measured,
+        undecided=trials.undecided.range,
+        others=trials.others,
+        hazard=trials.hazard,
+        means=(seconds.mean if seconds else None, usd.mean if usd else None),
     )
 
 

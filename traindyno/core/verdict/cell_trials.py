@@ -1,46 +1,71 @@
 """A cell with its trials: which of them count as measured, its success rate, and its hosts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import log
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from traindyno.core.costs.success import measure_success
+from traindyno.core.costs.hazard import Hazard, HazardKey, hazard_key, observe_hazards
+from traindyno.core.costs.success import OWN_FAILURES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
+from traindyno.core.statistics.blocks import Blocks, residuals
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
+    STATED_PRIORS,
+    HostClass,
+    HostPriors,
     HostSpread,
     Trial,
+    blocks_of,
     compare_on_hosts,
     draw_count,
     estimate_host_spread,
+    host_class,
     mean_over_hosts,
 )
+from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.suite.goal import QualityTarget
+from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.quantity import Quantity, depends_on_seed, is_paid_again
+from traindyno.core.verdict.extra_time import extra_time
+from traindyno.core.verdict.quantity import (
+    Quantity,
+    SecondsToTarget,
+    depends_on_seed,
+    projected_billable_seconds,
+    projected_instance_hours,
+    projected_seconds,
+    projected_usd,
+    samples_per_second,
+    steps_per_second,
+    tokens_per_second,
+    training_seconds,
+)
+from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
-# The cell itself causes these outcomes: the whole workload would end in the same way.
-OWN_FAILURES = (
-    Outcome.OUT_OF_MEMORY,
-    Outcome.LOSS_DIVERGED,
-    Outcome.TIMED_OUT,
-    Outcome.USER_CODE_ERROR,
-)
+# What is undecided about the time per step is undecided about these, and inversely about rates.
+PROJECTED = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours, training_seconds)
+RATES = (samples_per_second, tokens_per_second, steps_per_second)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTrials:
-    """``measured`` ended successfully and measured a rate; ``others`` did not."""
+    """``measured`` ended successfully and measured a rate; ``others`` did not.
+
+    ``keeps_hosts``: an instance of its type was kept warm, so that its trials on unknown hosts are one draw.
+    """
 
     cell: Cell
     measured: tuple[RunResult, ...]
     others: tuple[RunResult, ...]
+    keeps_hosts: bool = False
+    #: How often its capacity fails; None where nothing ran.
+    hazard: Hazard | None = None
 
     @property
     def diverged(self) -> int:
@@ -67,9 +92,18 @@ class CellTrials:
 
     @property
     def host_draws(self) -> int | None:
-        """How many different sets of hosts the measured trials ran on; None if a trial's hosts are unknown."""
-        trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
+        """How many draws of hosts the measured trials ran on; None if a trial's hosts are unknown."""
+        trials = [Trial(value=1.0, hosts=self._hosts_of(result)) for result in self.measured]
         return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
+
+    @property
+    def host_class(self) -> HostClass:
+        rates = [each.measured.throughput for each in self.measured if each.measured and each.measured.throughput]
+        return host_class(self.cell.settings.instance_count, mean_of([rate.data_wait_share for rate in rates]))
+
+    @property
+    def undecided(self) -> Undecided:
+        return find_undecided([each.measured for each in self.measured if each.measured])
 
     def spread_is_known(self, quantity: Quantity) -> bool:
         """False for what depends on the seed, if the measured trials are not draws of it."""
@@ -77,64 +111,97 @@ class CellTrials:
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""
-        found = ((quantity(result), hosts_of(result)) for result in self.measured)
-        return tuple(Trial(value=value, hosts=hosts) for value, hosts in found if value is not None and value > 0)
+        found = ((quantity(result), result) for result in self.measured)
+        return tuple(
+            Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
+            for value, result in found
+            if value is not None and value > 0
+        )
+
+    def _hosts_of(self, result: RunResult) -> frozenset[str] | None:
+        """Unknown hosts that were kept are one draw of this cell: which of them another cell used is unknown too."""
+        known = hosts_of(result)
+        return frozenset({f"kept for {self.cell.cell_id}"}) if known is None and self.keeps_hosts else known
+
+    def blocks(self, quantity: Quantity) -> Blocks:
+        """Logarithms of the values by block."""
+        return blocks_of(self.trials(quantity))
 
     def values(self, quantity: Quantity) -> list[float]:
         return [trial.value for trial in self.trials(quantity)]
-
-    def retries(self, quantity: Quantity) -> "Retries":
-        """The factor is exactly 1 if no trial failed, and for quantities that are not paid again."""
-        success = measure_success((*self.measured, *self.others))
-        if not is_paid_again(quantity) or not success.successes or success.successes == success.attempts:
-            return Retries()
-        p = (success.successes + 0.5) / (success.attempts + 1)
-        return Retries(log_factor=log(success.attempts / success.successes), variance=(1 - p) / (success.attempts * p))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retries:
-    """The factor by which failed trials raise time and cost: 1 ÷ success rate, with its uncertainty.
-
-    The rate is binomial; the variance of its logarithm is (1 - p) ÷ (n p) by the delta method, with p by Jeffreys.
-    """
-
-    log_factor: float = 0.0
-    variance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
     """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial."""
 
-    spread: HostSpread = STATED_PRIOR
+    spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
     serial_correlation: float = 0.0
+
+    def spread_of(self, trials: CellTrials | None) -> HostSpread:
+        return self.spreads[trials.host_class] if trials else STATED_PRIOR
 
     def inflation(self, count: int) -> float:
         return variance_inflation(self.serial_correlation, count) if self.serial_correlation else 1.0
 
 
-def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, prior: HostSpread = STATED_PRIOR) -> Noise:
-    cells = [each.trials(quantity) for each in trials]
-    return Noise(
-        spread=estimate_host_spread(cells, prior),
-        serial_correlation=serial_correlation([[trial.value for trial in cell] for cell in cells]),
-    )
+def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
+    """The spread between hosts of a class is that of this suite's cells, where they show one."""
+    cells = [(each.host_class, each.trials(quantity)) for each in trials]
+    spreads = {
+        kind: estimate_host_spread([values for of_kind, values in cells if of_kind is kind]) or prior
+        for kind, prior in priors.items()
+    }
+    correlation = serial_correlation(residuals([blocks_of(values) for _, values in cells]))
+    return Noise(spreads=spreads, serial_correlation=correlation)
 
 
-def group_trials(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[CellTrials, ...]:
-    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers."""
+def group_trials(
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    *,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
+    target: QualityTarget | None = None,
+) -> tuple[CellTrials, ...]:
+    """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
+
+    ``hazards`` of None: as the results show them.
+    """
     by_cell: dict[str, list[RunResult]] = {}
+    kept = {_instances(result.run.cell) for result in results if result.started_warm}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
+    known = observe_hazards(results) if hazards is None else hazards
+    grouped = [_cell_trials(cell, by_cell.get(cell.cell_id, ()), known, kept) for cell in cells]
     return tuple(
-        CellTrials(
-            cell=cell,
-            measured=tuple(result for result in by_cell.get(cell.cell_id, ()) if is_measured(result)),
-            others=tuple(result for result in by_cell.get(cell.cell_id, ()) if not is_measured(result)),
-        )
-        for cell in cells
+        _without_hopeless_hazards(grouped, projected_seconds if target is None else SecondsToTarget(target=target))
     )
+
+
+def _cell_trials(
+    cell: Cell, results: Sequence[RunResult], hazards: Mapping[HazardKey, Hazard], kept: Set[tuple[str, int]]
+) -> CellTrials:
+    return CellTrials(
+        cell=cell,
+        measured=tuple(result for result in results if is_measured(result)),
+        others=tuple(result for result in results if not is_measured(result)),
+        keeps_hosts=_instances(cell) in kept,
+        hazard=hazards.get(hazard_key(results[0])) if results else None,
+    )
+
+
+def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
+    """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
+    measured = [each for each in trials if each.values(quantity)]
+    if not measured or any(extra_time(each, quantity) is not None for each in measured):
+        return trials
+    return [
+        each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials
+    ]
+
+
+def _instances(cell: Cell) -> tuple[str, int]:
+    return cell.settings.instance, cell.settings.instance_count
 
 
 def is_measured(result: RunResult) -> bool:
@@ -154,55 +221,77 @@ def _with_divergence(result: RunResult) -> RunResult:
     return replace(result, outcome=Outcome.LOSS_DIVERGED)
 
 
-def hosts_of(result: RunResult) -> str | None:
-    """The machines of a run as one name; None if the log does not identify them.
-
-    A job on instances that were kept warm ran on the hosts of an earlier job: if these are unknown, all such jobs of
-    one instance type count as one draw.
-    """
+def hosts_of(result: RunResult) -> frozenset[str] | None:
+    """The machines of a run; None if the log does not identify them."""
     environment = result.environment
-    if environment is not None and environment.host_ids:
-        return " ".join(environment.host_ids)
-    settings = result.run.cell.settings
-    return f"warm {settings.instance_count} × {settings.instance}" if result.started_warm else None
+    return frozenset(environment.host_ids) if environment is not None and environment.host_ids else None
 
 
 def estimate_cell(
     trials: CellTrials, quantity: Quantity, noise: Noise, correction: Correction | None = None
 ) -> Estimate | None:
-    """The estimate over the cell's hosts, or for the one set on which all trials ran. None if no trial has a value."""
-    known = trials.trials(quantity)
-    if not known:
+    """The estimate over the cell's hosts, or for the one set on which all trials ran.
+
+    Its interval includes what the trials can't decide; there is none if their level is unknown. None if no trial has a
+    value, or if a run would hardly ever end.
+    """
+    known, extra = trials.trials(quantity), extra_time(trials, quantity)
+    if not known or extra is None:
         return None
     values = [trial.value for trial in known]
     inflation = noise.inflation(len(known))
     is_one_draw = draw_count(known) == 1
-    found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, noise.spread, inflation)
+    spread = noise.spread_of(trials)
+    found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, spread, inflation)
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
-    retries = trials.retries(quantity)
-    found = found.plus(retries.log_factor, retries.variance)
-    if correction is None:
-        return estimate_of_mean(found, values)
-    return estimate_of_mean(found, values, tails=(correction.lower_tail, correction.upper_tail), shift=correction.shift)
+    found = found.plus(extra.log_factor, extra.variance)
+    undecided = trials.undecided if _is_of_rate(quantity) else Undecided()
+    if undecided.is_unknown:
+        found = replace(found, variance=None)
+    tails = (correction.lower_tail, correction.upper_tail) if correction else None
+    shift = correction.shift if correction else 0.0
+    return estimate_of_mean(found, values, tails=tails, shift=shift, undecided=_range_of(undecided.range, quantity))
 
 
-def compare_cells(first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise) -> Comparison | None:
-    """The ratio first ÷ second; None if one of them has no value."""
+def compare_cells(
+    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, others: Sequence[Blocks] = ()
+) -> Comparison | None:
+    """The ratio first ÷ second; None if one of them has no value. Its spread is unknown if the level of one is.
+
+    ``others``: the values of further cells by block, which tell what trials of one block share.
+    """
     trials = [each.trials(quantity) for each in (first, second)]
-    if not all(trials):
+    extra, other = (extra_time(each, quantity) for each in (first, second))
+    if not all(trials) or extra is None or other is None:
         return None
     found = compare_on_hosts(
         trials[0],
         trials[1],
-        spread=noise.spread,
+        others=others,
+        spreads=(noise.spread_of(first), noise.spread_of(second)),
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio)
-    retries = [each.retries(quantity) for each in (first, second)]
-    shift = retries[0].log_factor - retries[1].log_factor
-    return found.scaled(shift, sum(each.variance for each in retries)).with_interval()
+    found = found.scaled(*extra.difference(other))
+    if not _is_of_rate(quantity):
+        return found.with_interval()
+    undecided = [each.undecided for each in (first, second)]
+    if any(each.is_unknown for each in undecided):
+        return Comparison(ratio=found.ratio)
+    return found.with_range(_range_of(range_between(undecided[0], undecided[1]), quantity)).with_interval()
+
+
+def _is_of_rate(quantity: Quantity) -> bool:
+    return quantity in PROJECTED or quantity in RATES
+
+
+def _range_of(found: Range, quantity: Quantity) -> Range:
+    """Of a quantity, from the range of the time per step."""
+    if quantity in PROJECTED:
+        return found
+    return found.inverse() if quantity in RATES else NO_RANGE
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:

@@ -62,7 +62,7 @@ class ClaimFinding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFigure:
-    """``interval`` is None if a cell has one trial, or one seed and the figure depends on the seed."""
+    """``interval`` is None if a cell has one trial."""
 
     value: float
     interval: Interval | None
@@ -127,7 +127,7 @@ def _find_measured(claim: Claim, measured: MeasuredFigure, *, is_played: bool) -
     reach = measured.interval
     text = (
         f"measured {number_text(measured.value)}"
-        f"{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else _one_draw(measured)},"
+        f"{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'},"
         f" accepted {_accepted_text(low, high)}"
     )
     if reach is None:
@@ -135,10 +135,6 @@ def _find_measured(claim: Claim, measured: MeasuredFigure, *, is_played: bool) -
     if low <= reach.low and reach.high <= high:
         return (ClaimFinding.PLAYED, f"{text}; {PLAYED}") if is_played else (ClaimFinding.REPRODUCED, text)
     return (ClaimFinding.NOT_REPRODUCED if reach.high < low or reach.low > high else ClaimFinding.UNDECIDED), text
-
-
-def _one_draw(measured: MeasuredFigure) -> str:
-    return ", one trial" if measured.trials == 1 else ", trials of one seed"
 
 
 def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFinding, str] | None:

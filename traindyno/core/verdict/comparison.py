@@ -1,11 +1,12 @@
 """Two executions of the same work side by side: what changed, by how much, and what else differs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.suite.suite import Cell
@@ -67,7 +68,7 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
             f"{first.execution_id} and {second.execution_id} have no cell in common: the first has"
             f" {_labels(first.cells)}, the second {_labels(second.cells)}"
         )
-    trials = [group_trials([pair[side] for pair in shared], (first, second)[side].results) for side in (0, 1)]
+    trials = [group_trials([pair[side] for pair in shared], _own_results((first, second)[side])) for side in (0, 1)]
     known = {cell.cell_id for pair in shared for cell in pair}
     return ExecutionComparison(
         first_id=first.execution_id,
@@ -91,6 +92,11 @@ def _check_work(first: ExecutionRecord, second: ExecutionRecord) -> None:
 
 def _labels(cells: Sequence[Cell]) -> str:
     return "; ".join(cell.label for cell in cells)
+
+
+def _own_results(record: ExecutionRecord) -> list[RunResult]:
+    """Results under the id of the execution that they are compared for: no block has trials of both."""
+    return [replace(each, run=replace(each.run, execution_id=record.execution_id)) for each in record.results]
 
 
 def _shared_cells(first: ExecutionRecord, second: ExecutionRecord) -> list[tuple[Cell, Cell]]:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.space import build_space
 from traindyno.core.search.survey import MeasuredCell, Survey, survey_cells
-from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
+from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
@@ -19,7 +20,7 @@ from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, 
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
-from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals
+from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals, may_yet_win
 from traindyno.core.verdict.repeats import set_aside_repeated
 
 
@@ -53,15 +54,19 @@ def gather_evidence(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Evidence:
+    """``hazards`` of None: as the results and the suite's expectations of spot say."""
     baseline = _baseline(suite, cells)
-    grouped = group_trials(cells, set_aside_repeated(suite, results))
+    counted = set_aside_repeated(suite, results)
+    known = observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards
+    grouped = group_trials(cells, counted, hazards=known, target=suite.goal.target)
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
     metric = choose_metric(suite.goal, build_rows(trials, Noise()))
-    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_prior or STATED_PRIOR)
+    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_priors or STATED_PRIORS)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
@@ -141,7 +146,7 @@ def _seen(
         trials=found.count,
         cost=_trial_cost(trials),
         limited=limited.mean if limited else None,
-        may_win=refused.get(trials.cell.cell_id, BREAKS_LIMIT) == BREAKS_LIMIT,
+        may_win=(reason := refused.get(trials.cell.cell_id)) == BREAKS_LIMIT or may_yet_win(reason),
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.suite import Cell, Suite
 
 
@@ -15,4 +15,4 @@ class ExecutionRecord:
     cells: tuple[Cell, ...]
     results: tuple[RunResult, ...]
     loss_spread: LossSpread | None = None
-    host_prior: HostSpread | None = None
+    host_priors: HostPriors | None = None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.statistics.estimates import Estimate
+from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (
@@ -97,24 +97,26 @@ def limited_estimate(row: CellRow, goal: Goal) -> tuple[Estimate | None, float |
 
 
 def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
-    """Whether the mean keeps the limit, if the goal has one; None if the limited quantity is unknown."""
-    limited, limit = limited_estimate(row, goal)
+    """Whether 95 % of single runs keep the limit, if the goal has one: by the upper end of the 90 % prediction.
+
+    None if that is unknown, as with one trial.
+    """
+    found, limit = _limited_prediction(row, goal)
     if limit is None:
         return True
-    return None if limited is None else limited.mean <= limit
-
-
-def may_break_limit(row: CellRow, goal: Goal) -> bool:
-    """Whether the mean meets the limit and the interval extends beyond it or is unknown."""
-    limited, limit = limited_estimate(row, goal)
-    if limited is None or limit is None:
-        return False
-    return limited.interval is None or limited.interval.high > limit
+    return None if found is None else found.high <= limit
 
 
 def may_keep_limit(row: CellRow, goal: Goal) -> bool:
-    """Whether the mean breaks the limit and the interval includes values that meet it."""
-    limited, limit = limited_estimate(row, goal)
-    if limited is None or limit is None or limited.mean <= limit:
+    """Whether further trials may show that it keeps a limit that it is not known to keep."""
+    found, limit = _limited_prediction(row, goal)
+    if limit is None or limited_estimate(row, goal)[0] is None or is_within_limit(row, goal):
         return False
-    return limited.interval is None or limited.interval.low <= limit
+    return found is None or found.low <= limit
+
+
+def _limited_prediction(row: CellRow, goal: Goal) -> tuple[Interval | None, float | None]:
+    limit = limited_estimate(row, goal)[1]
+    if row.prediction is None:
+        return None, limit
+    return row.prediction.seconds if goal.hours is not None else row.prediction.usd, limit

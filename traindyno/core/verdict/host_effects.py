@@ -47,8 +47,13 @@ def find_host_effects(results: Sequence[RunResult]) -> tuple[HostEffect, ...]:
         mean = exp(fmean([log(rate) for _, rate in trials]))
         for result, rate in trials:
             trial = HostTrial(run_id=result.run.run_id, label=result.run.cell.label, relative_rate=rate / mean)
-            by_host.setdefault((result.run.cell.settings.instance, hosts_of(result)), []).append(trial)
+            by_host.setdefault((result.run.cell.settings.instance, _name(result)), []).append(trial)
     effects = [
         HostEffect(host=host, instance=instance, trials=tuple(trials)) for (instance, host), trials in by_host.items()
     ]
     return tuple(sorted(effects, key=lambda effect: effect.mean_rate))
+
+
+def _name(result: RunResult) -> str | None:
+    hosts = hosts_of(result)
+    return " ".join(sorted(hosts)) if hosts else None

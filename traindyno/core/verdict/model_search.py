@@ -17,7 +17,7 @@ from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
-from traindyno.core.verdict.refused_cells import BREAKS_LIMIT
+from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, may_yet_win
 from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import FIRST_SEARCHED, FIRST_TRIALS, SETTLED, Verdict, judge_evidence
 
@@ -81,7 +81,7 @@ def _explore(
         and forecast.chance > least
         and left[each.cell.cell_id]
         and _is_worth_a_trial(each, len(done[each.cell.cell_id]))
-        and evidence.refused.get(each.cell.cell_id, BREAKS_LIMIT) == BREAKS_LIMIT
+        and ((reason := evidence.refused.get(each.cell.cell_id)) == BREAKS_LIMIT or may_yet_win(reason))
     ]
     ranked = [each for _, each in sorted(able, key=lambda pair: -pair[0])]
     if survey.best is None or not ranked or not ranked[0].measured:
@@ -107,10 +107,12 @@ def _confirm(suite: Suite, evidence: Evidence, left: Mapping[str, Sequence[int]]
     if verdict.finding in SETTLED or _is_futile(suite, verdict, finalists):
         return []
     rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
-    still_open = [each for each in finalists if each.cell.cell_id in {verdict.recommended, *rivals}]
+    near_limit = set(verdict.refused)
+    still_open = [each for each in finalists if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}]
     with_trials = [each for each in still_open if left[each.cell.cell_id]]
     fewest = min((len(each.measured) for each in with_trials), default=0)
-    return [each for each in with_trials if len(each.measured) == fewest] if len(still_open) > 1 else []
+    is_open = len(still_open) > 1 or any(each.cell.cell_id in near_limit for each in still_open)
+    return [each for each in with_trials if len(each.measured) == fewest] if is_open else []
 
 
 def _is_futile(suite: Suite, verdict: Verdict, finalists: Sequence[CellTrials]) -> bool:
@@ -130,12 +132,12 @@ def _finalists(evidence: Evidence) -> list[CellTrials]:
         (
             (forecast.ratio, index)
             for index, (each, forecast) in enumerate(zip(evidence.trials, survey.forecasts, strict=True))
-            if each.measured and each.cell.cell_id not in evidence.refused and index != survey.best
+            if each.measured and may_yet_win(evidence.refused.get(each.cell.cell_id)) and index != survey.best
         ),
     )
     chosen = {survey.best, *(index for _, index in ranked[:1])}
     return [
         each
         for index, each in enumerate(evidence.trials)
-        if index in chosen or (len(each.measured) > 1 and each.cell.cell_id not in evidence.refused)
+        if index in chosen or (len(each.measured) > 1 and may_yet_win(evidence.refused.get(each.cell.cell_id)))
     ]

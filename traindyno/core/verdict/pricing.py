@@ -1,17 +1,18 @@
 """One measurement at several prices: on demand, at spot, with a training plan, and in other regions."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
-from traindyno.core.costs.interruptions import with_interruptions
+from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior
+from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.projection import read_job_time
-from traindyno.core.costs.spot import SpotExpectation, expect_spot, with_checkpoints_of
+from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
@@ -51,13 +52,13 @@ class PricedOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Offer:
-    """``usd_per_hour`` and ``spot`` are by instance type."""
+    """``usd_per_hour`` is by instance type. ``hazards``: of the capacity, under the purchase option of the terms."""
 
     terms: Terms
     region: str | None
     basis: str
     usd_per_hour: Mapping[str, Decimal]
-    spot: Mapping[str, SpotExpectation]
+    hazards: Mapping[HazardKey, Hazard]
 
 
 def price_options(
@@ -67,21 +68,27 @@ def price_options(
     *,
     region_prices: RegionPrices,
     loss_spread: LossSpread | None = None,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
 ) -> tuple[PricedOption, ...]:
     """Empty if the only way is the one that was paid: there is nothing to compare.
 
-    ``loss_spread`` and ``host_prior`` are the verdict's own, from the lab's history.
+    ``loss_spread`` and ``host_priors`` are the verdict's own, from the lab's history.
     """
-    paid = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
+    paid = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
     offers = list(_offers(suite, results, region_prices))
     if len(offers) < 2:
         return ()
     options = []
     for offer in offers:
-        repriced, endless = _at(offer, results, suite)
-        verdict = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
-        options.append(_option(replace(offer, basis=f"{offer.basis}{_endless_text(endless)}"), verdict, paid))
+        verdict = judge(
+            suite,
+            cells,
+            [_result_at(offer, result) for result in results],
+            loss_spread=loss_spread,
+            host_priors=host_priors,
+            hazards=offer.hazards,
+        )
+        options.append(_option(offer, verdict, paid))
     return tuple(options)
 
 
@@ -93,61 +100,66 @@ def _offers(suite: Suite, results: Sequence[RunResult], region_prices: RegionPri
     }
     home = next((price.region for price in listed.values() if price.region), None)
     at_home = {name: price.usd_per_instance_hour or Decimal(0) for name, price in listed.items()}
+    hazards = _hazards(suite, results)
     if at_home:
-        yield _Offer(terms=Terms.ON_DEMAND, region=home, basis="prices of the runs", usd_per_hour=at_home, spot={})
-    spot = expect_spot(results, suite.pricing.spot)
-    cheaper = {
-        name: usd * (1 - Decimal(str(spot[name].terms.discount))) for name, usd in at_home.items() if name in spot
-    }
+        yield _Offer(
+            terms=Terms.ON_DEMAND, region=home, basis="prices of the runs", usd_per_hour=at_home, hazards=hazards
+        )
+    discounts = {**{name: terms.discount for name, terms in suite.pricing.spot.items()}, **observe_discounts(results)}
+    cheaper = {name: usd * (1 - Decimal(str(discounts[name]))) for name, usd in at_home.items() if name in discounts}
     if cheaper:
-        yield _Offer(terms=Terms.SPOT, region=home, basis=_spot_basis(spot), usd_per_hour=cheaper, spot=spot)
+        basis = _spot_basis(discounts, hazards)
+        yield _Offer(terms=Terms.SPOT, region=home, basis=basis, usd_per_hour=cheaper, hazards=hazards)
     reserved = {name: terms.usd_per_hour for name, terms in suite.pricing.training_plan.items()}
     if reserved:
-        yield _Offer(terms=Terms.TRAINING_PLAN, region=home, basis="given in the suite", usd_per_hour=reserved, spot={})
+        yield _Offer(
+            terms=Terms.TRAINING_PLAN,
+            region=home,
+            basis="given in the suite",
+            usd_per_hour=reserved,
+            hazards=hazards,
+        )
     for region, prices in region_prices.items():
         found = {name: price.usd_per_hour for name, price in prices.items()}
         if region != home and found:
             source = next(iter(prices.values())).source
-            yield _Offer(terms=Terms.ON_DEMAND, region=region, basis=source, usd_per_hour=found, spot={})
+            yield _Offer(terms=Terms.ON_DEMAND, region=region, basis=source, usd_per_hour=found, hazards=hazards)
 
 
-def _spot_basis(spot: Mapping[str, SpotExpectation]) -> str:
+def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
+    """Of each type under both purchase options: as the runs show them, or as they are expected without any run."""
+    given = suite.pricing.spot
+    keys = {(result.run.cell.settings.instance, purchase.value) for result in results for purchase in Purchase}
+    expected = {key: posterior(key, count=0, hours=0.0, given=given) for key in sorted(keys)}
+    return {**expected, **observe_hazards(results, given)}
+
+
+def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Hazard]) -> str:
     parts = []
-    for name, each in spot.items():
-        rate = f"{each.terms.discount:.0%} off, {each.terms.interruptions_per_hour:.3g} interruptions/h"
-        seen = "assumed" if each.training_hours is None else f"observed in {each.training_hours:.1f} h of spot training"
-        parts.append(f"{name}: {rate} ({seen})")
+    for name, discount in discounts.items():
+        hazard = hazards.get((name, Purchase.SPOT.value))
+        if hazard is not None:
+            rate = f"{discount:.0%} off, {hazard.per_instance_hour:.3g} interruptions per instance-hour"
+            parts.append(f"{name}: {rate} ({hazard.basis})")
     return f"{'; '.join(parts)}; lost work and restarts included"
 
 
-def _at(offer: _Offer, results: Sequence[RunResult], suite: Suite) -> tuple[list[RunResult], set[str]]:
-    """The results at the offer's prices, without the cells whose runs would hardly ever end, and those cells' ids."""
-    priced = [(result.run.cell.cell_id, _result_at(offer, result, suite)) for result in results]
-    endless = {cell_id for cell_id, found in priced if found is None}
-    return [found for cell_id, found in priced if found is not None and cell_id not in endless], endless
-
-
-def _endless_text(endless: Collection[str]) -> str:
-    if not endless:
+def _endless_text(cells: int) -> str:
+    if not cells:
         return ""
-    cells = "1 cell" if len(endless) == 1 else f"{len(endless)} cells"
-    return f"; time and cost of {cells} are unknown: almost every start is interrupted before its next checkpoint"
+    named = "1 cell" if cells == 1 else f"{cells} cells"
+    return f"; time and cost of {named} are unknown: {ENDLESS}"
 
 
-def _result_at(offer: _Offer, result: RunResult, suite: Suite) -> RunResult | None:
-    """Billed for all of its training time, at the offer's price; interruptions make that time longer."""
-    name = result.run.cell.settings.instance
-    usd = offer.usd_per_hour.get(name)
+def _result_at(offer: _Offer, result: RunResult) -> RunResult:
+    """Billed for all of its training time, at the offer's price."""
+    usd = offer.usd_per_hour.get(result.run.cell.settings.instance)
     price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=_purchase(offer.terms))
     attempts = tuple(
         replace(attempt, billable_seconds=time.training) if (time := read_job_time(attempt)) else attempt
         for attempt in result.attempts
     )
-    paid = replace(result, price=price, attempts=attempts)
-    if name not in offer.spot:
-        return paid
-    terms = with_checkpoints_of(result, suite.measurement.checkpoint_every_steps, offer.spot[name].terms)
-    return with_interruptions(paid, terms, suite.goal.target)
+    return replace(result, price=price, attempts=attempts)
 
 
 def _purchase(terms: Terms) -> str:
@@ -156,23 +168,34 @@ def _purchase(terms: Terms) -> str:
 
 def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
     is_whole = verdict.goal.target is None
+    # Capacity on which no run would end has no time or cost, unless that is so of what was paid for, too.
+    is_hopeless = _leaves_out(verdict) and not _leaves_out(paid)
     usd, seconds = (
-        {row.cell_id: found.mean for row in verdict.rows if (found := estimate_of(row, metric)) is not None}
+        {
+            row.cell_id: found.mean
+            for row in verdict.rows
+            if not is_hopeless and (found := estimate_of(row, metric)) is not None
+        }
         for metric in (
             Metric.USD if is_whole else Metric.USD_TO_TARGET,
             Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET,
         )
     )
     where = f", {offer.region}" if offer.region else ""
+    recommended = None if is_hopeless else verdict.recommended
     return PricedOption(
         name=f"{offer.terms}{where}",
         terms=offer.terms,
         region=offer.region,
-        basis=offer.basis,
+        basis=f"{offer.basis}{_endless_text(sum(row.is_endless for row in verdict.rows))}",
         usd_per_hour=dict(offer.usd_per_hour),
         usd=usd,
         seconds=seconds,
-        recommended=verdict.recommended,
-        finding=verdict.finding,
-        is_flipped=verdict.recommended != paid.recommended,
+        recommended=recommended,
+        finding=Finding.NONE_MEASURED if is_hopeless else verdict.finding,
+        is_flipped=recommended != paid.recommended,
     )
+
+
+def _leaves_out(verdict: Verdict) -> bool:
+    return any(row.is_without_interruptions for row in verdict.rows)

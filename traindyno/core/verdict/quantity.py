@@ -80,7 +80,7 @@ class UsdToTarget:
 
 def depends_on_seed(quantity: Quantity) -> bool:
     """Whether another seed gives another value, with the same times of the steps."""
-    return quantity is last_accuracy or isinstance(quantity, SecondsToTarget | UsdToTarget)
+    return isinstance(quantity, SecondsToTarget | UsdToTarget)
 
 
 def is_paid_again(quantity: Quantity) -> bool:

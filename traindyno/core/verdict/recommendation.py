@@ -46,11 +46,16 @@ class Rival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """``rivals`` are all other eligible cells, the nearest first."""
+    """``rivals`` are all other eligible cells, the nearest first.
+
+    ``needs_longer_trials``: with as long trials as these, no number of them decides, because it is open what the cells'
+    rates are, or because only that makes the answer open.
+    """
 
     best: CellTrials
     rivals: tuple[Rival, ...]
     trials_to_decide: int | None
+    needs_longer_trials: bool = False
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -81,7 +86,7 @@ def recommend(
     if not ranked:
         return None
     best, others = ranked[0], ranked[1:]
-    comparisons = [found for other in others if (found := compare_cells(best, other, quantity, noise))]
+    comparisons = _compare_all(best, others, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
     rivals = tuple(
         Rival(
@@ -92,12 +97,42 @@ def recommend(
         )
         for other, comparison, relation in zip(others, comparisons, relations, strict=True)
     )
+    needs_longer = _needs_longer_trials(best, others, comparisons, tolerance, significance)
     still_open = [other for other, rival in zip(others, rivals, strict=True) if rival.relation is Relation.OPEN]
     return Recommendation(
         best=best,
         rivals=rivals,
-        trials_to_decide=_trials_to_decide(best, still_open, quantity, tolerance) if still_open else None,
+        trials_to_decide=(
+            _trials_to_decide(best, still_open, quantity, tolerance) if still_open and not needs_longer else None
+        ),
+        needs_longer_trials=needs_longer,
     )
+
+
+def _needs_longer_trials(
+    best: CellTrials,
+    others: Sequence[CellTrials],
+    comparisons: Sequence[Comparison],
+    tolerance: float,
+    significance: float,
+) -> bool:
+    found = relate(comparisons, tolerance=tolerance, significance=significance)
+    if Relation.OPEN not in found and Relation.UNKNOWN not in found:
+        return False
+    if any(each.undecided.is_unknown for each in (best, *others)):
+        return True
+    plain = [comparison.without_range() for comparison in comparisons]
+    return Relation.OPEN not in relate(plain, tolerance=tolerance, significance=significance)
+
+
+def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise) -> list[Comparison]:
+    """The best cell ÷ each other one."""
+    blocks = [other.blocks(quantity) for other in others]
+    found = (
+        compare_cells(best, other, quantity, noise, blocks[:index] + blocks[index + 1 :])
+        for index, other in enumerate(others)
+    )
+    return [comparison for comparison in found if comparison]
 
 
 def against_baseline(found: Recommendation, baseline: Cell) -> Rival | None:
@@ -141,6 +176,6 @@ def _trials_to_decide(
 ) -> int | None:
     """The trials of each cell in a suite of these cells only, if trials are independent."""
     plain = Noise()
-    comparisons = [found for other in others if (found := compare_cells(best, other, quantity, plain))]
+    comparisons = _compare_all(best, others, quantity, plain)
     most = max(len(each.values(quantity)) for each in (best, *others))
     return trials_to_decide(comparisons, trials=most, tolerance=tolerance)

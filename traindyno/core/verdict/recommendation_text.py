@@ -1,8 +1,12 @@
 """The recommendation in three sentences: what to use, what it costs and saves, and how certain that is."""
 
-from traindyno.core.costs.quantity_text import count_text, seconds_text, share_text, usd_text
+from collections.abc import Callable
+
+from traindyno.core.costs.quantity_text import count_text, range_text, seconds_text, share_text, usd_text
+from traindyno.core.statistics.estimates import Interval
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.core.verdict.verdict import Finding, Method, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 SURE = 0.999
@@ -26,9 +30,15 @@ def _work_sentence(verdict: Verdict) -> str:
     seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
     examples = f"The whole work ({count_text(verdict.examples)} examples)"
     work = examples if is_whole else f"Training to {verdict.goal.target}"
-    time = f"about {seconds_text(seconds.mean)}" if seconds else "an unknown time"
-    cost = f"about {usd_text(usd.mean)}" if usd else "an unknown amount"
+    prediction = row.prediction if is_whole and verdict.method is Method.WHOLE_RUN else None
+    one_run = (prediction.seconds, prediction.usd) if prediction else (None, None)
+    time = f"about {seconds_text(seconds.mean)}{_within(one_run[0], seconds_text)}" if seconds else "an unknown time"
+    cost = f"about {usd_text(usd.mean)}{_within(one_run[1], usd_text)}" if usd else "an unknown amount"
     return f"{work} takes {time} and costs {cost}{_against_next(verdict)}."
+
+
+def _within(one_run: Interval | None, text: Callable[[float], str]) -> str:
+    return f" (nine of ten runs: {range_text(text(one_run.low), text(one_run.high))})" if one_run else ""
 
 
 def _against_next(verdict: Verdict) -> str:
@@ -56,18 +66,29 @@ def _confidence_sentence(verdict: Verdict) -> str:
 def _certainty(verdict: Verdict) -> str:
     match verdict.finding:
         case Finding.RECOMMENDED:
-            return f"; {_chance(verdict)}"
+            return f"; {_lead(verdict)}"
         case Finding.WITHIN_TOLERANCE:
-            return f"; no other cell is better by more than {verdict.tolerance * 100:g} %"
+            wrongly = f", which is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else ""
+            return f"; no other cell is better by more than {verdict.tolerance * 100:g} %{wrongly}"
         case Finding.ONLY_ONE:
             return "; no other cell qualifies for the goal"
         case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
-            return "; these are too few runs to tell the best cells apart"
+            are = "too short" if verdict.needs_longer_trials else "too few runs"
+            return f"; these are {are} to tell the best cells apart"
         case _:
             return _REASONS.get(verdict.finding, "")
 
 
+def _lead(verdict: Verdict) -> str:
+    return f"that it is the best is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else _chance(verdict)
+
+
+def _wrongly() -> str:
+    return f" said wrongly in at most {SIGNIFICANCE * 100:g} of 100 such suites"
+
+
 def _chance(verdict: Verdict) -> str:
+    """The words of the first method."""
     if verdict.confidence is None:
         return "how often such a lead appears by chance is unknown"
     if verdict.confidence > SURE:

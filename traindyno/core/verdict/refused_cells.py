@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import Metric, estimate_of, is_within_limit
+from traindyno.core.verdict.goal_metric import Metric, estimate_of, is_within_limit, limited_estimate
 
 BREAKS_LIMIT = "it exceeds the goal's limit"
+MAY_BREAK_LIMIT = "more than 5 % of its runs may exceed the goal's limit"
+UNKNOWN_OF_LIMIT = "whether it meets the goal's limit is unknown"
+MISSES_EVENT = "its trials show no checkpoint or no evaluation, whose cost the full run's schedule needs"
 _UNKNOWN = {
     Metric.SECONDS: "its billed time is unknown",
     Metric.INSTANCE_HOURS: "its billed time is unknown",
@@ -48,13 +52,28 @@ def _short_of(row: CellRow, target: QualityTarget, metric: Metric) -> str | None
         return f"it never reached {target}: its best is {target.text(quality.best)}"
     if quality.reached < row.trials:
         return f"only {quality.reached} of its {row.trials} trials reached {target}"
-    return _UNKNOWN[metric] if estimate_of(row, metric) is None else None
+    return _why_unknown(row, metric) if estimate_of(row, metric) is None else None
 
 
 def _reason(row: CellRow, goal: Goal, metric: Metric) -> str | None:
     if estimate_of(row, metric) is None:
-        return _UNKNOWN[metric]
+        return _why_unknown(row, metric)
+    limited, limit = limited_estimate(row, goal)
+    if limited is not None and limit is not None and limited.mean > limit:
+        return BREAKS_LIMIT
     is_within = is_within_limit(row, goal)
     if is_within is None:
-        return "whether it meets the goal's limit is unknown"
-    return None if is_within else BREAKS_LIMIT
+        reason = row.prediction.reason if row.prediction else None
+        return f"{UNKNOWN_OF_LIMIT}{f': {reason}' if reason else ''}"
+    return None if is_within else MAY_BREAK_LIMIT
+
+
+def may_yet_win(reason: str | None) -> bool:
+    """Whether the cell is not refused, or only because further trials have to show that it keeps the goal's limit."""
+    return reason is None or reason.startswith((MAY_BREAK_LIMIT, UNKNOWN_OF_LIMIT))
+
+
+def _why_unknown(row: CellRow, metric: Metric) -> str:
+    if row.is_endless:
+        return f"a run of it would hardly ever end: {ENDLESS}"
+    return MISSES_EVENT if row.misses_event else _UNKNOWN[metric]

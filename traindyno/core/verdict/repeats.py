@@ -3,10 +3,12 @@
 In a suite of T trials, the repeat of trial t is trial t + T, its second repeat t + 2 T, and so on.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.contention import MOST_PROGRAMS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
@@ -16,6 +18,13 @@ def is_contended(result: RunResult) -> bool:
     """Whether other work on its host slowed the run down; False if the log does not show it."""
     contention = result.measured.contention if result.measured else None
     return contention is not None and contention.is_contended
+
+
+def busy_programs(results: Iterable[RunResult]) -> tuple[str, ...]:
+    """The other programs on the hosts of contended runs, those of most runs first; empty where they are unknown."""
+    runs = (each.measured.contention for each in results if is_contended(each) and each.measured is not None)
+    counts = Counter(name for contention in runs if contention is not None for name in contention.programs)
+    return tuple(name for name, _ in counts.most_common(MOST_PROGRAMS))
 
 
 def needed_repeats(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[tuple[Cell, int], ...]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
@@ -47,12 +47,12 @@ def reprice(
     prices: PriceList,
     *,
     loss_spread: LossSpread | None = None,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
 ) -> Repriced:
     """Types without an entry in ``prices`` keep the price that was paid."""
-    before = judge(suite, cells, results, loss_spread=loss_spread, host_prior=host_prior)
+    before = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
     repriced = tuple(_reprice(result, prices.get(result.run.cell.settings.instance)) for result in results)
-    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_prior=host_prior)
+    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
     return Repriced(
         results=repriced,
         verdict=after,
@@ -119,10 +119,12 @@ def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow], metric: Metric)
 
 
 def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
-    """The recommended cell's type becomes so expensive that the cell exceeds the goal's cost limit."""
+    """The recommended cell's type becomes so expensive that one run of it may exceed the goal's cost limit."""
     assert verdict.goal.usd is not None, "the goal has a cost limit"
+    if best.prediction is None or best.prediction.usd is None:
+        return ()
     next_best = verdict.runner_up.cell_id if verdict.runner_up else None
-    return (_flip(best, verdict.goal.usd / _usd(best, Metric.USD), next_best),)
+    return (_flip(best, verdict.goal.usd / Decimal(str(best.prediction.usd.high)), next_best),)
 
 
 def _flip(row: CellRow, factor: Decimal, cell_id: str | None) -> PriceFlip:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
@@ -22,12 +22,12 @@ def plan_round(
     execution_id: str,
     round_number: int,
     results: Sequence[RunResult] = (),
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
 ) -> tuple[Run, ...]:
     """Rounds count from 1; no runs means that the search has ended. ``results``: of all earlier rounds.
 
-    ``host_prior`` and ``loss_spread`` are the verdict's own, so that a search ends when the verdict is decided, and
+    ``host_priors`` and ``loss_spread`` are the verdict's own, so that a search ends when the verdict is decided, and
     does not measure refused cells again.
 
     Trials on a busy host are repeated first, because the next runs may depend on them. There are no runs after
@@ -39,10 +39,11 @@ def plan_round(
         return ()
     repeats = needed_repeats(suite, cells, results)
     if repeats or suite.search is Search.GRID:
-        return with_seeds(suite, make_runs(execution_id, repeats))
+        return with_seeds(suite, make_runs(execution_id, repeats, round_number=round_number))
     following = next_model_trials if suite.search is Search.MODEL else next_trials
-    evidence = gather_evidence(suite, cells, results, host_prior=host_prior, loss_spread=loss_spread)
-    return with_seeds(suite, make_runs(execution_id, following(suite, evidence, results)))
+    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
+    chosen = following(suite, evidence, results)
+    return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:

@@ -6,7 +6,7 @@ from traindyno.core.measurement.loss_parity import late_loss
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Quality
 from traindyno.core.verdict.cell_quality import last_values
-from traindyno.core.verdict.repeats import is_contended
+from traindyno.core.verdict.repeats import busy_programs, is_contended
 
 
 def summarise(result: RunResult) -> RunSummary:
@@ -42,6 +42,8 @@ def summarise(result: RunResult) -> RunSummary:
         projected_usd=projection.usd if projection else None,
         is_simulated=result.is_simulated,
         is_contended=is_contended(result),
+        busy_programs=", ".join(busy_programs([result])) or None,
+        data_wait_share=throughput.data_wait_share if throughput else None,
         hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
         seed=result.seed,
     )

@@ -6,12 +6,13 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostPriors, HostSpread
 from traindyno.core.statistics.selection import Looks, Relation
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.goal import Goal
@@ -36,6 +37,8 @@ from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_
 VERDICT = Format(name="verdict", version=2, unmarked=1)
 # The fewest trials that measure a cell's spread with some precision.
 FIRST_TRIALS = 3
+# One trial has no spread.
+LEAST_COMPARED = 2
 # Trials of each compared cell before the first look of the model-based search: two show a large lead.
 FIRST_SEARCHED = 2
 
@@ -55,6 +58,15 @@ class Finding(StrEnum):
 
 
 SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+
+
+class Method(StrEnum):
+    """By which rule a verdict was made."""
+
+    #: The latest regime's rate without stalls of which no run showed three; cells compared as independent trials.
+    LATEST_REGIME = "latest_regime"
+    #: All time after warm-up, with everything in it; cells compared by round; what is undecided is a range.
+    WHOLE_RUN = "whole_run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +119,12 @@ class Verdict:
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
     without_result: tuple[str, ...] = ()
+    #: The suite's limit of repeats of a contended trial; None in verdicts of earlier versions.
+    max_contended_repeats: int | None = None
+    #: Verdicts of earlier versions don't name it.
+    method: Method = Method.LATEST_REGIME
+    #: No number of trials as long as these decides.
+    needs_longer_trials: bool = False
 
     @property
     def runner_up(self) -> Rival | None:
@@ -114,7 +132,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float | None:
-        """Confidence that the recommended cell beats all others: 1 - the largest p value. None if one is unknown."""
+        """1 - the largest p value, which texts of the first method call confidence. None if one is unknown."""
         known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
         return 1 - max(known) if known and len(known) == len(self.rivals) else None
 
@@ -145,14 +163,16 @@ def judge(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    host_prior: HostSpread | None = None,
+    host_priors: HostPriors | None = None,
     loss_spread: LossSpread | None = None,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Verdict:
     """Pure: the same results always give the same verdict.
 
-    ``host_prior`` and ``loss_spread`` are from the lab's history, where it has one.
+    ``host_priors`` and ``loss_spread`` are from the lab's history, where it has one. ``hazards`` of None: those that
+    the results show.
     """
-    evidence = gather_evidence(suite, cells, results, host_prior=host_prior, loss_spread=loss_spread)
+    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread, hazards=hazards)
     return judge_evidence(suite, evidence)
 
 
@@ -178,6 +198,8 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         tolerance=suite.tolerance,
         significance=significance,
         finding=_find(rows, found, metric),
+        method=Method.WHOLE_RUN,
+        needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
         expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
         rivals=found.rivals if found else (),
@@ -189,12 +211,13 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         crossovers=(),
         confounds=_find_confounds(found, evidence, suite),
         parities=evidence.parities,
-        host_spread=noise.spread,
+        host_spread=noise.spread_of(found.best if found else None),
         serial_correlation=noise.serial_correlation,
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         dropped=find_dropped(evidence, found) if suite.search is Search.MODEL else (),
+        max_contended_repeats=suite.limits.max_contended_repeats,
     )
     return _with_sensitivity(verdict)
 
@@ -236,14 +259,20 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
     relations = {rival.relation for rival in found.rivals}
     if not relations:
         return Finding.ONLY_ONE
-    if any(by_id[cell_id].contended_trials for cell_id in compared):
+    if any(2 * by_id[cell_id].contended_trials >= max(1, by_id[cell_id].trials) for cell_id in compared):
         return Finding.CONTENDED
     if Relation.UNKNOWN in relations:
-        depends_on_seed = metric.is_to_target and any(by_id[cell_id].repeats_a_seed for cell_id in compared)
-        return Finding.ONE_SEED if depends_on_seed else Finding.TOO_FEW_TRIALS
+        return _why_unknown([by_id[cell_id] for cell_id in compared], metric)
     if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
+
+
+def _why_unknown(rows: Sequence[CellRow], metric: Metric) -> Finding:
+    """Which of the compared cells' spreads is unknown."""
+    if metric.is_to_target and any(row.repeats_a_seed for row in rows):
+        return Finding.ONE_SEED
+    return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in rows) else Finding.UNDECIDED
 
 
 def _against_baseline(

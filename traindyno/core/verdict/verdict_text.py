@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from traindyno.core.costs.quantity_text import count_text, number_text, range_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.statistics.estimates import Estimate, Interval
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.contention_text import describe_remedies, programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.search_text import describe_dropped, describe_search
-from traindyno.core.verdict.verdict import AgainstBaseline, Finding, Verdict
+from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Method, Verdict
 
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
@@ -91,7 +93,7 @@ def _headline(verdict: Verdict) -> str:
     if verdict.recommended is None:
         return _no_cell(verdict)
     row = verdict.row(verdict.recommended)
-    return f"{_answer(verdict, row)}{_reservation(row)}"
+    return f"{_answer(verdict, row)}{_reservation(verdict, row)}"
 
 
 def _no_cell(verdict: Verdict) -> str:
@@ -111,7 +113,8 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
     match verdict.finding:
         case Finding.CONTENDED:
             return (
-                f"No recommendation: other work on the hosts slowed trials down. {row.label} was {goal}."
+                f"No recommendation: other work on the hosts slowed trials down{programs_text(verdict.rows)}."
+                f" {row.label} was {goal}."
                 " Run the suite again on hosts without other work."
             )
         case Finding.ONLY_ONE:
@@ -133,29 +136,47 @@ def _one_draw(finding: Finding) -> str:
 
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
-    labels = _labels(verdict, verdict.related(Relation.OPEN))
+    labels = _labels(verdict, verdict.related(Relation.OPEN, Relation.UNKNOWN))
     are_few = len(labels) < MOST_NAMES
     cells = names_text([row.label, *labels]) if are_few else f"{row.label} and {len(labels)} other cells"
+    if verdict.needs_longer_trials:
+        return f"{cells} can't be told apart by more trials like these{_undecided_reasons(verdict)}."
     wanted = verdict.trials_to_decide or f"more than {MOST_TRIALS}"
     return f"{cells} can't be told apart yet: {wanted} trials of each would decide."
+
+
+def _undecided_reasons(verdict: Verdict) -> str:
+    rows = [verdict.row(verdict.recommended or ""), *(verdict.row(rival.cell_id) for rival in verdict.rivals)]
+    found = [f"of {row.label}, {reason}" for row in rows for reason in row.undecided_reasons]
+    return f": {'; '.join(found[:MOST_NAMES])}" if found else ""
 
 
 def _within_tolerance(verdict: Verdict, row: CellRow) -> str:
     tolerance = _tolerance(verdict)
     others = verdict.related(Relation.NOT_BETTER)
     if others:
-        return f"Use {row.label}: no other cell is {_better(verdict)} by more than {tolerance}."
+        return f"Use {row.label}: no other cell is {_better(verdict)} by more than {tolerance}{_error(verdict)}."
     labels = _labels(verdict, verdict.related(Relation.EQUIVALENT))
-    return f"Use {row.label}; {names_text(labels)} {'is' if len(labels) == 1 else 'are'} within {tolerance}."
+    verb = "is" if len(labels) == 1 else "are"
+    return f"Use {row.label}; {names_text(labels)} {verb} within {tolerance}{_error(verdict)}."
 
 
-def _reservation(row: CellRow) -> str:
-    """What the reader has to know before using the cell."""
+def _error(verdict: Verdict) -> str:
+    """How often such claims may be wrong, which earlier versions did not say."""
+    return f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)" if _is_whole(verdict) else ""
+
+
+def _is_whole(verdict: Verdict) -> bool:
+    return verdict.method is Method.WHOLE_RUN
+
+
+def _reservation(verdict: Verdict, row: CellRow) -> str:
+    """What the reader has to know before using the cell. An answer that is given holds for what trials left open."""
     parts = []
     if row.failed:
         diverged = f", {row.diverged} diverged" if row.diverged else ""
         parts.append(f"{row.failed} of its {row.attempted} trials failed{diverged}")
-    if row.unsteady_trials:
+    if row.unsteady_trials and not (_is_whole(verdict) and verdict.finding in SETTLED):
         parts.append(f"{row.unsteady_trials} of its {row.trials} measured trials did not reach a steady state")
     return f" Note: {'; '.join(parts)}." if parts else ""
 
@@ -179,6 +200,8 @@ def _support(verdict: Verdict) -> Iterator[str]:
         count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})
         tolerance = share_text(verdict.parities[0].tolerance)
         yield f"The losses of the {count} cells that should learn alike agree within {tolerance}."
+    if _is_whole(verdict):
+        yield _contents(verdict)
 
 
 def _margin(verdict: Verdict, rival: Rival) -> str:
@@ -187,6 +210,11 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
     saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
     if rival.relation is not Relation.BEATEN:
         return f"It was {saving} below {second.label} ({trials}). This difference may be noise."
+    if _is_whole(verdict):
+        return (
+            f"That is {saving} less than the runner-up, {second.label} ({trials}). That a cell beats each other one is"
+            f" said wrongly in at most {share_text(SIGNIFICANCE, digits=0)} of suites."
+        )
     sure = (
         "" if verdict.confidence is None else f"; confidence that it beats each cell {_confidence(verdict.confidence)}"
     )
@@ -198,10 +226,11 @@ def _relations(verdict: Verdict) -> Iterator[str]:
     equivalent = _labels(verdict, verdict.related(Relation.EQUIVALENT))
     not_better = _labels(verdict, verdict.related(Relation.NOT_BETTER))
     if equivalent and not_better:
-        yield f"{names_text(equivalent)} {'is' if len(equivalent) == 1 else 'are'} within {tolerance}."
+        yield f"{names_text(equivalent)} {'is' if len(equivalent) == 1 else 'are'} within {tolerance}{_error(verdict)}."
     if not_better:
         verb = "is" if len(not_better) == 1 else "are"
-        yield f"{names_text(not_better)} {verb} not {_better(verdict)} by more than {tolerance}, and may be worse."
+        not_by = f"{verb} not {_better(verdict)} by more than {tolerance}{_error(verdict)}"
+        yield f"{names_text(not_better)} {not_by}, and may be worse."
 
 
 def _against_baseline(verdict: Verdict, found: AgainstBaseline) -> str:
@@ -225,26 +254,55 @@ def _needs(verdict: Verdict) -> str:
     is_whole = verdict.goal.target is None
     seconds = verdict.estimate(Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET)
     usd = verdict.estimate(Metric.USD if is_whole else Metric.USD_TO_TARGET)
-    own = _estimate(verdict.metric, verdict.estimate(verdict.metric))
+    own = _estimate(verdict.metric, verdict.estimate(verdict.metric), _one_run(verdict))
     if verdict.metric.is_time:
         return f"in {own}, for {usd_text(usd.mean)}" if usd else f"in {own}"
     return f"for {own}, in {seconds_text(seconds.mean) if seconds else 'an unknown time'}"
 
 
-def _estimate(metric: Metric, found: Estimate | None) -> str:
-    if found is None or found.interval is None:
-        return metric_text(metric, found.mean if found else None)
-    reach = range_text(metric_text(metric, found.interval.low), metric_text(metric, found.interval.high))
-    return f"{metric_text(metric, found.mean)} ({found.interval.confidence:.0%} interval {reach})"
+def _one_run(verdict: Verdict) -> Interval | None:
+    """The prediction interval of the goal's own quantity."""
+    prediction = verdict.expected.prediction if verdict.expected and _is_whole(verdict) else None
+    if prediction is None or verdict.metric not in (Metric.SECONDS, Metric.USD):
+        return None
+    return prediction.seconds if verdict.metric is Metric.SECONDS else prediction.usd
+
+
+def _contents(verdict: Verdict) -> str:
+    """What the one figure holds that headline, table and prediction name."""
+    if verdict.goal.target is not None:
+        return "The figure is measured from the job's creation to the target, with everything in it."
+    return (
+        "The figure holds all time after the warm-up as the trials had it (stalls, checkpoints, evaluations, waits),"
+        " the start of a job, and failures and interruptions at their rates."
+    )
+
+
+def _estimate(metric: Metric, found: Estimate | None, one_run: Interval | None = None) -> str:
+    mean = metric_text(metric, found.mean if found else None)
+    parts = []
+    if one_run:
+        parts.append(f"one run, {share_text(one_run.confidence, digits=0)}: {_reach(metric, one_run)}")
+    if found and found.interval:
+        named = "mean, " if one_run else ""
+        parts.append(f"{named}{found.interval.confidence:.0%} interval {_reach(metric, found.interval)}")
+    return f"{mean} ({'; '.join(parts)})" if parts else mean
+
+
+def _reach(metric: Metric, interval: Interval) -> str:
+    return range_text(metric_text(metric, interval.low), metric_text(metric, interval.high))
 
 
 def _changes(verdict: Verdict) -> Iterator[str]:
+    yield from describe_remedies(verdict)
     if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide:
         run = verdict.row(verdict.recommended or "").trials
         yield (
             f"A suite of these cells with {verdict.trials_to_decide} trials of each ({run} were run) settles it with a"
             f" probability of {share_text(POWER, digits=0)}."
         )
+    if verdict.finding is Finding.UNDECIDED and verdict.needs_longer_trials:
+        yield "Longer trials (measurement.max_steps) show whether stalls recur and where a drift leads."
     if verdict.finding is Finding.ONE_SEED:
         yield (
             "If each trial trains with a seed of its own, the trials show what depends on it: see"

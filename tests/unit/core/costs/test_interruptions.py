@@ -1,39 +1,48 @@
 """How much longer interruptions make a run, by hand."""
 
 from dataclasses import replace
-from math import exp
+from math import exp, log
 
 import pytest
 
 from tests.unit.run_samples import completed_result, make_attempt, make_cell
-from traindyno.core.costs.interruptions import Restart, expect_delay, with_interruptions
-from traindyno.core.costs.projection import project_run
+from traindyno.core.costs.hazard import Hazard, posterior
+from traindyno.core.costs.interruptions import Restart, expect_delay, exposure_of, seen_interruption
 from traindyno.core.suite.pricing import SpotTerms
+from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.extra_time import extra_time
+from traindyno.core.verdict.quantity import projected_billable_seconds, projected_seconds
 
-NONE = SpotTerms(discount=0.5, interruptions_per_hour=0.5)
+RATE = 0.5
 AT_ONCE = Restart(waiting=0, training=0)
+KEY = ("ml.p4d.24xlarge", "spot")
 
 
-def factor_of(terms: SpotTerms, hours: float, restart: Restart = AT_ONCE) -> float:
-    delay = expect_delay(terms, hours * 3600, restart)
+def factor_of(hours: float, checkpoint_hours: float | None = None, rate: float = RATE) -> float:
+    segment = None if checkpoint_hours is None else checkpoint_hours * 3600
+    delay = expect_delay(rate, hours * 3600, AT_ONCE, segment)
     assert delay is not None
-    return delay.factor
+    return 1 + delay.training_seconds / (hours * 3600) if hours else 1 + delay.training_seconds
+
+
+def hazard_of(rate: float) -> Hazard:
+    return posterior(KEY, count=0, hours=0.0, given={KEY[0]: SpotTerms(discount=0.5, interruptions_per_hour=rate)})
 
 
 def test_interruptions_lengthen_a_training_by_what_is_done_again() -> None:
     # 0.5 an hour without a checkpoint in 4 h: (e^2 - 1) / 2; with one every hour: (e^0.5 - 1) / 0.5
-    assert factor_of(NONE, 4) == pytest.approx((exp(2) - 1) / 2)
-    assert factor_of(replace(NONE, checkpoint_hours=1), 4) == pytest.approx((exp(0.5) - 1) / 0.5)
-    assert factor_of(replace(NONE, checkpoint_hours=9), 4) == pytest.approx((exp(2) - 1) / 2)
-    assert factor_of(replace(NONE, interruptions_per_hour=0), 4) == 1
-    assert factor_of(NONE, 0) == 1
+    assert factor_of(4) == pytest.approx((exp(2) - 1) / 2)
+    assert factor_of(4, checkpoint_hours=1) == pytest.approx((exp(0.5) - 1) / 0.5)
+    assert factor_of(4, checkpoint_hours=9) == pytest.approx((exp(2) - 1) / 2)
+    assert factor_of(4, rate=0) == 1
+    assert factor_of(0) == 1
 
 
 def test_each_interruption_waits_for_capacity_and_starts_again() -> None:
     # half an hour to load and compile again: e^0.25 x (e^0.5 - 1) / 0.5 = 1.66595; 0.5 x 4 x that = 3.33190 times 60 s
-    delay = expect_delay(replace(NONE, checkpoint_hours=1), 4 * 3600, Restart(waiting=60, training=1800))
+    delay = expect_delay(RATE, 4 * 3600, Restart(waiting=60, training=1800), 3600)
     assert delay is not None
-    assert delay.factor == pytest.approx(1.66595, rel=1e-5)
+    assert delay.training_seconds == pytest.approx(0.66595 * 4 * 3600, rel=1e-4)
     assert delay.interruptions == pytest.approx(3.33190, rel=1e-5)
     assert delay.waiting_seconds == pytest.approx(199.9139, rel=1e-5)
 
@@ -46,25 +55,49 @@ def test_a_run_that_hardly_ever_ends_has_no_expected_time(
     hours: float, restart_hours: float, checkpoint_hours: float | None
 ) -> None:
     """More than 10 interruptions, so 20 h at 0.5 an hour, from a start to the next checkpoint."""
-    terms = replace(NONE, checkpoint_hours=checkpoint_hours)
-    assert expect_delay(terms, hours * 3600, Restart(waiting=60, training=restart_hours * 3600)) is None
+    restart = Restart(waiting=60, training=restart_hours * 3600)
+    assert expect_delay(RATE, hours * 3600, restart, checkpoint_hours and checkpoint_hours * 3600) is None
 
 
 def test_frequent_checkpoints_give_a_long_run_an_expected_time() -> None:
-    assert factor_of(replace(NONE, checkpoint_hours=0.1), 1e6) == pytest.approx((exp(0.05) - 1) / 0.05)
-    assert factor_of(NONE, 19.9) == pytest.approx((exp(9.95) - 1) / 9.95)
+    assert factor_of(1e6, checkpoint_hours=0.1) == pytest.approx((exp(0.05) - 1) / 0.05)
+    assert factor_of(19.9) == pytest.approx((exp(9.95) - 1) / 9.95)
 
 
-def test_interruptions_every_minute_of_a_long_run_leave_it_without_a_projection() -> None:
+def test_interruptions_every_minute_of_a_long_run_leave_it_without_a_time() -> None:
     """700 interruptions a try to compile, and 10^9 in the work: more than a float can hold."""
     result = completed_result(make_cell(), 1)
     slow = replace(result, examples=10**12, phases_seconds={**result.phases_seconds, "compile": 42_000.0})
-    assert with_interruptions(slow, replace(NONE, interruptions_per_hour=60), None) is None
+    trials = CellTrials(cell=make_cell(), measured=(slow,), others=(), hazard=hazard_of(60))
+    assert extra_time(trials, projected_seconds) is None
 
 
-def test_projection_without_interruptions_is_unchanged() -> None:
+def test_a_rate_of_zero_adds_nothing() -> None:
     """The start of the job was not reported."""
     result = replace(completed_result(make_cell(), 1), attempts=(make_attempt(phase_seconds={"training": 130.0}),))
-    same = with_interruptions(result, replace(NONE, interruptions_per_hour=0), None)
-    assert same is not None
-    assert project_run(same) == project_run(result)
+    found = extra_time(
+        CellTrials(cell=make_cell(), measured=(result,), others=(), hazard=hazard_of(0)), projected_seconds
+    )
+    assert found is not None
+    assert (found.log_factor, found.variance, found.hazard_slope) == (0, 0, 0)
+
+
+def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:
+    """Two interruptions of 50 s each, of which 10 s were not billed; 2 an hour in the whole work."""
+    result = completed_result(make_cell(), 1, suite=None)
+    assert result.measured is not None
+    phases = {**result.attempts[0].phase_seconds, "interrupted": 20.0, "starting": 0.0, "training": 230.0}
+    attempt = replace(result.attempts[0], phase_seconds=phases, billable_seconds=250.0)
+    interrupted = replace(
+        result, attempts=(attempt,), measured=replace(result.measured, interruptions=2, lost_seconds=100.0)
+    )
+    assert seen_interruption([result, interrupted]) == Restart(waiting=10.0, training=40.0)
+    trials = CellTrials(cell=make_cell(), measured=(interrupted,), others=(), hazard=hazard_of(2))
+    wall, billed = (extra_time(trials, each) for each in (projected_seconds, projected_billable_seconds))
+    exposure = exposure_of(interrupted)
+    assert wall is not None
+    assert billed is not None
+    assert exposure is not None
+    expected = 2 * exposure.training_seconds / 3600
+    assert wall.log_factor == pytest.approx(log(1 + expected * 50 / exposure.seconds))
+    assert billed.log_factor == pytest.approx(log(1 + expected * 40 / exposure.training_seconds))

@@ -6,15 +6,8 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_cell, make_suite
-from traindyno.core.costs.spot import (
-    SpotAssumption,
-    SpotExpectation,
-    at_risk_seconds,
-    expect_spot,
-    spot_cost_text,
-)
+from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, observe_discounts, spot_cost_text
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.pricing import SpotTerms
 from traindyno.core.suite.suite import Limits, Measurement
 
 LIMITS = Limits(max_usd=Decimal(100), max_hours=Decimal(4), max_job_seconds=7200)
@@ -62,34 +55,5 @@ def test_spot_terms_are_observed_over_all_spot_jobs_of_an_instance_type() -> Non
         # an on-demand job says nothing
         replace(spot_result("ml.p4d.24xlarge", training=900, billable=900), price=PRICE),
     ]
-    given = {
-        "ml.g5.xlarge": SpotTerms(discount=0.1, interruptions_per_hour=9, checkpoint_hours=0.25),
-        "ml.p4d.24xlarge": SpotTerms(discount=0.5, interruptions_per_hour=0.2),
-    }
-    found = expect_spot(results, given)
-    # 2,160 of 7,200 s were billed; 3 interruptions in 2 h
-    observed = found["ml.g5.xlarge"].terms
-    assert (observed.discount, observed.interruptions_per_hour) == pytest.approx((0.7, 1.5))
-    assert observed.checkpoint_hours == 0.25
-    assert found["ml.g5.xlarge"].training_hours == pytest.approx(2)
-    assert found["ml.p4d.24xlarge"] == SpotExpectation(terms=given["ml.p4d.24xlarge"], training_hours=None)
-    alone = expect_spot(results, {})
-    assert alone["ml.g5.xlarge"].terms.checkpoint_hours is None
-    assert set(alone) == {"ml.g5.xlarge"}
-
-
-def test_a_job_without_a_measurement_counts_with_its_time_and_no_interruption() -> None:
-    measured = spot_result("ml.g5.xlarge", training=3600, billable=1800, interruptions=1)
-    (found,) = expect_spot([measured, replace(measured, measured=None)], {}).values()
-    assert found.training_hours == pytest.approx(2)
-    assert found.terms.interruptions_per_hour == pytest.approx(0.5)
-
-
-def test_more_billed_than_trained_saves_nothing_and_no_training_says_nothing() -> None:
-    (found,) = expect_spot([spot_result("ml.g5.xlarge", training=100, billable=110)], {}).values()
-    assert found.terms.discount == 0
-    result = spot_result("ml.g5.xlarge", training=0, billable=0)
-    idle = replace(result, attempts=(replace(result.attempts[0], phase_seconds={}),))
-    assert expect_spot([idle], {}) == {}
-    given = SpotTerms(discount=0.5, interruptions_per_hour=0.2)
-    assert expect_spot([idle], {"ml.g5.xlarge": given})["ml.g5.xlarge"].terms == given
+    # 2,160 of 7,200 s were billed
+    assert observe_discounts(results) == {"ml.g5.xlarge": pytest.approx(0.7)}

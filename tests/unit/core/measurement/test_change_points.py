@@ -1,5 +1,5 @@
 import random
-from math import exp, sqrt
+from math import exp, pi, sqrt
 
 import pytest
 
@@ -44,10 +44,11 @@ def test_each_regime_has_the_mean_of_its_steps() -> None:
 
 
 def test_a_change_exceeds_four_of_its_standard_errors() -> None:
-    # levels of -0.05, 0, 0.05 in turns: the deviation is 0.05 x 1.4826. A line takes three quarters of the squares of a
-    # jump in the middle, so that of 60 steps against 60 the error is that by sqrt(30 ÷ 4)
+    # differences of 0.05 and 0.1 in turns are 0.2 ÷ 3 on average: the deviation is that by sqrt(pi ÷ 4).
+    # A line takes three quarters of the squares of a jump in the middle: of 60 steps against 60, the error is that by
+    # sqrt(30 ÷ 4)
     wave = [0.05 * (index * 2 % 3 - 1) for index in range(120)]
-    error = 0.05 * 1.4826 / sqrt(30 / 4)
+    error = 0.2 / 3 * sqrt(pi / 4) / sqrt(30 / 4)
     for errors, expected in ((3.0, 1), (6.0, 2)):
         assert len(find_regimes([*wave[:60], *(value + errors * error for value in wave[60:])])) == expected
 
@@ -58,6 +59,14 @@ def test_a_drift_is_no_change_however_far_it_goes(shape: str) -> None:
     drift = [0.15 * step / 200 if shape == "line" else 0.08 * (1 - exp(-step / 150)) for step in range(200)]
     (found,) = find_regimes([level + noise.gauss(0, 0.02) for level in drift])
     assert (found.first, found.end) == (0, 200)
+
+
+def test_the_tails_of_heavy_noise_are_no_changes() -> None:
+    found = 0
+    for seed in range(40):
+        noise = random.Random(seed)
+        found += len(find_regimes([0.02 * (noise.expovariate(1) - noise.expovariate(1)) for _ in range(200)])) > 1
+    assert found <= 1
 
 
 def test_a_change_within_a_drift_is_found_where_it_is() -> None:

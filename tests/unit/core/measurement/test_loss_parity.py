@@ -118,6 +118,38 @@ def test_a_cell_of_one_trial_that_learns_much_less_differs_by_the_spread_of_hist
     assert parity.finding is ParityFinding.DIFFERS
 
 
+def test_trials_of_equal_seeds_are_compared_in_pairs() -> None:
+    """The losses scatter by 10 % between seeds, and by 0.1 % between the cells at one seed."""
+    levels = [2.0, 2.2, 1.8, 2.1, 1.9]
+    other = [level * factor for level, factor in zip(levels, (1.0, 1.001, 0.999, 1.0, 1.001), strict=True)]
+    alike = check_loss_parity(templates(levels), templates(other))
+    assert alike.finding is ParityFinding.AGREES
+    # logarithms 0, 0.0009995, -0.0010005, 0, 0.0009995: mean 0.0002, deviation 0.00083645; t(0.975, 4) = 2.776445
+    assert alike.interval is not None
+    assert log(alike.interval.high / (alike.ratio or 0)) == pytest.approx(2.776445 * 0.00083645 / sqrt(5), rel=1e-3)
+    worse = check_loss_parity(templates(levels), templates([level * 1.03 for level in other]))
+    assert worse.finding is ParityFinding.DIFFERS
+    assert check_loss_parity(templates(levels[:2]), templates(other[:2])).finding is ParityFinding.AGREES
+    # other seeds: Welch's comparison
+    shifted = [replace(each, seed=(each.seed or 0) + 10) for each in templates(other)]
+    assert check_loss_parity(templates(levels), shifted).finding is ParityFinding.UNDECIDED
+
+
+@pytest.mark.parametrize("seeds", [(0, 0, 0), (None, None, None), (0, 1, None)])
+def test_trials_of_one_seed_show_nothing_for_other_seeds(seeds: tuple[int | None, ...]) -> None:
+    """The losses of a cell are equal in all trials, and those of the cells differ by 10 %."""
+    first, second = ([replace(template(level), seed=seed) for seed in seeds] for level in (2.0, 2.2))
+    parity = check_loss_parity(first, second)
+    assert (parity.finding, parity.interval) == (ParityFinding.ONE_SEED, None)
+    assert parity.ratio == pytest.approx(1.1)
+    # with the spread between seeds from history, three trials are one draw
+    known = LossSpread(variance=0.05**2, degrees_of_freedom=20)
+    (judged,) = check_loss_parities([first, second], history=known)
+    assert judged.finding is ParityFinding.UNDECIDED
+    assert judged.interval is not None
+    assert log(judged.interval.high / 1.1) == pytest.approx(2.085963 * 0.05 * sqrt(2), rel=1e-5)
+
+
 def test_only_the_later_half_is_compared() -> None:
     # an early lag that has closed by half of the samples does not count
     parity = check_loss_parity([one(True, lambda _: 2.0)], [one(False, lambda step: 4.0 if step < 30 else 2.0)])

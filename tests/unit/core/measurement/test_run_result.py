@@ -147,11 +147,33 @@ def test_a_result_without_the_fields_of_later_versions_is_read_and_projected_ali
     result = completed_result(make_cell(), 1)
     document = json.loads(json.dumps(run_result_document(result)))
     later = ["relative_error", "recurring", "one_time", "steady_seconds", "job_name", "interruptions", "lost_seconds"]
+    later += ["undecided_stalls", "shows_recurring_stalls", "drift"]
     for name in later:
         del document["measured"][name]
     del document["measured"]["throughput"]["recurring_share"]
-    del document["measured"]["steady_state"]["note"]
+    del document["measured"]["steady_state"]["note"], document["measured"]["steady_state"]["is_only_noisy"]
     assert project_run(parse_run_result(document)) == project_run(result)
+
+
+def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
+    seconds = [1.0 + 0.001 * step for step in range(200)]
+    seconds[120] += 40.0
+    result = build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=step_log_of(seconds),
+        price=PRICE,
+    )
+    measured = parse_run_result(json.loads(json.dumps(run_result_document(result)))).measured
+    assert measured == result.measured
+    assert measured is not None
+    assert measured.undecided_stalls is not None
+    # steps of 1.1 s on average
+    assert measured.undecided_stalls.share == pytest.approx(40 / (199 + 19.9 + 40), rel=0.01)
+    assert measured.drift is not None
+    assert measured.drift.change == pytest.approx(0.18, abs=0.01)
 
 
 def test_peak_memory_is_the_most_that_any_step_reports() -> None:

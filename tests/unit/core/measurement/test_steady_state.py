@@ -202,14 +202,17 @@ def test_a_drift_names_its_size_over_the_whole_log() -> None:
 
 
 def test_the_drift_over_the_window_is_the_slope_within_all_regimes() -> None:
-    # 1.3 times as long until step 80, and 6 % more over all 200 steps throughout
-    levels = [(0.26 if step < 80 else 0.0) + 0.06 * step / 199 for step in range(200)]
+    # 30 % longer until step 80, with a slope of 6 in 10,000 steps, and then of 3
+    levels = [0.3 + 0.0006 * step if step < 80 else 0.0003 * (step - 80) for step in range(200)]
     window = find_steady_window([exp(level) for level in levels])
     assert window.first == 80
+    # 60 steps after the first tenth, and 120: they count by the squares of their distances from the middle
+    before, after = 60 * (60**2 - 1), 120 * (120**2 - 1)
+    slope = (0.0006 * before + 0.0003 * after) / (before + after)
     assert window.drift is not None
-    assert window.drift.change == pytest.approx(0.06 * 119 / 199)
+    assert window.drift.change == pytest.approx(slope * 119)
     assert find_steady_state([exp(level) for level in levels]).reason == (
-        "step times drift: by +6.2% over 200 steps, changes of level left out"
+        f"step times drift: by +{100 * (exp(slope * 199) - 1):.1f}% over 200 steps, changes of level left out"
     )
 
 

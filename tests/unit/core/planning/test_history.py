@@ -14,11 +14,12 @@ from traindyno.core.planning.history import (
     CellHistory,
     PastRun,
     learn_from,
-    learn_host_prior,
+    learn_host_priors,
     learn_loss_spread,
     work_id_of,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
@@ -71,6 +72,8 @@ def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution
     assert found is not None
     assert found.degrees_of_freedom == 3
     assert found.variance == pytest.approx((0.00995**2 + 0.01005**2 + 0.00995**2 / 2) / 3, rel=1e-2)
+    fixed = [past(execution_id="a", late_loss=loss) for loss in (2.0, 2.02, 1.98)]
+    assert learn_loss_spread(small_suite(), fixed) is None
     others = [past(late_loss=2.0), past(late_loss=None), past(late_loss=3.0, max_steps=999)]
     assert learn_loss_spread(small_suite(), others) is None
 
@@ -78,14 +81,23 @@ def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution
 def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() -> None:
     trials = [("a", 0.50), ("a", 0.50), ("b", 0.55), ("b", 0.55)]
     runs = [past(execution_id=f"e{number}", hosts=host, mean_step_seconds=s) for number, (host, s) in enumerate(trials)]
-    found = learn_host_prior(runs)
+    found = learn_host_priors(runs)
     assert found is not None
-    assert found.deviation == pytest.approx(0.0425, rel=1e-2)  # see test_hosts.py: ln(1.1) = 0.0953 between them
-    assert "earlier executions" in found.source
-    assert learn_host_prior([replace(run, is_simulated=True) for run in runs]) is None
-    assert learn_host_prior([replace(run, hosts=None) for run in runs]) is None
-    assert learn_host_prior([replace(run, outcome=Outcome.TIMED_OUT) for run in runs]) is None
-    assert learn_host_prior([replace(run, cell_id=run.hosts or "") for run in runs]) is None
+    # see test_hosts.py: 0.02^2 with 3 degrees, and ln(1.1) = 0.0953 between two hosts: 0.00454 with 1
+    one = found[HostClass.ONE_HOST]
+    assert one.deviation == pytest.approx(((3 * 0.0004 + 0.00454) / 4) ** 0.5, rel=1e-2)
+    assert "earlier executions" in one.source
+    assert found[HostClass.MANY_HOSTS] == STATED_PRIORS[HostClass.MANY_HOSTS]
+    several = learn_host_priors([replace(run, hosts=f"{run.hosts}1 {run.hosts}2") for run in runs])
+    assert several is not None
+    assert several[HostClass.MANY_HOSTS].degrees_of_freedom == 4
+    waiting = learn_host_priors([replace(run, data_wait_share=0.3) for run in runs])
+    assert waiting is not None
+    assert waiting[HostClass.INPUT_BOUND].degrees_of_freedom == 4
+    assert learn_host_priors([replace(run, is_simulated=True) for run in runs]) is None
+    assert learn_host_priors([replace(run, hosts=None) for run in runs]) is None
+    assert learn_host_priors([replace(run, outcome=Outcome.TIMED_OUT) for run in runs]) is None
+    assert learn_host_priors([replace(run, cell_id=run.hosts or "") for run in runs]) is None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import random
 from itertools import pairwise
-from math import sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -224,14 +224,13 @@ def test_the_robust_deviation_whitens_by_the_lower_of_two_correlations(name: str
     plain = deviations[1:] @ deviations[:-1] / (deviations @ deviations)
     plain += (1 + 3 * plain) / count
     weight = np.clip(min(robust, plain), 0, 0.97)
-    whitened = values[1:] - weight * values[:-1]
-    spread = 1.4826 * np.median(np.abs(whitened - np.median(whitened)))
-    assert robust_long_run_deviation(list(values)) == pytest.approx(spread / (1 - weight))
+    innovation = sqrt(pi / 2) * np.mean(np.abs(np.diff(values))) * sqrt((1 + weight) / 2)
+    assert robust_long_run_deviation(list(values)) == pytest.approx(innovation / (1 - weight))
 
 
 def test_the_robust_deviation_is_never_below_the_noise_of_a_timer() -> None:
     # 0.01 %; three values tell no more. A level that never changes has no correlation.
     assert robust_long_run_deviation([5.0, 1.0, 9.0]) == 1e-4
     assert robust_long_run_deviation([1.0] * 8) == pytest.approx(1e-4)
-    # Four values do: 2, 1 and 4 after the first are 0, 1 and 2 from their median (the correlation is negative).
-    assert robust_long_run_deviation([0.0, 2.0, 1.0, 4.0]) == pytest.approx(1.4826)
+    # Four values do: the correlation is negative, so that it counts as none; differences of 2, 1 and 3.
+    assert robust_long_run_deviation([0.0, 2.0, 1.0, 4.0]) == pytest.approx(sqrt(pi / 2) * 2 * sqrt(1 / 2))

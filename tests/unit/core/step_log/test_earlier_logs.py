@@ -76,7 +76,7 @@ def test_a_new_field_of_a_step_leaves_older_lines_valid() -> None:
 
 
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
-LOAD = {each.name: 1 for each in dataclasses.fields(content.HostLoad)}
+LOAD: dict[str, Any] = {each.name: 1 for each in dataclasses.fields(content.HostLoad) if each.name != "programs"}
 READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
     steps.LoggedStep: (fields.step_of, STEP),
     content.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
@@ -86,7 +86,7 @@ READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
     content.HostLoad: (fields.host_load_of, line.host_load_line(**{**LOAD, "end": 2})),
     content.LoggedError: (fields.error_of, line.error_line(1.0, "loss_diverged", "loss is nan")),
 }
-OPTIONAL = {"host_id"}
+OPTIONAL = {"host_id", "programs"}
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)

@@ -276,6 +276,8 @@ HOST_LOAD = line.host_load_line(
         ("host_load", {"begin": -1.0}, False),
         ("host_load", {"end": float("inf")}, False),
         ("host_load", {"host_cpu_count": 0}, False),
+        ("host_load", {"programs": {"firefox": 2.5}}, True),
+        ("host_load", {"programs": {"firefox": "much"}}, False),
     ],
 )
 def test_phases_and_host_loads_at_the_ends_of_what_they_may_say(
@@ -287,7 +289,7 @@ def test_phases_and_host_loads_at_the_ends_of_what_they_may_say(
         (process,) = read_step_log({file_name(): lines}).sessions[0].processes
         assert len(process.phases if kind == "phase" else process.host_loads) == 1
     else:
-        with pytest.raises(StepLogInvalid, match=f"{kind} has begin|end: got inf, expected a finite number"):
+        with pytest.raises(StepLogInvalid, match=f"{kind} has begin|end: got inf, expected a finite|firefox: got text"):
             read_step_log({file_name(): lines})
 
 

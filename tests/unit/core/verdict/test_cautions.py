@@ -11,9 +11,9 @@ from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.verdict import Finding
+from traindyno.core.verdict.verdict import Finding, Method
 
-HOSTS = "Some cells ran on one set of hosts only. The answer holds for these hosts; others may differ."
+HOSTS = "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may differ."
 UNKNOWN_HOSTS = "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
 
 
@@ -34,11 +34,11 @@ def test_a_comparison_by_instance_hours_says_so() -> None:
 def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained() -> None:
     assert cautions(second={"failed": 2, "diverged": 1}) == [
         "2 of 5 trials of fsdp failed, 1 of them with a loss that is not finite.",
-        "The time and cost of cells with failed trials are divided by their success rate.",
+        "The time and cost of cells with failed trials are divided by their own success rate.",
     ]
     # the headline tells of the recommended cell's own
     assert cautions(best={"failed": 1}) == [
-        "The time and cost of cells with failed trials are divided by their success rate."
+        "The time and cost of cells with failed trials are divided by their own success rate."
     ]
     # a cell without any measured trial has no time to divide
     assert cautions(second={"failed": 2, "trials": 0}) == ["2 of 2 trials of fsdp failed."]
@@ -61,22 +61,35 @@ def test_hosts_matter_only_where_cells_are_compared() -> None:
 
 def test_an_assumed_spread_between_hosts_is_named() -> None:
     assert cautions(rivals=(make_rival(is_across_hosts=True),)) == [
-        "Cells ran on different hosts, one set each. A spread between hosts of 3.0 % is assumed (a stated prior)."
+        "Cells ran on different hosts, one set each. A spread between hosts of 2.0 % is assumed (a stated prior,"
+        " one host)."
     ]
 
 
 def test_unsteady_trials_are_counted_over_cells_with_each_reason_once() -> None:
-    one = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
-    assert one == ["1 trial of fsdp did not reach a steady state; it is included. Reason: they drift."]
-    several = cautions(second={"unsteady_trials": 2})
-    assert several == ["2 trials of fsdp did not reach a steady state; they are included."]
-    both = cautions(
+    holds = ", and the answer holds for all that they leave open."
+    (one,) = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
+    assert one == f"1 trial of fsdp did not reach a steady state; it is included{holds} Reason: they drift."
+    (several,) = cautions(second={"unsteady_trials": 2})
+    assert several == f"2 trials of fsdp did not reach a steady state; they are included{holds}"
+    (both,) = cautions(
         {"unsteady_trials": 1, "unsteady_reasons": ("they drift",)},
         {"unsteady_trials": 2, "unsteady_reasons": ("they drift", "too few steps")},
     )
-    assert both == [
-        "3 trials of 2 cells did not reach a steady state; they are included. Reason: they drift; too few steps."
-    ]
+    assert both == (
+        f"3 trials of 2 cells did not reach a steady state; they are included{holds} Reason: they drift; too few steps."
+    )
+
+
+def test_what_a_settled_answer_holds_for_is_not_said_of_an_open_one() -> None:
+    (text,) = cautions({"unsteady_trials": 3}, finding=Finding.UNDECIDED)
+    assert text == "3 trials of ddp did not reach a steady state; they are included."
+
+
+def test_a_verdict_of_an_earlier_version_says_by_which_method_it_was_made() -> None:
+    first, *others = cautions(method=Method.LATEST_REGIME, second={"unsteady_trials": 1})
+    assert first.startswith("This verdict was made by the method of an earlier version: the rate of a run's latest")
+    assert others == ["1 trial of fsdp did not reach a steady state; it is included."]
 
 
 def test_contended_trials_are_named_unless_the_headline_does() -> None:
@@ -84,6 +97,9 @@ def test_contended_trials_are_named_unless_the_headline_does() -> None:
         "Other work on the host slowed down trials of ddp, fsdp."
     ]
     assert cautions({"contended_trials": 1}, finding=Finding.CONTENDED) == []
+    assert cautions({"contended_trials": 1, "busy_programs": ("make", "code")}, {}) == [
+        "Other work on the host slowed down trials of ddp (most CPU time: make, code)."
+    ]
 
 
 def test_correlated_trials_are_named() -> None:

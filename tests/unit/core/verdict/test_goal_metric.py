@@ -5,6 +5,8 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.verdict_samples import SECOND, make_estimate, make_row, make_verdict
+from traindyno.core.costs.prediction import Prediction
+from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.goal_metric import (
@@ -13,7 +15,6 @@ from traindyno.core.verdict.goal_metric import (
     estimate_of,
     is_within_limit,
     limited_estimate,
-    may_break_limit,
     may_keep_limit,
     quantity_of,
 )
@@ -21,8 +22,6 @@ from traindyno.core.verdict.quantity import SecondsToTarget, projected_instance_
 from traindyno.core.verdict.trade_off import find_trade_offs
 
 CHEAPEST, FASTEST = Goal(kind=GoalKind.CHEAPEST), Goal(kind=GoalKind.FASTEST)
-# 1,000 s are the sample row's mean, 900 to 1,100 s its interval
-HOURS = {seconds: Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(seconds) / 3600) for seconds in (899, 901, 999)}
 USD = {usd: Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(usd)) for usd in ("8.9", "9", "9.9", "10", "10.9", "11")}
 
 
@@ -60,37 +59,31 @@ def test_the_limit_is_one_of_the_other_quantity() -> None:
     assert estimate_of(row, Metric.INSTANCE_HOURS) == row.instance_hours
 
 
+def predicted(low: float, high: float) -> Prediction:
+    """Of USD."""
+    interval = Interval(low=low, high=high, confidence=0.9)
+    return Prediction(trials=3, confidence=0.9, seconds=None, usd=interval, interruptions_per_hour=0.0)
+
+
 @pytest.mark.parametrize(
-    ("usd", "is_within", "may_break", "may_keep"),
-    [
-        ("11", True, False, False),
-        ("10.9", True, True, False),
-        ("10", True, True, False),
-        ("9.9", False, True, True),
-        ("9", False, True, True),
-        ("8.9", False, True, False),
-    ],
+    ("usd", "is_within", "may_keep"),
+    [("11", True, False), ("10.9", False, True), ("10", False, True), ("9", False, True), ("8.9", False, False)],
 )
-def test_a_limit_within_the_interval_leaves_it_open(usd: str, is_within: bool, may_break: bool, may_keep: bool) -> None:
-    row = make_row()
+def test_a_limit_is_kept_if_95_percent_of_single_runs_keep_it(usd: str, is_within: bool, may_keep: bool) -> None:
+    row = make_row(prediction=predicted(9.0, 11.0))
     assert is_within_limit(row, USD[usd]) is is_within
-    assert may_break_limit(row, USD[usd]) is may_break
     assert may_keep_limit(row, USD[usd]) is may_keep
 
 
-def test_without_an_interval_both_are_possible_and_without_a_limit_neither() -> None:
+def test_with_one_trial_it_is_unknown_whether_a_limit_is_kept() -> None:
     alone = make_row(usd=make_estimate(10.0))
-    assert may_break_limit(alone, USD["11"])
-    assert may_keep_limit(alone, USD["9"])
-    assert not may_keep_limit(alone, USD["10"])
+    assert is_within_limit(alone, USD["11"]) is None
+    assert may_keep_limit(alone, USD["11"])
     unknown = make_row(usd=None)
     assert is_within_limit(unknown, USD["11"]) is None
-    assert not may_break_limit(unknown, USD["11"])
     assert not may_keep_limit(unknown, USD["9"])
     assert is_within_limit(unknown, CHEAPEST) is True
-    assert not may_break_limit(alone, CHEAPEST)
     assert not may_keep_limit(alone, CHEAPEST)
-    assert is_within_limit(make_row(), HOURS[999]) is False
 
 
 def test_the_front_has_no_cell_that_another_one_beats_in_time_and_money() -> None:

@@ -12,16 +12,19 @@ from tests.unit.core.verdict.test_time_to_quality import FASTEST as FASTEST_TO
 from tests.unit.core.verdict.test_time_to_quality import evaluated
 from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_suite
 from tests.unit.run_samples import completed_result, make_suite
+from traindyno.core.costs.full_run import checkpoint_seconds
+from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.prices import Price
-from traindyno.core.costs.spot import expect_spot, with_checkpoints_of
+from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.pricing import PricedOption, Terms, price_options
 from traindyno.core.verdict.report_data import build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
@@ -70,7 +73,7 @@ def test_spot_and_training_plan_prices_say_where_they_flip_the_verdict() -> None
     assert (spot.recommended, spot.is_flipped) == (p4d, True)
     assert spot.usd == {p4d: pytest.approx(68.606 * 0.4, rel=1e-3)}
     assert plan.usd == {p4d: pytest.approx(6553 * 20 / 3600, rel=1e-3)}
-    assert "60% off, 0 interruptions/h (assumed)" in spot.basis
+    assert "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
 
 
 def test_another_region_has_its_own_prices() -> None:
@@ -86,7 +89,7 @@ def test_another_region_has_its_own_prices() -> None:
     assert options_of(suite, measured(suite)) == {}
 
 
-def test_other_prices_are_judged_with_the_verdicts_own_host_prior() -> None:
+def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     """Each cell ran on one host: whether 5 % are a difference depends on the spread between hosts."""
     suite = suite_of(spot={P4D: SpotTerms(discount=0.0), TRN1: SpotTerms(discount=0.0)})
     cells = expand_cells(suite)
@@ -95,25 +98,26 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_prior() -> None:
         for cell, seconds in zip(cells, (1.0, 1.05), strict=True)
         for trial in (1, 2, 3)
     ]
-    history = HostSpread(deviation=0.002, degrees_of_freedom=20, source="history")
+    history = dict.fromkeys(HostClass, HostSpread(deviation=0.002, degrees_of_freedom=20, source="history"))
     for prior in (None, history):
-        finding = judge(suite, cells, results, host_prior=prior).finding
-        options = price_options(suite, cells, results, region_prices={}, host_prior=prior)
+        finding = judge(suite, cells, results, host_priors=prior).finding
+        options = price_options(suite, cells, results, region_prices={}, host_priors=prior)
         assert [option.finding for option in options] == [finding, finding]
     assert finding is Finding.RECOMMENDED
 
 
-def test_observed_spot_terms_count_before_those_that_were_given() -> None:
-    suite = suite_of(spot={P4D: SpotTerms(discount=0.9)})
+def test_an_observed_discount_counts_before_the_given_one_and_the_given_rate_as_much_as_one_hour() -> None:
+    suite = suite_of(spot={P4D: SpotTerms(discount=0.9, interruptions_per_hour=0.5)})
     results = [
         on_spot(result, billed=0.3, interruptions=1) if result.run.cell.settings.instance == P4D else result
         for result in measured(suite)
     ]
-    terms = expect_spot(results, suite.pricing.spot)[P4D]
+    assert observe_discounts(results) == {P4D: pytest.approx(0.7)}
     hours = sum(each.attempts[0].phase_seconds["training"] for each in results[:3]) / 3600
-    assert terms.terms.discount == pytest.approx(0.7)
-    assert terms.terms.interruptions_per_hour == pytest.approx(3 / hours)
-    assert terms.training_hours == pytest.approx(hours)
+    found = observe_hazards(results, suite.pricing.spot)[P4D, "spot"]
+    assert found.count == 3
+    assert found.hours == pytest.approx(hours)
+    assert found.per_instance_hour == pytest.approx((3 + 0.5) / (hours + 1))
 
 
 def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time() -> None:
@@ -123,7 +127,9 @@ def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time(
     paid = [on_spot(each, billed=0.3) if each.run.cell.settings.instance == P4D else each for each in plain]
     found = options_of(suite, paid)
     assert found["on demand, us-west-2"].usd[p4d] == pytest.approx(68.606, rel=1e-3)
-    assert found["spot, us-west-2"].usd[p4d] == pytest.approx(68.606 * 0.3, rel=1e-3)
+    # 0.05 interruptions an hour by the prior; three jobs of 6,613 s had none
+    exposure = 0.05 / (1 + 3 * 6613 / 3600) * 6553 / 3600
+    assert found["spot, us-west-2"].usd[p4d] == pytest.approx(68.606 * 0.3 * expm1(exposure) / exposure, rel=1e-3)
     # as it was paid, P4d on spot won; on demand, Trainium does
     assert found["on demand, us-west-2"].is_flipped
     assert not found["spot, us-west-2"].is_flipped
@@ -143,13 +149,15 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) / 0.1
     factor = 1.000834 * 1.051709
     # and 60 s to start, each of the 0.1 x 36,109 / 3600 x factor = 1.0558 times
-    assert demand.seconds[p4d] == pytest.approx(60 + 36_109)
     assert spot.seconds[p4d] == pytest.approx(60 + 36_109 * factor + 1.0558 * 60, rel=1e-5)
     # $36 an hour, half of it on spot
-    assert demand.usd[p4d] == pytest.approx(36_109 * 36 / 3600)
     assert spot.usd[p4d] == pytest.approx(36_109 * factor * 18 / 3600, rel=1e-5)
+    # on demand 1.6e-4 an hour, after two fault-free runs of 170 s, without any checkpoint
+    exposure = 1.6e-4 / (1 + 2 * 170 / 3600) * 36_109 / 3600
+    assert demand.usd[p4d] == pytest.approx(36_109 * 36 / 3600 * expm1(exposure) / exposure, rel=1e-5)
     assert trn1 not in spot.usd
-    assert "0.1 interruptions/h (assumed); lost work and restarts included" in spot.basis
+    assert "0.1 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
+    assert spot.basis.endswith("lost work and restarts included")
 
 
 def test_a_cell_whose_runs_would_hardly_ever_end_on_spot_has_no_time_or_cost_there() -> None:
@@ -216,13 +224,12 @@ def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> 
     terms = SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=1.5)
     plain = suite_of(spot={P4D: terms})
     suite = replace(plain, measurement=replace(plain.measurement, checkpoint_every_steps=1000))
-    results = measured(suite)
-    first = results[0].measured
-    assert first is not None
-    assert first.throughput is not None
-    hours = 1000 / first.throughput.steps_per_second / 3600
-    assert with_checkpoints_of(results[0], 1000, terms).checkpoint_hours == pytest.approx(hours)
-    assert with_checkpoints_of(results[0], None, terms) == terms
+    first = measured(suite)[0]
+    assert first.measured is not None
+    assert first.measured.throughput is not None
+    hours = 1000 / first.measured.throughput.steps_per_second / 3600
+    assert checkpoint_seconds(first) == pytest.approx(hours * 3600)
+    assert checkpoint_seconds(measured(plain)[0]) is None
     p4d, _ = (cell.cell_id for cell in expand_cells(suite))
     without, with_them = (options_of(each, measured(each))["spot, us-west-2"].usd[p4d] for each in (plain, suite))
     # the first step, of 10 s, comes again: exp(0.5 x 10 / 3600)
@@ -231,15 +238,15 @@ def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> 
     assert without == pytest.approx(once * expm1(0.75) / 0.75, rel=1e-3)
 
 
-def test_checkpoints_that_the_log_shows_count_before_the_setting() -> None:
+def test_what_the_full_run_does_counts_before_the_log_and_the_log_before_the_setting() -> None:
     (result, *_) = measured(suite_of())
     assert result.measured is not None
     assert result.measured.throughput is not None
     event = RecurringEvent(name="checkpoint", count=4, steps_between=25.0, seconds=1.0)
-    logged = replace(result, measured=replace(result.measured, recurring=(event,)))
-    hours = 25 / result.measured.throughput.steps_per_second / 3600
-    found = with_checkpoints_of(logged, 1000, SpotTerms(discount=0.5))
-    assert found.checkpoint_hours == pytest.approx(hours)
+    logged = replace(result, checkpoint_every_steps=1000, measured=replace(result.measured, recurring=(event,)))
+    assert checkpoint_seconds(logged) == pytest.approx(25 / result.measured.throughput.steps_per_second)
+    given = replace(logged, full_run=FullRun(checkpoint_every_minutes=30))
+    assert checkpoint_seconds(given) == 1800
 
 
 def test_the_report_says_where_the_verdict_changes() -> None:
@@ -256,7 +263,7 @@ def test_the_report_says_where_the_verdict_changes() -> None:
     )
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page
-    assert "60% off, 0 interruptions/h (assumed); lost work and restarts included" in page
+    assert "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)" in page
     # 6553 s on P4d: of spot in the summary, and beside its cost in the column of spot
     assert page.count("109 min") >= 2
     assert parse_report(report_document(report)) == report

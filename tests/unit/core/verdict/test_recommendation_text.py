@@ -6,13 +6,16 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
+from traindyno.core.costs.prediction import Prediction
+from traindyno.core.statistics.estimates import Interval
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
-from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.core.verdict.verdict import Finding, Method, Verdict
+from traindyno.core.verdict.verdict_text import describe_verdict
 
 
 def takes(verdict: Verdict) -> str:
@@ -31,6 +34,21 @@ def test_the_work_its_time_its_cost_and_what_is_saved() -> None:
     )
     assert ", 20.0 % less time than the next best, fsdp." in takes(make_verdict(metric=Metric.SECONDS))
     assert "20.0 % less instance time than" in takes(make_verdict(metric=Metric.INSTANCE_HOURS))
+
+
+def test_the_range_of_one_run_is_beside_the_figure() -> None:
+    seconds, usd = (Interval(low=low, high=high, confidence=0.9) for low, high in ((900, 1200), (9, 12)))
+    row = make_row(
+        prediction=Prediction(seconds=seconds, usd=usd, confidence=0.9, trials=3, interruptions_per_hour=0.0)
+    )
+    rows = (row, make_row(SECOND))
+    assert takes(make_verdict(rows=rows)).startswith(
+        "The whole work (100,000 examples) takes about 16 min 40 s (nine of ten runs: 15 to 20 min) and costs about"
+        " $10.00 (nine of ten runs: $9.00 to $12.00), "
+    )
+    support = describe_verdict(make_verdict(rows=rows)).support
+    assert "for $10.00 (one run, 90 %: $9.00 to $12.00; mean, 95% interval $9.00 to $11.00)" in support[0]
+    assert support[-1].startswith("The figure holds all time after the warm-up as the trials had it")
 
 
 def test_a_lead_that_may_be_noise_is_no_saving() -> None:
@@ -80,16 +98,24 @@ def test_all_runs_count_and_only_measured_cells() -> None:
         (None, "how often such a lead appears by chance is unknown"),
     ],
 )
-def test_the_chance_of_error_is_that_of_the_nearest_rival(p: float | None, text: str) -> None:
+def test_verdicts_of_earlier_versions_keep_the_chance_of_the_nearest_rival(p: float | None, text: str) -> None:
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
-    verdict = make_verdict(rows=rows, rivals=(make_rival(p=p), make_rival(THIRD, p=0.0001)))
+    rivals = (make_rival(p=p), make_rival(THIRD, p=0.0001))
+    verdict = make_verdict(rows=rows, rivals=rivals, method=Method.LATEST_REGIME)
     assert how_sure(verdict).endswith(f"; {text}.")
 
 
 @pytest.mark.parametrize(
     ("finding", "text"),
     [
-        (Finding.WITHIN_TOLERANCE, "{}; no other cell is better by more than 2 %."),
+        (
+            Finding.RECOMMENDED,
+            "{}; that it is the best is said wrongly in at most 5 of 100 such suites.",
+        ),
+        (
+            Finding.WITHIN_TOLERANCE,
+            "{}; no other cell is better by more than 2 %, which is said wrongly in at most 5 of 100 such suites.",
+        ),
         (Finding.ONLY_ONE, "{}; no other cell qualifies for the goal."),
         (Finding.UNDECIDED, "{}; these are too few runs to tell the best cells apart."),
         (Finding.TOO_FEW_TRIALS, "{}; these are too few runs to tell the best cells apart."),

@@ -1,20 +1,32 @@
 """Trials on a busy host are repeated once, and the repeat counts in place of what it repeats."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.run_samples import completed_result, make_suite
+from tests.unit.verdict_samples import SECOND, make_row, make_verdict
 from traindyno.core.measurement.contention import Contention
-from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
+from traindyno.core.step_log.line import LOCAL_CLOUD
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Search, Strategy
 from traindyno.core.suite.suite import Measurement, Suite
+from traindyno.core.verdict.contention_text import describe_remedies
+from traindyno.core.verdict.repeats import busy_programs
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import judge
+from traindyno.core.verdict.verdict_text import describe_verdict
 
-BUSY = Contention(steal_share=0.2, foreign_share=0.3, queue_share=0.2, involuntary_switches_per_second=50.0)
+BUSY = Contention(
+    steal_share=0.2,
+    foreign_share=0.3,
+    queue_share=0.2,
+    involuntary_switches_per_second=50.0,
+    programs=("firefox", "code"),
+)
 SUITE = make_suite(
     training={"instance": "ml.p4d.24xlarge"},
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP)},
@@ -86,3 +98,48 @@ def test_a_contended_run_is_marked_in_its_row() -> None:
     slow, *others = results(contended_trial=1)
     assert summarise(slow).is_contended is True
     assert [summarise(each).is_contended for each in others] == [False] * 3
+
+
+def test_what_was_busy_and_what_helps_is_in_the_verdict() -> None:
+    never = replace(SUITE, limits=replace(SUITE.limits, max_contended_repeats=0))
+    verdict = judge(never, (DDP, FSDP), results(contended_trial=1))
+    assert [row.busy_programs for row in verdict.rows] == [("firefox", "code"), ()]
+    text = describe_verdict(verdict)
+    assert "other work on the hosts slowed trials down (most CPU time: firefox, code)" in text.headline
+    assert text.changes[0] == "Close firefox and code while the suite runs, or what you can of them."
+    assert "raise limits.max_contended_repeats (now 0, at most 10)" in text.changes[1]
+    most = replace(SUITE, limits=replace(SUITE.limits, max_contended_repeats=10))
+    assert text.changes[0] in describe_verdict(judge(most, (DDP, FSDP), results(contended_trial=1))).changes
+    assert "max_contended_repeats" not in str(describe_verdict(judge(most, (DDP, FSDP), results(contended_trial=1))))
+
+
+def test_the_remedies_are_those_of_the_contended_cells() -> None:
+    own = make_row(
+        instance="local.cpu", instance_count=2, contended_trials=1, busy_programs=(LOCAL_CLOUD, "a", "b", "c")
+    )
+    remote = make_row(SECOND, contended_trials=1, busy_programs=(LOCAL_CLOUD,))
+    fewer = "A smaller instance_count on this machine has fewer processes, and leaves cores to other work."
+    assert list(describe_remedies(make_verdict(rows=(own,)))) == [
+        "Close a and b while the suite runs, or what you can of them.",
+        fewer,
+    ]
+    assert list(describe_remedies(make_verdict(rows=(remote,)))) == []
+    assert list(describe_remedies(make_verdict(rows=(replace(own, contended_trials=0),)))) == []
+    alone = replace(own, instance_count=1, busy_programs=("make",))
+    assert list(describe_remedies(make_verdict(rows=(alone,)))) == ["Close make while the suite runs."]
+
+
+def test_programs_of_hosts_that_were_not_contended_are_not_named() -> None:
+    quiet = replace(BUSY, steal_share=0.0, queue_share=0.0)
+    first = completed_result(DDP, 1)
+    assert first.measured is not None
+    found = [replace(first, measured=replace(first.measured, contention=quiet)), *results(contended_trial=2)[1:]]
+    assert busy_programs(found[:1]) == ()
+    assert summarise(found[0]).busy_programs is None
+    assert summarise(contended(first)).busy_programs == "firefox, code"
+
+
+def test_a_result_without_names_of_programs_says_nothing_of_them() -> None:
+    document = json.loads(json.dumps(run_result_document(contended(completed_result(DDP, 1)))))
+    del document["measured"]["contention"]["programs"]
+    assert busy_programs([parse_run_result(document)]) == ()

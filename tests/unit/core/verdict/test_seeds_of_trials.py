@@ -126,6 +126,23 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     assert summarise(results[2]).seed == 2
 
 
+def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution() -> None:
+    suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]})
+    cells = expand_cells(suite)
+    results = [
+        completed_result(cell, trial, step_seconds=pace * (1 + trial / 1000), suite=suite, loss=lambda _: None)
+        for cell, pace in zip(cells, (1.0, 1.3), strict=True)
+        for trial in (1, 2, 3)
+    ]
+    verdict = judge(suite, cells, results)
+    assert verdict.finding is Finding.RECOMMENDED
+    said = [each for each in describe_verdict(verdict).cautions if "loss" in each]
+    assert said == [
+        "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether these cells did the same"
+        " work is unknown."
+    ]
+
+
 @pytest.mark.parametrize(
     ("seeds", "finding"),
     [

@@ -103,7 +103,7 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
     text = describe_verdict(verdict)
     assert text.headline == "Use ddp: it is fastest to accuracy 90 %."
     assert text.support[0] == (
-        "ddp reaches accuracy 90 % in 2 min 10 s (95% interval 2 min 9 s to 2 min 11 s), for $0.70."
+        "ddp reaches accuracy 90 % in 2 min 10 s (95% interval 2 min 10 s to 2 min 10 s), for $0.70."
     )
 
 

@@ -63,40 +63,44 @@ def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     assert verdict.confidence > 0.99
     text = describe_verdict(verdict)
     assert text.headline == "Use ddp: it is cheapest."
-    assert text.support[-1] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
+    assert text.support[-2] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
 
 
 def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> None:
-    verdict = judged(suite_of(), [1.00, 1.06, 0.94], [1.02, 1.08, 0.96])
+    verdict = judged(suite_of(), [1.00, 1.06, 0.94], [1.08, 1.02, 0.96])
     assert verdict.finding is Finding.UNDECIDED
     assert [rival.relation for rival in verdict.rivals] == [Relation.OPEN]
-    # no more than 2 % apart, told with an error of 6 % x sqrt(2 / n): one-sided t(0.95, 4) = 2.132, t(0.8, 4) = 0.941;
-    # the difference seen, 2 %, adds to the tolerance of 2 %: 2 x 0.0595^2 x (2.132 + 0.941)^2 / 0.0394^2 = 43
-    assert verdict.trials_to_decide == 43
+    # no more than 2 % apart, with differences by round of -7.6, 3.8 and -2.1 %, a variance of 0.00326: one-sided
+    # t(0.95, 2) = 2.920, t(0.8, 2) = 1.061; the difference seen, 2 %, adds to the tolerance of 2 %:
+    # 0.00326 x (2.920 + 1.061)^2 / 0.0394^2 = 34
+    assert verdict.trials_to_decide == 34
     text = describe_verdict(verdict)
-    assert text.headline == "ddp and fsdp can't be told apart yet: 43 trials of each would decide."
-    assert "43 trials of each (3 were run)" in text.changes[0]
+    assert text.headline == "ddp and fsdp can't be told apart yet: 34 trials of each would decide."
+    assert "34 trials of each (3 were run)" in text.changes[0]
 
 
 def test_equal_cells_are_named_as_equally_good() -> None:
-    verdict = judged(suite_of(), [1.000, 1.001, 0.999], [1.0005, 1.0015, 0.9995], [1.5, 1.501, 1.499])
+    verdict = judged(suite_of(), [1.000, 1.001, 0.999], [1.0015, 1.0005, 0.9995], [1.5, 1.501, 1.499])
     assert verdict.finding is Finding.WITHIN_TOLERANCE
     assert [rival.relation for rival in verdict.rivals] == [Relation.EQUIVALENT, Relation.BEATEN]
     assert verdict.trials_to_decide is None
-    assert describe_verdict(verdict).headline == "Use ddp; fsdp is within 2 %."
+    assert describe_verdict(verdict).headline == "Use ddp; fsdp is within 2 % (wrong in at most 5 % of suites)."
 
 
 def test_a_cell_that_is_not_better_by_more_than_the_tolerance_settles_the_choice() -> None:
     """Whether fsdp is 0 or 4 % dearer is open, that it is not more than 2 % cheaper is not."""
-    verdict = judged(suite_of(), [1.00, 1.01, 0.99, 1.0], [1.013, 1.023, 1.003, 1.013])
+    verdict = judged(suite_of(), [1.00, 1.01, 0.99, 1.0], [1.018, 1.003, 1.023, 1.008])
     assert verdict.finding is Finding.WITHIN_TOLERANCE
     assert [rival.relation for rival in verdict.rivals] == [Relation.NOT_BETTER]
-    assert describe_verdict(verdict).headline == "Use ddp: no other cell is cheaper by more than 2 %."
+    assert (
+        describe_verdict(verdict).headline
+        == "Use ddp: no other cell is cheaper by more than 2 % (wrong in at most 5 % of suites)."
+    )
 
 
 def test_the_tolerance_is_the_suites() -> None:
     wide, narrow = (
-        judged(replace(suite_of(), tolerance=tolerance), [1.0, 1.01, 0.99], [1.005, 1.015, 0.995])
+        judged(replace(suite_of(), tolerance=tolerance), [1.0, 1.01, 0.99], [1.015, 1.005, 0.995])
         for tolerance in (0.1, 0.001)
     )
     assert (wide.finding, narrow.finding) == (Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)

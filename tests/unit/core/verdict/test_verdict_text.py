@@ -15,7 +15,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover
-from traindyno.core.verdict.verdict import AgainstBaseline, Finding
+from traindyno.core.verdict.verdict import AgainstBaseline, Finding, Method
 from traindyno.core.verdict.verdict_text import (
     VerdictText,
     describe_goal,
@@ -27,6 +27,9 @@ from traindyno.core.verdict.verdict_text import (
 )
 
 INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
+
+# How often a claim of this kind is wrong.
+WRONG = " (wrong in at most 5 % of suites)"
 
 
 def described(**changes: Any) -> VerdictText:
@@ -86,10 +89,10 @@ def test_a_ratio_that_may_exceed_two_is_a_factor() -> None:
 def test_a_clear_winner_is_supported_by_its_cost_its_time_and_its_margin() -> None:
     text = described()
     assert text.headline == "Use ddp: it is cheapest."
-    assert text.support == (
+    assert text.support[:-1] == (
         "ddp would do the work of 100,000 examples for $10.00 (95% interval $9.00 to $11.00), in 16 min 40 s.",
-        "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials; "
-        "confidence that it beats each cell 99.0 %).",
+        "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials). "
+        "That a cell beats each other one is said wrongly in at most 5 % of suites.",
     )
     assert text.changes == ()
 
@@ -115,12 +118,13 @@ def test_to_a_target_counts_what_the_target_took() -> None:
 
 
 @pytest.mark.parametrize(("p", "confidence"), [(0.001, "99.9 %"), (0.0009, "above 99.9 %"), (0.3, "70.0 %")])
-def test_the_confidence_is_never_stated_above_99_9_percent(p: float, confidence: str) -> None:
-    assert f"beats each cell {confidence})" in described(rivals=(make_rival(p=p),)).support[1]
+def test_the_confidence_of_an_earlier_version_is_never_above_99_9_percent(p: float, confidence: str) -> None:
+    text = described(rivals=(make_rival(p=p),), method=Method.LATEST_REGIME)
+    assert f"beats each cell {confidence})" in text.support[1]
 
 
 def test_a_margin_without_a_spread_has_no_confidence() -> None:
-    text = described(rivals=(make_rival(p=None, interval=None),))
+    text = described(rivals=(make_rival(p=None, interval=None),), method=Method.LATEST_REGIME)
     assert text.support[1] == "That is 20.0 % less than the runner-up, fsdp (3 and 3 trials)."
 
 
@@ -157,22 +161,36 @@ def test_many_open_cells_are_counted(rivals: int, choice: str) -> None:
     assert text.headline.startswith(f"{choice} can't be told apart yet: ")
 
 
+def test_what_more_trials_would_not_decide_is_said_with_its_reason() -> None:
+    rows = (make_row(), make_row(SECOND, undecided_reasons=("no trial shows whether its stalls recur",)))
+    text = described(
+        finding=Finding.UNDECIDED,
+        rows=rows,
+        rivals=(make_rival(relation=Relation.OPEN),),
+        needs_longer_trials=True,
+    )
+    assert text.headline == (
+        "ddp and fsdp can't be told apart by more trials like these: of fsdp, no trial shows whether its stalls recur."
+    )
+    assert text.changes == ("Longer trials (measurement.max_steps) show whether stalls recur and where a drift leads.",)
+
+
 def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
     equal, worse = make_rival(relation=Relation.EQUIVALENT), make_rival(THIRD, Relation.NOT_BETTER)
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
     changes: dict[str, Any] = {"finding": Finding.WITHIN_TOLERANCE, "rows": rows}
-    assert described(**changes, rivals=(equal,)).headline == "Use ddp; fsdp is within 2 %."
+    assert described(**changes, rivals=(equal,)).headline == f"Use ddp; fsdp is within 2 %{WRONG}."
     both_equal = (equal, make_rival(THIRD, Relation.EQUIVALENT))
-    assert described(**changes, rivals=both_equal).headline == "Use ddp; fsdp and zero1 are within 2 %."
+    assert described(**changes, rivals=both_equal).headline == f"Use ddp; fsdp and zero1 are within 2 %{WRONG}."
     mixed = described(**changes, rivals=(equal, worse))
-    assert mixed.headline == "Use ddp: no other cell is cheaper by more than 2 %."
-    assert mixed.support[2:] == (
-        "fsdp is within 2 %.",
-        "zero1 is not cheaper by more than 2 %, and may be worse.",
+    assert mixed.headline == f"Use ddp: no other cell is cheaper by more than 2 %{WRONG}."
+    assert mixed.support[2:-1] == (
+        f"fsdp is within 2 %{WRONG}.",
+        f"zero1 is not cheaper by more than 2 %{WRONG}, and may be worse.",
     )
     both_worse = (make_rival(relation=Relation.NOT_BETTER), worse)
     fastest = described(**changes, rivals=both_worse, metric=Metric.SECONDS)
-    assert fastest.support[2] == "fsdp and zero1 are not faster by more than 2 %, and may be worse."
+    assert fastest.support[2] == f"fsdp and zero1 are not faster by more than 2 %{WRONG}, and may be worse."
     assert "within 2 %" not in " ".join(described(**changes, rivals=(equal,)).support)
 
 
@@ -200,10 +218,14 @@ def test_too_few_trials_ask_for_more() -> None:
 
 def test_failures_and_unsteady_trials_of_the_cell_are_in_the_headline() -> None:
     best = make_row(failed=2, diverged=1, unsteady_trials=1)
-    assert described(rows=(best, make_row(SECOND))).headline == (
-        "Use ddp: it is cheapest. Note: 2 of its 5 trials failed, 1 diverged; "
-        "1 of its 3 measured trials did not reach a steady state."
-    )
+    noted = "Use ddp: it is cheapest. Note: 2 of its 5 trials failed, 1 diverged"
+    unsteady = "1 of its 3 measured trials did not reach a steady state"
+    earlier = described(rows=(best, make_row(SECOND)), method=Method.LATEST_REGIME)
+    assert earlier.headline == f"{noted}; {unsteady}."
+    # an answer that is given holds for what these trials left open
+    assert described(rows=(best, make_row(SECOND))).headline == f"{noted}."
+    open_answer = described(rows=(best, make_row(SECOND)), finding=Finding.UNDECIDED)
+    assert open_answer.headline.endswith(f"{unsteady}.")
     failed = described(rows=(make_row(failed=1), make_row(SECOND))).headline
     assert failed == "Use ddp: it is cheapest. Note: 1 of its 4 trials failed."
 

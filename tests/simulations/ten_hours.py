@@ -1,0 +1,129 @@
+"""Ten realistic hours, predicted from a few trials of 200 steps: checkpoints, evaluation, drift, restarts."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from statistics import median
+
+from tests.simulations.processes import autoregression
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.step_log_samples import START, file_name
+from traindyno.core.costs.hazard import PRIORS
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.workload import FullRun
+from traindyno.core.verdict.cell_row import build_rows
+from traindyno.core.verdict.cell_trials import Noise, group_trials
+
+STEPS, TRIAL_STEPS, SAMPLES = 36_000, 200, 8
+CHECKPOINT_MINUTES, CHECKPOINT_SECONDS = 30, 60.0
+EVALUATE_STEPS, EVALUATION_SECONDS = 1000, 20.0
+STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 300.0, 30.0, 12.0, 20.0
+FIRST_STEP_SECONDS = 15.0
+DRIFT, DRIFT_STEPS = 0.015, 7200
+RECOMPILATION_SECONDS = 40.0
+HOSTS_DEVIATION = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepNoise:
+    """An autoregression of first order, of the logarithms of the step times."""
+
+    correlation: float = 0.5
+    deviation: float = 0.03
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenHours:
+    """``median_error`` is that of the cell's figure, ``covered`` the share of runs in their 90 % interval."""
+
+    median_error: float
+    covered: float
+    not_given: float
+
+
+def predict_ten_hours(
+    sources: Iterator[random.Random], *, trials: int, purchase: str, noise: StepNoise = StepNoise()
+) -> TenHours:
+    """Restarts of the later run are drawn from the stated hazard of the purchase option."""
+    suite = _suite()
+    errors, covered, not_given = [], 0, 0
+    for source in sources:
+        results = [trial_result(source, suite, number, purchase, noise) for number in range(1, trials + 1)]
+        (row,) = build_rows(group_trials([make_cell()], results), Noise())
+        later = full_run_seconds(source, PRIORS[purchase].per_instance_hour)
+        if row.seconds is None or row.prediction is None or row.prediction.seconds is None:
+            not_given += 1
+            continue
+        errors.append(abs(row.seconds.mean / later - 1))
+        covered += row.prediction.seconds.low <= later <= row.prediction.seconds.high
+    given = len(errors)
+    return TenHours(median_error=median(errors), covered=covered / given, not_given=not_given / (given + not_given))
+
+
+def full_run_seconds(source: random.Random, interruptions_per_hour: float) -> float:
+    """Wall clock from the job's creation; noise averages out over 36,000 steps, the host's speed does not."""
+    host = source.lognormvariate(0, HOSTS_DEVIATION)
+    drift = DRIFT * (STEPS - DRIFT_STEPS / 2) / STEPS
+    stepping = host * STEPS * (1 + drift) + STEPS // EVALUATE_STEPS * EVALUATION_SECONDS
+    checkpoints = int(stepping / (60 * CHECKPOINT_MINUTES))
+    training = stepping + checkpoints * CHECKPOINT_SECONDS + RECOMPILATION_SECONDS
+    start = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + FIRST_STEP_SECONDS
+    at = source.expovariate(interruptions_per_hour / 3600)
+    total = start + training + UPLOADING_SECONDS
+    while at < training:
+        lost = source.uniform(0, 60 * CHECKPOINT_MINUTES)
+        total += start + lost
+        at += source.expovariate(interruptions_per_hour / 3600) - lost
+    return total
+
+
+def trial_result(
+    source: random.Random, suite: Suite, number: int, purchase: str, noise: StepNoise = StepNoise()
+) -> RunResult:
+    """200 steps, with one evaluation and one checkpoint in their midst, as the training program does them."""
+    lines = [json.dumps(line) for line in _log_lines(source, noise)]
+    training = json.loads(lines[-1])["time"] - START + IMPORT_SECONDS
+    phases = {
+        "starting": STARTING_SECONDS,
+        "downloading": DOWNLOADING_SECONDS,
+        "training": training,
+        "uploading": UPLOADING_SECONDS,
+    }
+    billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
+    return build_run_result(
+        make_run(make_cell(), number),
+        suite=suite,
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt(phase_seconds=phases, billable_seconds=billed, job_name="job-a1")],
+        step_log=read_step_log({file_name(): lines}),
+        price=replace(PRICE, purchase=purchase),
+    )
+
+
+def _suite() -> Suite:
+    suite = make_suite(examples=STEPS * SAMPLES)
+    schedule = FullRun(checkpoint_every_minutes=CHECKPOINT_MINUTES, evaluate_every_steps=EVALUATE_STEPS)
+    return replace(suite, workload=replace(suite.workload, full_run=schedule))
+
+
+def _log_lines(source: random.Random, noise: StepNoise) -> Iterator[dict[str, object]]:
+    host = source.lognormvariate(0, HOSTS_DEVIATION)
+    seconds = autoregression(source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation)
+    now = START
+    yield environment_line(now, 0, 1, "algo-1", {})
+    for step, drawn in enumerate(seconds):
+        if step == TRIAL_STEPS // 2:
+            for name, taken in (("evaluate", EVALUATION_SECONDS), ("checkpoint", CHECKPOINT_SECONDS)):
+                lasted = taken * source.uniform(0.95, 1.05)
+                yield phase_line(name, now, now + lasted)
+                now += lasted
+        drifted = drawn * host * (1 + DRIFT * step / DRIFT_STEPS)
+        end = now + drifted + (FIRST_STEP_SECONDS if step == 0 else 0.0)
+        yield step_line(step=step, begin=now, end=end, wait_seconds=0.0, samples=SAMPLES)
+        now = end
+    yield end_line(now, TRIAL_STEPS)

@@ -1,0 +1,91 @@
+"""What trials of one block share is removed, and nothing else."""
+
+import random
+from math import exp, sqrt
+
+import pytest
+
+from traindyno.core.statistics.blocks import compare_in_blocks, residuals
+from traindyno.core.statistics.estimates import Comparison
+from traindyno.core.statistics.hosts import Trial, compare_on_hosts
+
+
+def by_round(*logs: float) -> dict[str, float]:
+    return {str(number): value for number, value in enumerate(logs)}
+
+
+def in_rounds(*logs: float) -> list[Trial]:
+    return [Trial(value=exp(value), block=block) for block, value in by_round(*logs).items()]
+
+
+def found(first: dict[str, float], second: dict[str, float], *others: dict[str, float]) -> Comparison:
+    comparison = compare_in_blocks(first, second, others, 1.0)
+    assert comparison is not None
+    return comparison
+
+
+def test_two_cells_are_compared_by_students_paired_test() -> None:
+    # differences -0.04, -0.05 and -0.06: variance 0.0001, three rounds
+    pair = found(by_round(0.0, 0.3, -0.2), by_round(0.04, 0.35, -0.14))
+    assert pair.ratio == pytest.approx(exp(-0.05))
+    assert pair.standard_error == pytest.approx(sqrt(0.0001 / 3))
+    assert pair.degrees_of_freedom == 2
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 9])
+def test_a_cold_first_round_changes_no_comparison(count: int) -> None:
+    source = random.Random(count)
+    cells = [by_round(*(source.gauss(0, 0.02) for _ in range(5))) for _ in range(count)]
+    cold = [{block: value + (0.12 if block == "0" else 0.0) for block, value in cell.items()} for cell in cells]
+    plain, shifted = found(*cells), found(*cold)
+    assert plain.ratio == pytest.approx(shifted.ratio)
+    assert plain.standard_error == pytest.approx(shifted.standard_error)
+
+
+def test_from_five_cells_on_the_others_add_degrees_of_freedom() -> None:
+    noises = (0.0, 0.02, 0.01, 0.03), (0.02, 0.0, 0.03, 0.01), (0.0, 0.0, 0.0, 0.0)
+    cells = [by_round(*noise) for noise in (*noises[:2], *[noises[2]] * 30)]
+    degrees = [found(*cells[:count]).degrees_of_freedom for count in (2, 4, 5, 8, 32)]
+    # paired: rounds - 1; pooled: twice that at most, as Welch's test has, and (count - 1) / count of it
+    assert degrees[:2] == [3, 3]
+    for count, each in zip((5, 8, 32), degrees[2:], strict=True):
+        assert each == pytest.approx(6 * (count - 1) / count)
+
+
+def test_quiet_cells_do_not_hide_the_spread_of_a_noisy_one() -> None:
+    """The first scatters by 5 %, all others by 1 %: over many suites the variance is that of the difference."""
+    source = random.Random(7)
+    squares, expected = 0.0, 0.0026 / 5
+    for _ in range(400):
+        spreads = (0.05, *[0.01] * 4)
+        error = found(*(by_round(*(source.gauss(0, each) for _ in range(5))) for each in spreads)).standard_error
+        squares += (error or 0.0) ** 2
+    assert squares / 400 == pytest.approx(expected, rel=0.15)
+
+
+def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
+    whole = by_round(0.0, 0.1, 0.2, 0.3)
+    assert compare_in_blocks(by_round(0.0, 0.1), by_round(0.1, 0.2), (), 1.0) is None
+    lost = {block: value for block, value in whole.items() if block != "3"}
+    other = {block: value for block, value in whole.items() if block != "0"}
+    assert compare_in_blocks(lost, whole, (), 1.0) is not None
+    assert compare_in_blocks(lost, other, (), 1.0) is None
+    # each cell's own rounds: Welch's test
+    values = in_rounds(0.0, 0.1, 0.2), [Trial(value=1.0), Trial(value=1.2), Trial(value=1.1)]
+    assert compare_on_hosts(*values).degrees_of_freedom != 2
+    assert compare_on_hosts(in_rounds(0.0, 0.1, 0.2), in_rounds(0.1, 0.2, 0.4)).degrees_of_freedom == 2
+
+
+def test_correlated_trials_widen_the_comparison() -> None:
+    cells = by_round(0.0, 0.3, -0.2), by_round(0.04, 0.35, -0.14)
+    wide = compare_in_blocks(*cells, (), 3.0)
+    assert wide is not None
+    assert wide.standard_error == pytest.approx(sqrt(3 * 0.0001 / 3))
+
+
+def test_residuals_are_what_the_cells_do_not_share() -> None:
+    apart = residuals([by_round(0.0, 0.2, 0.1), by_round(1.0, 1.2, 1.13)])
+    # centred: -0.1, 0.1, 0 and -0.11, 0.09, 0.02
+    assert apart[0] == pytest.approx([0.005, 0.005, -0.01])
+    assert apart[1] == pytest.approx([-0.005, -0.005, 0.01])
+    assert residuals([{"a": 1.0, "b": 3.0}, {"c": 0.0}]) == [[-1.0, 1.0], [0.0]]

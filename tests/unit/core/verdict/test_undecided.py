@@ -1,0 +1,145 @@
+"""What trials can't decide is a range of the comparison, and no note beside it."""
+
+from dataclasses import replace
+from math import exp, log
+
+import pytest
+
+from tests.unit.run_samples import completed_result, make_cell, make_suite
+from traindyno.core.measurement.measured_run import MeasuredRun
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.steady_state import Drift
+from traindyno.core.measurement.undecided_stalls import UndecidedStalls
+from traindyno.core.statistics.ranges import NO_RANGE, Range
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.verdict.undecided import find_undecided, range_between
+from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+SUITE = make_suite(
+    matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"}, examples=1_000_000
+)
+FAST, SLOW = expand_cells(SUITE)
+STALLS = UndecidedStalls(share=0.02, most_share=0.08)
+
+
+def a_run() -> MeasuredRun:
+    measured = completed_result(make_cell(), 1).measured
+    assert measured is not None
+    return replace(measured, drift=None)
+
+
+def changed(result: RunResult, **changes: object) -> RunResult:
+    assert result.measured is not None
+    return replace(result, measured=replace(result.measured, **changes))  # type: ignore[arg-type]
+
+
+def unsteady(result: RunResult, **changes: object) -> RunResult:
+    assert result.measured is not None
+    state = replace(result.measured.steady_state, is_reached=False, reason="step times still changed")
+    return changed(result, steady_state=state, **changes)
+
+
+def judged(lead: float, fast: dict[str, object], slow: dict[str, object] | None = None) -> Verdict:
+    given = [(FAST, 1.0, fast), (SLOW, 1 + lead, slow or {})]
+    noise = (0.0, 0.002, -0.002)
+
+    def seconds_of(place: int, trial: int) -> float:
+        return given[place - 1][1] + noise[trial * place % 3]
+
+    return judge(
+        SUITE,
+        (FAST, SLOW),
+        [
+            changed(
+                completed_result(cell, trial, step_seconds=seconds + noise[trial * place % 3], suite=SUITE), **fields
+            )
+            for place, (cell, seconds, fields) in enumerate(given, start=1)
+            for trial in (1, 2, 3)
+        ],
+    )
+
+
+def test_stalls_that_no_trial_shows_twice_are_a_range() -> None:
+    run = replace(a_run(), undecided_stalls=STALLS)
+    found = find_undecided([run, a_run()])
+    # in one of two trials: without them 2 % less; at most 8 % of the time instead of 2 %
+    assert found.stalls == Range(low=pytest.approx(log(0.98) / 2), high=pytest.approx(log(0.98 / 0.92) / 2))
+    assert find_undecided([run, replace(a_run(), shows_recurring_stalls=True)]).range == NO_RANGE
+
+
+def test_a_drift_counts_where_it_is_detected_over_the_trials_together() -> None:
+    drifting = replace(a_run(), drift=Drift(change=0.02, standard_error=0.01))
+    assert find_undecided([drifting]).drift == 0
+    together = find_undecided([drifting] * 9)
+    assert together.drift == pytest.approx(0.02)
+    # from the mean of the window on: half of it, and three times what was seen
+    assert together.range == Range(low=0, high=pytest.approx(0.07))
+    apart = [replace(drifting, drift=Drift(change=change, standard_error=0.001)) for change in (0.09, -0.05, 0.02)]
+    assert find_undecided(apart).drift == 0
+
+
+def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
+    first, second = (
+        find_undecided([replace(a_run(), drift=Drift(change=change, standard_error=0.001))]) for change in (0.02, 0.03)
+    )
+    assert range_between(first, second) == Range(low=pytest.approx(-0.035), high=0)
+    assert range_between(second, first) == Range(low=0, high=pytest.approx(0.035))
+
+
+def test_a_level_that_half_of_the_trials_did_not_reach_is_off_by_what_they_say() -> None:
+    result = completed_result(make_cell(), 1)
+    still = unsteady(result, relative_half_width=0.03, drift=None).measured
+    short = unsteady(result, relative_half_width=None, drift=None).measured
+    assert still is not None
+    assert short is not None
+    assert find_undecided([still, a_run(), a_run()]).range == NO_RANGE
+    assert find_undecided([still, a_run()]).range == Range(low=-0.03, high=0.03)
+    noisy = replace(still, steady_state=replace(still.steady_state, is_only_noisy=True))
+    assert find_undecided([noisy] * 9).range == Range(low=pytest.approx(-0.01), high=pytest.approx(0.01))
+    assert find_undecided([short]).is_unknown
+    # a run that ended at its target is measured, and not projected
+    assert not find_undecided([replace(short, end_reason="target_reached")]).is_unknown
+
+
+@pytest.mark.parametrize(("lead", "finding"), [(0.03, Finding.UNDECIDED), (0.3, Finding.RECOMMENDED)])
+def test_a_lead_has_to_hold_wherever_the_truth_lies_in_the_range(lead: float, finding: Finding) -> None:
+    assert judged(lead, {}).finding is Finding.RECOMMENDED
+    verdict = judged(lead, {"undecided_stalls": STALLS})
+    assert verdict.finding is finding
+    assert verdict.expected is not None
+    assert verdict.expected.seconds is not None
+    assert verdict.expected.seconds.interval is not None
+    assert verdict.expected.seconds.interval.high > verdict.expected.seconds.mean * 0.98 / 0.92
+    text = describe_verdict(verdict)
+    assert ("no trial shows whether its stalls recur" in text.headline) == (finding is Finding.UNDECIDED)
+    assert verdict.trials_to_decide is None
+
+
+def test_a_rival_that_may_be_better_than_it_was_seen_is_not_beaten() -> None:
+    assert judged(0.03, {}, {"undecided_stalls": UndecidedStalls(share=0.05, most_share=0.1)}).finding is (
+        Finding.UNDECIDED
+    )
+
+
+def test_a_cell_whose_level_is_unknown_is_not_recommended_and_neither_is_its_rival() -> None:
+    measured = a_run()
+    state = replace(measured.steady_state, is_reached=False, reason="step times still changed")
+    unknown: dict[str, object] = {"steady_state": state, "relative_half_width": None, "drift": None}
+    for fast, slow in ((unknown, {}), ({}, unknown)):
+        verdict = judged(0.3, fast, slow)
+        assert verdict.finding is Finding.UNDECIDED
+        assert verdict.needs_longer_trials
+        assert "did not reach a steady state" in describe_verdict(verdict).headline
+
+
+def test_a_rates_range_is_that_of_the_time_upside_down() -> None:
+    verdict = judged(0.03, {"undecided_stalls": STALLS})
+    rate, time = verdict.row(FAST.cell_id).samples_per_second, verdict.row(FAST.cell_id).seconds
+    assert rate is not None
+    assert rate.interval is not None
+    assert time is not None
+    assert time.interval is not None
+    assert rate.interval.low < rate.mean * exp(-log(0.98 / 0.92))
+    assert rate.interval.high > rate.mean / 0.98

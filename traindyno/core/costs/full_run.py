@@ -1,0 +1,102 @@
+"""The full run's checkpoints and evaluations: what one costs in the trial, at the schedule that the suite gives."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traindyno.core.measurement.measured_run import MeasuredRun
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import CHECKPOINT
+
+# Names of phases; a script of one's own may log its checkpoints as "save".
+CHECKPOINTS, EVALUATIONS = (CHECKPOINT, "save"), ("evaluate",)
+SECONDS_PER_MINUTE = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescheduled:
+    """The trial with the full run's schedule in place of its own: ``slower`` is the factor of its step time.
+
+    ``once_seconds`` are those that the trial spent on events of the schedule and that are not in its step time.
+    """
+
+    slower: float = 1.0
+    once_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the trial spent on events of one kind: for each, for each step, and beside the step time."""
+
+    each: float
+    per_step: float
+    once_seconds: float
+
+
+def reschedule(result: RunResult) -> Rescheduled | None:
+    """None if the full run has checkpoints or evaluations, and the trial shows none: their cost is unknown."""
+    measured, given = result.measured, result.full_run
+    # Results of earlier versions left stalls of unknown cause out of the rate.
+    stalls = 1 + (measured.steady_state.stall_share or 0.0) if measured else 1.0
+    if given is None or measured is None or measured.throughput is None:
+        return Rescheduled(slower=stalls)
+    step = rest = 1 / measured.throughput.steps_per_second
+    once = added = checkpoint_share = 0.0
+    if given.checkpoint_every_minutes is not None:
+        seen = _seen_checkpoints(measured)
+        if seen is None:
+            return None
+        rest, once = rest - seen.per_step, once + seen.once_seconds
+        checkpoint_share = seen.each / (given.checkpoint_every_minutes * SECONDS_PER_MINUTE)
+    if given.evaluate_every_steps is not None:
+        seen = _seen_evaluations(result, measured)
+        if seen is None:
+            return None
+        rest, once = rest - seen.per_step, once + seen.once_seconds
+        added = seen.each / given.evaluate_every_steps
+    return Rescheduled(slower=(rest + added) * (1 + checkpoint_share) / step * stalls, once_seconds=once)
+
+
+def checkpoint_seconds(result: RunResult) -> float | None:
+    """Between two checkpoints of the full run; None if it writes none, as far as suite and trial show.
+
+    What the suite says of the full run counts first, then checkpoints in the log: a script decides itself when it
+    writes them. A checkpoint that is only written on SIGTERM does not count: it may not be complete within 120 s.
+    """
+    if result.full_run is not None and result.full_run.checkpoint_every_minutes is not None:
+        return result.full_run.checkpoint_every_minutes * SECONDS_PER_MINUTE
+    throughput = result.measured.throughput if result.measured else None
+    if result.measured is None or throughput is None:
+        return None
+    logged = (event.steps_between for event in result.measured.recurring if event.name in CHECKPOINTS)
+    steps = next(logged, result.checkpoint_every_steps)
+    return None if steps is None else steps / throughput.steps_per_second
+
+
+def _seen_checkpoints(measured: MeasuredRun) -> _Seen | None:
+    found = _seen_events(measured, CHECKPOINTS)
+    if found is None and measured.checkpoints is not None:
+        return _Seen(each=measured.checkpoints.seconds, per_step=0.0, once_seconds=0.0)
+    return found
+
+
+def _seen_evaluations(result: RunResult, measured: MeasuredRun) -> _Seen | None:
+    """One at the end of the trial is in no step."""
+    found = _seen_events(measured, EVALUATIONS)
+    seconds = sum(result.phases_seconds.get(name, 0.0) for name in EVALUATIONS)
+    if found is None and measured.evaluations and seconds > 0:
+        return _Seen(each=seconds / len(measured.evaluations), per_step=0.0, once_seconds=seconds)
+    return found
+
+
+def _seen_events(measured: MeasuredRun, names: Sequence[str]) -> _Seen | None:
+    recurring = [event for event in measured.recurring if event.name in names]
+    once = [event.seconds for event in measured.one_time if event.name in names]
+    count = sum(event.count for event in recurring) + len(once)
+    if not count:
+        return None
+    total = sum(event.seconds * event.count for event in recurring) + sum(once)
+    return _Seen(
+        each=total / count,
+        per_step=sum(event.seconds_per_step for event in recurring),
+        once_seconds=sum(once),
+    )

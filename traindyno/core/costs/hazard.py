@@ -1,0 +1,139 @@
+"""How often capacity fails: interruptions and faults of the service, per hour of an instance.
+
+They are nobody's fault among the cells: all cells on one instance type and purchase option share the rate.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import log
+
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.costs.projection import read_job_time
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.gamma import gamma_quantile
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.pricing import SpotTerms
+
+# Instance type, purchase option.
+HazardKey = tuple[str, str]
+
+# The prior counts as much as one hour of an instance.
+PRIOR_HOURS = 1.0
+_TAIL, _TAIL_DEVIATIONS = 0.975, 1.96
+FAULTS = (Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE)
+# Names of errors after which the state machine starts another attempt (see core/errors.py).
+FAULT_ERRORS = ("ServiceFault", "CapacityUnavailable")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    per_instance_hour: float
+    source: str
+
+
+PRIORS: Mapping[str, Prior] = {
+    Purchase.ON_DEMAND.value: Prior(
+        per_instance_hour=1.6e-4,
+        source="419 unexpected interruptions of 2,048 hosts in 54 days, Llama 3 (2024), table 5",
+    ),
+    Purchase.SPOT.value: Prior(per_instance_hour=0.05, source="an assumption: SageMaker publishes no rate"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hazard:
+    """The posterior of a rate: gamma, with the shape ``count + prior × 1 h`` over ``hours + 1 h``.
+
+    ``count`` were seen in ``hours`` of an instance. ``checkpoint_hours``: of runs that show no checkpoints, as the
+    suite states them. ``is_left_out``: no run of the suite would end at this rate, so that figures are without it.
+    """
+
+    key: HazardKey
+    per_instance_hour: float
+    variance_of_log: float
+    hours: float
+    count: int
+    source: str
+    checkpoint_hours: float | None = None
+    is_left_out: bool = False
+
+    @property
+    def basis(self) -> str:
+        """Where the rate comes from."""
+        seen = f"{self.count} in {self.hours:.1f} h of the runs" if self.hours else "no run shows it"
+        return f"{seen}; prior: {self.source}"
+
+    @property
+    def shape(self) -> float:
+        """That of the gamma distribution; its scale is 1 ÷ (hours + 1 h)."""
+        return self.per_instance_hour * (self.hours + PRIOR_HOURS)
+
+
+def observe_hazards(
+    results: Iterable[RunResult], given: Mapping[str, SpotTerms] | None = None
+) -> dict[HazardKey, Hazard]:
+    """A rate for each instance type and purchase option of the results.
+
+    ``given``: instance type → what the suite expects of spot, which replaces the stated prior.
+    """
+    counts: dict[HazardKey, int] = {}
+    hours: dict[HazardKey, float] = {}
+    for result in results:
+        key = hazard_key(result)
+        counts[key] = counts.get(key, 0) + _count_events(result)
+        hours[key] = hours.get(key, 0.0) + _instance_hours(result)
+    return {key: posterior(key, count=counts[key], hours=hours[key], given=given or {}) for key in counts}
+
+
+def hazard_key(result: RunResult) -> HazardKey:
+    return result.run.cell.settings.instance, result.price.purchase or Purchase.ON_DEMAND.value
+
+
+def posterior(key: HazardKey, *, count: int, hours: float, given: Mapping[str, SpotTerms]) -> Hazard:
+    instance, purchase = key
+    terms = given.get(instance) if purchase == Purchase.SPOT else None
+    prior = PRIORS.get(purchase, PRIORS[Purchase.ON_DEMAND])
+    if terms is not None:
+        prior = Prior(per_instance_hour=terms.interruptions_per_hour, source="given in the suite")
+    shape = count + prior.per_instance_hour * PRIOR_HOURS
+    return Hazard(
+        key=key,
+        per_instance_hour=shape / (hours + PRIOR_HOURS),
+        variance_of_log=_variance_of_log(shape),
+        hours=hours,
+        count=count,
+        source=prior.source,
+        checkpoint_hours=terms.checkpoint_hours if terms else None,
+    )
+
+
+def _variance_of_log(shape: float) -> float:
+    """That of a normal distribution with the same upper 2.5 % beyond the mean; 0 for a rate that is hardly above 0.
+
+    The variance of the logarithm itself diverges for small shapes, because the rate may be next to nothing.
+    """
+    upper = gamma_quantile(_TAIL, shape) if shape > 0 else 0.0
+    return (log(upper / shape) / _TAIL_DEVIATIONS) ** 2 if upper > shape else 0.0
+
+
+def _count_events(result: RunResult) -> int:
+    """Restarts within the measured job, and jobs that a fault ended after they had begun to train."""
+    restarts = (result.measured.interruptions or 0) if result.measured else 0
+    return restarts + sum(_ended_by_fault(result, attempt) for attempt in result.attempts)
+
+
+def _ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
+    if not attempt.billable_seconds:
+        return False
+    if attempt.error is not None:
+        return attempt.error in FAULT_ERRORS
+    outcome = result.outcome if attempt is result.attempts[-1] else attempt.outcome
+    return outcome in FAULTS
+
+
+def _instance_hours(result: RunResult) -> float:
+    times = (read_job_time(attempt) for attempt in result.attempts)
+    seconds = sum(time.training for time in times if time is not None)
+    return seconds * result.run.cell.settings.instance_count / SECONDS_PER_HOUR

@@ -1,0 +1,63 @@
+"""Trials in blocks: what all trials of a round, or of one job, share is removed before cells are compared."""
+
+from collections.abc import Mapping, Sequence
+from math import isclose
+from statistics import fmean, variance
+
+from traindyno.core.statistics.estimates import Comparison, comparison_of, satterthwaite
+
+# Below, the spread within blocks has too few degrees of freedom: trials are compared as unpaired ones.
+LEAST_BLOCKS = 3
+# Fewer cells tell less of a block than the pair's own differences do (by simulation).
+LEAST_POOLED = 5
+Blocks = Mapping[str, float]
+
+
+def compare_in_blocks(first: Blocks, second: Blocks, others: Sequence[Blocks], inflation: float) -> Comparison | None:
+    """The ratio of two cells whose logarithms are given by block; None if their blocks do not pair them.
+
+    They are paired if one cell has a value in all blocks of the other, three or more. ``inflation`` multiplies the
+    variance. ``others`` are cells that ran in the same blocks: from five cells on, they add degrees of freedom.
+    """
+    shared = sorted(first.keys() & second.keys())
+    if len(shared) < LEAST_BLOCKS or len(shared) < min(len(first), len(second)):
+        return None
+    companions = [each for each in others if all(block in each for block in shared)]
+    rows = [[each[block] for block in shared] for each in (first, second, *companions)]
+    difference = fmean(rows[0]) - fmean(rows[1])
+    spread, degrees = _paired(rows) if len(rows) < LEAST_POOLED else _pooled(rows)
+    return comparison_of(difference, inflation * spread / len(shared), degrees)
+
+
+def _paired(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The variance of the first two rows' differences, and its degrees of freedom: Student's paired t test."""
+    differences = [one - other for one, other in zip(rows[0], rows[1], strict=True)]
+    return variance(differences), len(differences) - 1
+
+
+def _pooled(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The same from each row's own variance around the blocks' means, as in Welch's test.
+
+    A residual holds (count - 1) / count of the row's variance, and a share of all others': the larger of the estimate
+    that is unbiased for equal spreads and of the one that is so for unequal ones (Grubbs 1948).
+    """
+    count = len(rows)
+    means = [fmean(block) for block in zip(*rows, strict=True)]
+    own = [variance([value - mean for value, mean in zip(row, means, strict=True)]) for row in rows]
+    pair = own[0] + own[1]
+    equal = pair * count / (count - 1)
+    unequal = (pair - 2 * sum(own) / (count * (count - 1))) * count / (count - 2)
+    degrees = (len(means) - 1) * (count - 1) / count
+    return max(equal, unequal), satterthwaite([(own[0], degrees), (own[1], degrees)])
+
+
+def residuals(cells: Sequence[Mapping[str, float]]) -> list[list[float]]:
+    """Each cell's logarithms in their order, less its mean and less what other cells have in common in that block."""
+    centred = [{block: value - fmean(cell.values()) for block, value in cell.items()} for cell in cells if cell]
+    common: dict[str, list[float]] = {}
+    for cell in centred:
+        for block, value in cell.items():
+            common.setdefault(block, []).append(value)
+    means = {block: fmean(values) if len(values) > 1 else 0.0 for block, values in common.items()}
+    found = [[value - means[block] for block, value in cell.items()] for cell in centred]
+    return [[0.0 if isclose(each, 0.0, abs_tol=1e-12) else each for each in cell] for cell in found]
