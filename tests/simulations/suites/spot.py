@@ -9,7 +9,8 @@ from tests.simulations.suites.logs import (
     DOWNLOADING_SECONDS,
     FIRST_STEP_SECONDS,
     FIXED_SECONDS,
-    IMPORT_SECONDS,
+    RESTART_SECONDS,
+    STARTING_SECONDS,
     STEPS,
     UPLOADING_SECONDS,
     Session,
@@ -26,8 +27,6 @@ from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.verdict import judge
 
 STEP_SECONDS, FULL_STEPS = 5.0, 25_000
-# A restart takes what a start takes.
-RESTART_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS
 TYPES = ("ml.p4d.24xlarge", "ml.g5.48xlarge", "ml.p3.16xlarge", "ml.g4dn.12xlarge")
 
 
