@@ -22,7 +22,10 @@ QUIET = 0.02  # the CV of a step where only the level of a trial matters: 0.14 %
 FIRST_STEP_SECONDS = 15.0
 STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0, 30.0, 12.0, 20.0
 FIXED_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + UPLOADING_SECONDS + FIRST_STEP_SECONDS
-FAULT = 300.0  # billed seconds until a fault of the service
+# From an interruption to the first step: a restart takes what a start takes.
+RESTART_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS
+JOB_SECONDS = 230.0  # of training
+FAULT = 100.0  # billed seconds until a fault of the service
 _STEP_LINE = (
     '{"kind": "step", "time": %r, "step": %d, "begin": %r, "end": %r, "wait_seconds": 0.0, "samples": 8,'
     ' "tokens": null, "loss": 2.0, "learning_rate": null, "peak_memory_bytes": null}'
