@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import median
 
 from tests.simulations.processes import autoregression
@@ -27,6 +28,7 @@ FIRST_STEP_SECONDS = 15.0
 DRIFT, DRIFT_STEPS = 0.015, 7200
 RECOMPILATION_SECONDS = 40.0
 HOSTS_DEVIATION = 0.01
+LOGGED_TRIALS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +52,11 @@ def predict_ten_hours(
     sources: Iterator[random.Random], *, trials: int, purchase: str, noise: StepNoise = StepNoise()
 ) -> TenHours:
     """Restarts of the later run are drawn from the stated hazard of the purchase option."""
-    suite = _suite()
+    logged = _logged_trials(noise)
     errors, covered, not_given = [], 0, 0
     for source in sources:
-        results = [trial_result(source, suite, number, purchase, noise) for number in range(1, trials + 1)]
+        drawn = [source.choice(logged) for _ in range(trials)]
+        results = [_on_a_host(result, source, trial, purchase) for trial, result in enumerate(drawn, start=1)]
         (row,) = build_rows(group_trials([make_cell()], results), Noise())
         later = full_run_seconds(source, PRIORS[purchase].per_instance_hour)
         if row.seconds is None or row.prediction is None or row.prediction.seconds is None:
@@ -82,9 +85,29 @@ def full_run_seconds(source: random.Random, interruptions_per_hour: float) -> fl
     return total
 
 
-def trial_result(
-    source: random.Random, suite: Suite, number: int, purchase: str, noise: StepNoise = StepNoise()
-) -> RunResult:
+@cache
+def _logged_trials(noise: StepNoise) -> tuple[RunResult, ...]:
+    """On a host of average speed: their logs are read once, and the host of each trial is drawn when they are used."""
+    return tuple(trial_result(random.Random(f"ten hours {number}"), noise) for number in range(LOGGED_TRIALS))
+
+
+def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: str) -> RunResult:
+    host = source.lognormvariate(0, HOSTS_DEVIATION)
+    assert result.measured is not None
+    rate = result.measured.throughput
+    assert rate is not None
+    slower = replace(
+        rate, samples_per_second=rate.samples_per_second / host, steps_per_second=rate.steps_per_second / host
+    )
+    return replace(
+        result,
+        run=make_run(make_cell(), trial),
+        measured=replace(result.measured, throughput=slower),
+        price=replace(PRICE, purchase=purchase),
+    )
+
+
+def trial_result(source: random.Random, noise: StepNoise = StepNoise()) -> RunResult:
     """200 steps, with one evaluation and one checkpoint in their midst, as the training program does them."""
     lines = [json.dumps(line) for line in _log_lines(source, noise)]
     training = json.loads(lines[-1])["time"] - START + IMPORT_SECONDS
@@ -96,12 +119,12 @@ def trial_result(
     }
     billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
     return build_run_result(
-        make_run(make_cell(), number),
-        suite=suite,
+        make_run(make_cell()),
+        suite=_suite(),
         outcome=Outcome.COMPLETED,
         attempts=[make_attempt(phase_seconds=phases, billable_seconds=billed, job_name="job-a1")],
         step_log=read_step_log({file_name(): lines}),
-        price=replace(PRICE, purchase=purchase),
+        price=PRICE,
     )
 
 
@@ -112,7 +135,6 @@ def _suite() -> Suite:
 
 
 def _log_lines(source: random.Random, noise: StepNoise) -> Iterator[dict[str, object]]:
-    host = source.lognormvariate(0, HOSTS_DEVIATION)
     seconds = autoregression(source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation)
     now = START
     yield environment_line(now, 0, 1, "algo-1", {})
@@ -122,7 +144,7 @@ def _log_lines(source: random.Random, noise: StepNoise) -> Iterator[dict[str, ob
                 lasted = taken * source.uniform(0.95, 1.05)
                 yield phase_line(name, now, now + lasted)
                 now += lasted
-        drifted = drawn * host * (1 + DRIFT * step / DRIFT_STEPS)
+        drifted = drawn * (1 + DRIFT * step / DRIFT_STEPS)
         end = now + drifted + (FIRST_STEP_SECONDS if step == 0 else 0.0)
         yield step_line(step=step, begin=now, end=end, wait_seconds=0.0, samples=SAMPLES)
         now = end

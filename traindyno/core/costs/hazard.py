@@ -5,7 +5,6 @@ They are nobody's fault among the cells: all cells on one instance type and purc
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import log
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import read_job_time
@@ -21,7 +20,7 @@ HazardKey = tuple[str, str]
 
 # The prior counts as much as one hour of an instance.
 PRIOR_HOURS = 1.0
-_TAIL, _TAIL_DEVIATIONS = 0.975, 1.96
+_TAIL = 0.025
 FAULTS = (Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE)
 # Names of errors after which the state machine starts another attempt (see core/errors.py).
 FAULT_ERRORS = ("ServiceFault", "CapacityUnavailable")
@@ -46,13 +45,15 @@ PRIORS: Mapping[str, Prior] = {
 class Hazard:
     """The posterior of a rate: gamma, with the shape ``count + prior × 1 h`` over ``hours + 1 h``.
 
-    ``count`` were seen in ``hours`` of an instance. ``checkpoint_hours``: of runs that show no checkpoints, as the
+    ``count`` were seen in ``hours`` of an instance. 95 % of the posterior are between ``low`` and ``high``.
+    ``checkpoint_hours``: of runs that show no checkpoints, as the
     suite states them. ``is_left_out``: no run of the suite would end at this rate, so that figures are without it.
     """
 
     key: HazardKey
     per_instance_hour: float
-    variance_of_log: float
+    low: float
+    high: float
     hours: float
     count: int
     source: str
@@ -101,21 +102,13 @@ def posterior(key: HazardKey, *, count: int, hours: float, given: Mapping[str, S
     return Hazard(
         key=key,
         per_instance_hour=shape / (hours + PRIOR_HOURS),
-        variance_of_log=_variance_of_log(shape),
+        low=gamma_quantile(_TAIL, shape) / (hours + PRIOR_HOURS),
+        high=gamma_quantile(1 - _TAIL, shape) / (hours + PRIOR_HOURS),
         hours=hours,
         count=count,
         source=prior.source,
         checkpoint_hours=terms.checkpoint_hours if terms else None,
     )
-
-
-def _variance_of_log(shape: float) -> float:
-    """That of a normal distribution with the same upper 2.5 % beyond the mean; 0 for a rate that is hardly above 0.
-
-    The variance of the logarithm itself diverges for small shapes, because the rate may be next to nothing.
-    """
-    upper = gamma_quantile(_TAIL, shape) if shape > 0 else 0.0
-    return (log(upper / shape) / _TAIL_DEVIATIONS) ** 2 if upper > shape else 0.0
 
 
 def _count_events(result: RunResult) -> int:

@@ -23,6 +23,8 @@ def incomplete_gamma(shape: float, x: float) -> float:
 @lru_cache(maxsize=1024)
 def gamma_quantile(probability: float, shape: float) -> float:
     """The quantile of the gamma distribution of scale 1; 0 where it is smaller than a float can hold."""
+    if shape <= 0:
+        return 0.0
     low, high = 0.0, shape + 10 * sqrt(shape) + 40
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -251,7 +251,8 @@ def estimate_cell(
         found = replace(found, variance=None)
     tails = (correction.lower_tail, correction.upper_tail) if correction else None
     shift = correction.shift if correction else 0.0
-    return estimate_of_mean(found, values, tails=tails, shift=shift, undecided=_range_of(undecided.range, quantity))
+    reach = extra.range.plus(_range_of(undecided.range, quantity))
+    return estimate_of_mean(found, values, tails=tails, shift=shift, undecided=reach)
 
 
 def compare_cells(
@@ -274,13 +275,15 @@ def compare_cells(
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio)
-    found = found.scaled(*extra.difference(other))
+    ratio, variance, reach = extra.against(other)
+    found = found.scaled(ratio, variance)
     if not _is_of_rate(quantity):
-        return found.with_interval()
+        return found.with_range(reach).with_interval()
     undecided = [each.undecided for each in (first, second)]
     if any(each.is_unknown for each in undecided):
         return Comparison(ratio=found.ratio)
-    return found.with_range(_range_of(range_between(undecided[0], undecided[1]), quantity)).with_interval()
+    reach = reach.plus(_range_of(range_between(undecided[0], undecided[1]), quantity))
+    return found.with_range(reach).with_interval()
 
 
 def _is_of_rate(quantity: Quantity) -> bool:

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, log
+from math import log
 from statistics import fmean, variance
 from typing import Protocol
 
 from traindyno.core.costs.hazard import Hazard
-from traindyno.core.costs.interruptions import Exposure, exposure_of, seen_interruption
+from traindyno.core.costs.interruptions import MOST_EXPOSURE, Exposure, exposure_of, seen_interruption
 from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.ranges import Range
 from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,
@@ -18,33 +19,46 @@ from traindyno.core.verdict.quantity import (
     projected_seconds,
 )
 
-_STEP = 0.01  # of the logarithm of the rate, for the slope
+# The logarithm of the factor of a run that would hardly ever end, at the upper end of its rate.
+ENDLESS_FACTOR = MOST_EXPOSURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraTime:
     """The factor by which a quantity is larger, as a logarithm.
 
-    ``own_variance`` is that part of its variance that no other cell shares. ``hazard_slope`` is its change with the
-    logarithm of ``hazard``, which all cells on one instance type and purchase option share.
+    ``own_variance`` is that of the cell's own failures, ``further_variance`` what interruptions add to that of the
+    trials' mean. ``low`` and ``high`` are the factor at the ends of what is known of the ``hazard``, which all cells on
+    one instance type and purchase option share.
     """
 
     log_factor: float = 0.0
     own_variance: float = 0.0
-    hazard_slope: float = 0.0
+    further_variance: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
     hazard: Hazard | None = None
 
     @property
     def variance(self) -> float:
-        return self.own_variance + (self.hazard_slope**2 * self.hazard.variance_of_log if self.hazard else 0.0)
+        return self.own_variance + self.further_variance
 
-    def difference(self, other: "ExtraTime") -> tuple[float, float]:
-        """The logarithm of the ratio to the other cell's factor, and its variance: a common hazard counts once."""
+    @property
+    def range(self) -> Range:
+        """Of the factor, beside ``log_factor``."""
+        return Range(low=min(0.0, self.low - self.log_factor), high=max(0.0, self.high - self.log_factor))
+
+    def against(self, other: "ExtraTime") -> tuple[float, float, Range]:
+        """The ratio to the other cell's factor: its logarithm, its variance, and its range.
+
+        Of a common hazard, each value counts for both cells at once. Lead and noise grow with it alike, so that it adds
+        nothing to the noise.
+        """
         shift = self.log_factor - other.log_factor
-        if self.hazard is None or other.hazard is None or self.hazard != other.hazard:
-            return shift, self.variance + other.variance
-        shared = (self.hazard_slope - other.hazard_slope) ** 2 * self.hazard.variance_of_log
-        return shift, self.own_variance + other.own_variance + shared
+        if self.hazard is None or other.hazard is None or self.hazard.key != other.hazard.key:
+            return shift, self.variance + other.variance, self.range.plus(other.range.inverse())
+        ends = (self.low - other.low - shift, self.high - other.high - shift)
+        return shift, self.own_variance + other.own_variance, Range(low=min(0.0, *ends), high=max(0.0, *ends))
 
 
 class Trials(Protocol):
@@ -69,15 +83,17 @@ def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime | None:
     known = exposures(trials.measured, quantity)
     if hazard is None or hazard.is_left_out or not known:
         return failures
-    delays = [each.delay(hazard) for _, each in known]
-    if None in delays:
+    factors = _factors(known, hazard, hazard.per_instance_hour, quantity)
+    if factors is None:
         return None
-    factors = _factors(known, hazard, quantity)
-    slower, faster = (_factors(known, _times(hazard, exp(step)), quantity) for step in (-_STEP, _STEP))
+    ends = (_factors(known, hazard, rate, quantity) for rate in (hazard.low, hazard.high))
+    low, high = (failures.log_factor + (ENDLESS_FACTOR if end is None else fmean(end)) for end in ends)
     return ExtraTime(
         log_factor=failures.log_factor + fmean(factors),
-        own_variance=failures.own_variance + _further_variance([value for value, _ in known], factors),
-        hazard_slope=(fmean(faster) - fmean(slower)) / (2 * _STEP),
+        own_variance=failures.own_variance,
+        further_variance=_further_variance([value for value, _ in known], factors),
+        low=low,
+        high=high,
         hazard=hazard,
     )
 
@@ -100,23 +116,26 @@ def _own_failures(results: Sequence[RunResult]) -> ExtraTime:
         return ExtraTime()
     p = (success.successes + 0.5) / (success.attempts + 1)
     return ExtraTime(
-        log_factor=log(success.attempts / success.successes), own_variance=(1 - p) / (success.attempts * p)
+        log_factor=(factor := log(success.attempts / success.successes)),
+        own_variance=(1 - p) / (success.attempts * p),
+        low=factor,
+        high=factor,
     )
 
 
-def _times(hazard: Hazard, factor: float) -> Hazard:
-    return replace(hazard, per_instance_hour=hazard.per_instance_hour * factor)
-
-
-def _factors(known: Sequence[tuple[float, Exposure]], hazard: Hazard, quantity: Quantity) -> list[float]:
-    """The logarithm of each trial's factor, without trials whose run would hardly ever end."""
+def _factors(
+    known: Sequence[tuple[float, Exposure]], hazard: Hazard, per_instance_hour: float, quantity: Quantity
+) -> list[float] | None:
+    """The logarithm of each trial's factor at this rate; None if the run of one would hardly ever end."""
     is_wall = quantity is projected_seconds or isinstance(quantity, SecondsToTarget)
-    found = ((each, each.delay(hazard)) for _, each in known)
-    return [
+    at_rate = replace(hazard, per_instance_hour=per_instance_hour)
+    delays = [each.delay(at_rate) for _, each in known]
+    found = [
         log(each.wall_factor(delay) if is_wall else each.training_factor(delay))
-        for each, delay in found
+        for (_, each), delay in zip(known, delays, strict=True)
         if delay is not None
     ]
+    return found if len(found) == len(known) else None
 
 
 def _further_variance(values: Sequence[float], factors: Sequence[float]) -> float:

@@ -61,10 +61,17 @@ def test_restarts_within_a_spot_job_are_events_and_the_suite_may_give_the_prior(
     assert found[DEMAND[0], "spot"].checkpoint_hours == 2.0
 
 
-def test_more_events_make_the_rate_more_certain_and_a_stated_small_one_has_no_spread() -> None:
-    spreads = [posterior(DEMAND, count=count, hours=10.0, given={}).variance_of_log for count in (1, 2, 5, 20)]
-    assert spreads == sorted(spreads, reverse=True)
-    # 20 events: about 1 / 20
-    assert spreads[-1] == pytest.approx(1 / 20, rel=0.2)
-    assert posterior(DEMAND, count=0, hours=1.0, given={}).variance_of_log == 0
-    assert posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={}).variance_of_log > 1
+def test_more_events_make_the_rate_more_certain() -> None:
+    found = [posterior(DEMAND, count=count, hours=10.0, given={}) for count in (1, 2, 5, 20)]
+    ratios = [each.high / each.low for each in found]
+    assert ratios == sorted(ratios, reverse=True)
+    assert all(each.low < each.per_instance_hour < each.high for each in found)
+    # 20 events: halves of chi-squared quantiles with 40 degrees of freedom, 24.433 and 59.342
+    assert (found[-1].low * 11, found[-1].high * 11) == pytest.approx((24.433 / 2, 59.342 / 2), rel=1e-3)
+
+
+def test_without_events_the_rate_is_next_to_nothing_on_demand_and_open_on_spot() -> None:
+    assert posterior(DEMAND, count=0, hours=1.0, given={}).high < 1e-9
+    spot = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={})
+    assert spot.low < 1e-9
+    assert 5 < spot.high / spot.per_instance_hour < 20

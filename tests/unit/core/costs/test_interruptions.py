@@ -79,7 +79,7 @@ def test_a_rate_of_zero_adds_nothing() -> None:
         CellTrials(cell=make_cell(), measured=(result,), others=(), hazard=hazard_of(0)), projected_seconds
     )
     assert found is not None
-    assert (found.log_factor, found.variance, found.hazard_slope) == (0, 0, 0)
+    assert (found.log_factor, found.variance, found.low, found.high) == (0, 0, 0, 0)
 
 
 def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:

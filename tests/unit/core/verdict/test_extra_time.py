@@ -1,0 +1,158 @@
+"""Whose an interruption is: the cells of a type share capacity that fails, and it says nothing about one of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_suite
+from traindyno.core.costs.prediction import ENDLESS
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.measured_run import MeasuredRun
+from traindyno.core.measurement.recurrence import OneTimeEvent
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.ranges import Range
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.pricing import Pricing, SpotTerms
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.workload import FullRun
+from traindyno.core.verdict.cautions import describe_cautions
+from traindyno.core.verdict.cell_trials import group_trials
+from traindyno.core.verdict.extra_time import ExtraTime, extra_time
+from traindyno.core.verdict.quantity import projected_seconds
+from traindyno.core.verdict.verdict import Finding, judge
+
+SUITE = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000)
+CELLS = expand_cells(SUITE)
+
+
+def trials(cell: Cell, step_seconds: float, suite: Suite = SUITE, count: int = 5) -> list[RunResult]:
+    return [
+        completed_result(cell, trial, step_seconds=step_seconds * (1 + trial / 1000), suite=suite)
+        for trial in range(1, count + 1)
+    ]
+
+
+def with_fault(result: RunResult) -> RunResult:
+    """Its first attempt was lost to a fault of the service, half way through."""
+    lost = make_attempt(
+        number=1, outcome=None, error="ServiceFault", billable_seconds=90.0, phase_seconds={"training": 90.0}
+    )
+    return replace(result, attempts=(lost, *result.attempts))
+
+
+def with_faults(results: Sequence[RunResult], count: int) -> list[RunResult]:
+    return [with_fault(each) if index < count else each for index, each in enumerate(results)]
+
+
+@pytest.mark.parametrize("faults", [(1, 0), (0, 1), (2, 0), (3, 3)])
+@pytest.mark.parametrize("checkpoints", [None, 10.0])
+def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoints: float | None) -> None:
+    """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any."""
+    schedule = None if checkpoints is None else FullRun(checkpoint_every_minutes=checkpoints)
+    results = [
+        replace(each, full_run=schedule, measured=with_checkpoint(each))
+        for cell, step_seconds, count in zip(CELLS, (1.0, 1.05), faults, strict=True)
+        for each in with_faults(trials(cell, step_seconds), count)
+    ]
+    verdict = judge(SUITE, CELLS, results)
+    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.RECOMMENDED)
+    assert all(not row.failed for row in verdict.rows)
+
+
+def with_checkpoint(result: RunResult) -> MeasuredRun:
+    assert result.measured is not None
+    return replace(result.measured, one_time=(OneTimeEvent(name="checkpoint", step=30, seconds=2.0),))
+
+
+def test_trials_that_only_the_service_lost_cost_no_answer() -> None:
+    """One of five trials of each cell has no result: at that rate no run without checkpoints would end."""
+    results = [
+        each
+        for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True)
+        for each in (
+            *trials(cell, step_seconds, count=4),
+            failed_result(cell, 5, Outcome.INTERNAL_ERROR),
+        )
+    ]
+    long = [replace(each, examples=40_000_000) for each in results]
+    verdict = judge(replace(SUITE, workload=replace(SUITE.workload, examples=40_000_000)), CELLS, long)
+    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.RECOMMENDED)
+    assert all(row.is_without_interruptions for row in verdict.rows)
+    assert any("Time and cost are without interruptions" in text for text in describe_cautions(verdict))
+    assert {row.prediction.reason for row in verdict.rows if row.prediction} == {ENDLESS}
+
+
+def test_a_cell_whose_type_keeps_failing_is_refused_with_that_reason() -> None:
+    """Only the runs of one type would never end."""
+    suite = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=4_000_000)
+    bad, good = expand_cells(suite)
+    results = [
+        *(with_fault(each) for each in trials(bad, 0.5, suite)),
+        *trials(good, 1.0, suite),
+    ]
+    verdict = judge(suite, (bad, good), results)
+    assert verdict.recommended == good.cell_id
+    assert verdict.refused == {bad.cell_id: f"a run of it would hardly ever end: {ENDLESS}"}
+
+
+def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
+    first, second = group_trials(CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)])
+    one, same = (extra_time(each, projected_seconds) for each in (first, second))
+    assert one is not None
+    assert same is not None
+    assert first.hazard is not None
+    assert first.hazard == second.hazard
+    assert one.low < one.log_factor < one.high
+    assert one.against(same) == (0, 0, Range())
+    other = replace(same, hazard=replace(first.hazard, key=("ml.p5.48xlarge", "on-demand")))
+    shift, variance, reach = one.against(other)
+    assert (shift, variance) == (0, pytest.approx(one.variance + other.variance))
+    assert reach == one.range.plus(other.range.inverse())
+
+
+def test_what_the_suite_expects_of_spot_is_the_prior_of_its_runs_on_spot() -> None:
+    suite = replace(
+        SUITE, pricing=Pricing(spot={"ml.p4d.24xlarge": SpotTerms(discount=0.6, interruptions_per_hour=0.5)})
+    )
+    results = [replace(each, price=replace(each.price, purchase="spot")) for each in trials(CELLS[0], 1.0)]
+    (row, _) = judge(suite, CELLS, results).rows
+    assert row.hazard is not None
+    assert (row.hazard.source, row.hazard.count) == ("given in the suite", 0)
+    assert row.hazard.per_instance_hour == pytest.approx(0.5 / (1 + row.hazard.hours))
+
+
+def test_a_limit_is_tested_by_the_upper_end_of_one_run() -> None:
+    """Trials 5 % apart; the mean keeps the limit and one run in six does not."""
+    cell = CELLS[0]
+    results = [
+        completed_result(cell, trial, step_seconds=s, suite=SUITE) for trial, s in enumerate((0.95, 1.0, 1.05), 1)
+    ]
+    (row, _) = judge(SUITE, CELLS, results).rows
+    assert row.seconds is not None
+    assert row.prediction is not None
+    assert row.prediction.seconds is not None
+    for seconds, reason in (
+        (row.prediction.seconds.high * 1.001, None),
+        (row.seconds.mean * 1.05, "more than 5 % of its runs may exceed the goal's limit"),
+        (row.seconds.mean * 0.99, "it exceeds the goal's limit"),
+    ):
+        goal = Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(seconds) / 3600)
+        verdict = judge(replace(SUITE, goal=goal), CELLS, results)
+        assert verdict.refused.get(cell.cell_id) == reason
+        assert verdict.recommended == (None if reason else cell.cell_id)
+
+
+def test_one_trial_does_not_tell_whether_a_limit_is_kept() -> None:
+    goal = Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(1000))
+    verdict = judge(replace(SUITE, goal=goal), CELLS, trials(CELLS[0], 1.0, count=1))
+    expected = "whether it meets the goal's limit is unknown: one trial shows no spread between runs"
+    assert verdict.refused == {CELLS[0].cell_id: expected}
+
+
+def test_nothing_is_added_to_a_cell_that_was_not_measured() -> None:
+    (_, second) = group_trials(CELLS, trials(CELLS[0], 1.0))
+    assert extra_time(second, projected_seconds) == ExtraTime()
