@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb, exp, log, log1p, pi, sin, sqrt
 
-from tests.simulations.suites.logs import JOB_SECONDS
+from tests.simulations.suites.logs import STEPS
 from traindyno.core.suite.suite import Run
 
 SLOW_SHARE, SLOWER = 1 / 6, log(1.08)
+SLOW_STEP_SECONDS = 5.0  # jobs of a quarter of an hour show a rate of faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +195,8 @@ def lost_at_random(share: float, deviation: float = 0.01) -> LevelNoise:
 
 
 def _fault_rate(share: float) -> float:
-    """So many per second end this share of the jobs."""
-    return -log1p(-share) / JOB_SECONDS
+    """So many per second end this share of the jobs of 200 slow steps."""
+    return -log1p(-share) / (STEPS * SLOW_STEP_SECONDS)
 
 
 def lost_if_slow(limit: float = 1.05, share: float = 0.8, deviation: float = 0.04) -> LevelNoise:

@@ -143,13 +143,13 @@ def _trial(
 ) -> tuple[RunResult, float | None]:
     """A trial's result, and the logarithm of its mean step; None if it is lost."""
     cell = suite.matrix["loader_workers"].index(run.cell.settings.loader_workers)
-    if drawn.is_lost:
-        return lost_result(run, suite), None
     factor = exp(situation.levels[cell] + drawn.log_factor)
+    if drawn.is_lost:
+        return lost_result(run, suite, factor), None
     process = situation.processes.get(cell)
     if process is None:
         result = pooled_result(source, run, suite, factor, drawn.host_ids)
-        return with_lost_attempts(result, drawn.lost_attempts), log(factor)
+        return with_lost_attempts(result, drawn.lost_attempts, factor), log(factor)
     simulated = on_speed(process(source, STEPS), factor)
     session = session_of(simulated, host_id=drawn.host_ids[0] if drawn.host_ids else None)
     return result_of(run, suite, [session]), log(_seconds(simulated) / STEPS)
