@@ -4,10 +4,11 @@ They are nobody's fault among the cells: all cells on one instance type and purc
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projection import read_job_time
+from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, read_job_time, unbilled_seconds
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
@@ -59,6 +60,8 @@ class Hazard:
     source: str
     checkpoint_hours: float | None = None
     is_left_out: bool = False
+    #: Mean seconds without instances, and starting again, of the interruptions that were seen; None without any.
+    wait_seconds: float | None = None
 
     @property
     def basis(self) -> str:
@@ -81,11 +84,19 @@ def observe_hazards(
     """
     counts: dict[HazardKey, int] = {}
     hours: dict[HazardKey, float] = {}
+    waits: dict[HazardKey, list[float]] = {}
     for result in results:
         key = hazard_key(result)
         counts[key] = counts.get(key, 0) + _count_events(result)
         hours[key] = hours.get(key, 0.0) + _instance_hours(result)
-    return {key: posterior(key, count=counts[key], hours=hours[key], given=given or {}) for key in counts}
+        waits.setdefault(key, []).extend(_waits(result))
+    return {
+        key: replace(
+            posterior(key, count=counts[key], hours=hours[key], given=given or {}),
+            wait_seconds=fmean(waits[key]) if waits[key] else None,
+        )
+        for key in counts
+    }
 
 
 def hazard_key(result: RunResult) -> HazardKey:
@@ -115,6 +126,14 @@ def _count_events(result: RunResult) -> int:
     """Restarts within the measured job, and jobs that a fault ended after they had begun to train."""
     restarts = (result.measured.interruptions or 0) if result.measured else 0
     return restarts + sum(_ended_by_fault(result, attempt) for attempt in result.attempts)
+
+
+def _waits(result: RunResult) -> list[float]:
+    """Of each interruption of the measured job, all alike."""
+    count, attempt = (result.measured.interruptions or 0) if result.measured else 0, measured_attempt(result)
+    if not count or attempt is None or not attempt.phase_seconds.get(INTERRUPTED):
+        return []
+    return [unbilled_seconds(attempt, count) / count] * count
 
 
 def _ended_by_fault(result: RunResult, attempt: Attempt) -> bool:

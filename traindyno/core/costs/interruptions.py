@@ -1,7 +1,7 @@
 """How much longer a run takes on capacity that fails: work that is done again, and starting again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, expm1
 
 from traindyno.core.costs.full_run import checkpoint_seconds
@@ -59,7 +59,8 @@ class Exposure:
         segment = self.segment_seconds
         if segment is None and hazard.checkpoint_hours is not None:
             segment = hazard.checkpoint_hours * SECONDS_PER_HOUR
-        return expect_delay(rate, self.training_seconds, self.restart, segment)
+        waited = self.restart.waiting if hazard.wait_seconds is None else hazard.wait_seconds
+        return expect_delay(rate, self.training_seconds, replace(self.restart, waiting=waited), segment)
 
     def wall_factor(self, delay: Delay) -> float:
         return 1 + (delay.training_seconds + delay.waiting_seconds) / self.seconds

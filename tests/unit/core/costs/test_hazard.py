@@ -75,3 +75,16 @@ def test_without_events_the_rate_is_next_to_nothing_on_demand_and_open_on_spot()
     spot = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={})
     assert spot.low < 1e-9
     assert 5 < spot.high / spot.per_instance_hour < 20
+
+
+def test_how_long_an_interrupted_job_waited_is_shared_by_a_type() -> None:
+    """Two interruptions of 20 s without instances in all, and a start of 60 s, of which two of three were again."""
+    first = completed_result(CELL, 1)
+    assert first.measured is not None
+    (attempt,) = first.attempts
+    attempt = replace(attempt, phase_seconds={**attempt.phase_seconds, "interrupted": 20.0})
+    waited = replace(first, attempts=(attempt,), measured=replace(first.measured, interruptions=2))
+    (found,) = observe_hazards([waited, first]).values()
+    assert found.wait_seconds == pytest.approx((20 + 60 * 2 / 3) / 2)
+    (none,) = observe_hazards([first]).values()
+    assert none.wait_seconds is None
