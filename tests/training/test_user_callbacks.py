@@ -11,6 +11,7 @@ import pytest
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, SCRIPTS, JobEnd, run_job
 from traindyno.callbacks import failure
+from traindyno.callbacks.checkpoints import read_marker
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import read_environment
 from traindyno.core.step_log.line import WORK_UNIT
@@ -283,3 +284,8 @@ def test_a_users_script_resumes_from_its_newest_whole_checkpoint(
     checkpoints = [phase["facts"] for phase in end.of_kind("phase") if phase["name"] == "checkpoint"]
     assert checkpoints
     assert all(facts["bytes"] > 0 for facts in checkpoints)
+    for folder in tmp_path.glob("state/checkpoint-*"):  # the Trainer's
+        logged = b"".join(
+            (tmp_path / "step_log" / name).read_bytes()[:size] for name, size in read_marker(folder)["log"].items()
+        )
+        assert b'"step":%d,' % int(folder.name.rpartition("-")[2]) in logged
