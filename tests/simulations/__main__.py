@@ -1,4 +1,4 @@
-"""Runs all simulations and writes their tables into docs/method.md."""
+"""Runs all simulations and writes their tables into docs/method.md; a number is that of the suites of each row."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +21,14 @@ PREDICTION_STEPS = 120
 
 
 def main() -> None:
-    parts = sys.argv[1:] or ["measurement", "decision", "suites"]
+    counts = [int(each) for each in sys.argv[1:] if each.isdigit()]
+    parts = [each for each in sys.argv[1:] if not each.isdigit()] or ["measurement", "decision", "suites"]
     if "measurement" in parts:
         _write((_rates(), _stops(), _predictions()), BEGIN, END)
     if "decision" in parts:
         _write(map(_table, (false_claims(), power(), coverage())), DECISION_BEGIN, DECISION_END)
     if "suites" in parts:
-        _write(map(_table, (runs(), suites())), SUITES_BEGIN, SUITES_END)
+        _write(map(_table, (runs(), suites(*counts))), SUITES_BEGIN, SUITES_END)
 
 
 def _write(tables: Iterable[Iterable[str]], begin: str, end: str) -> None:

@@ -120,14 +120,16 @@ def test_blocks_are_the_two_way_layouts_least_squares() -> None:
     speeds = {"a": 0.0, "b": 0.1, "c": -0.05}
     trials = {
         cell: [
-            Trial(value=exp(level + speed + source.gauss(0, 0.01)), hosts=host)
+            Trial(value=exp(level + speed + source.gauss(0, 0.01)), hosts=frozenset({host}))
             for host, speed in speeds.items()
             for _ in range(2)
         ]
         for cell, level in (("first", 0.0), ("second", 0.03))
     }
     found = compare_on_hosts(trials["first"], trials["second"])
-    rows = [(cell == "first", trial.hosts, log(trial.value)) for cell, each in trials.items() for trial in each]
+    rows = [
+        (cell == "first", min(trial.hosts or ()), log(trial.value)) for cell, each in trials.items() for trial in each
+    ]
     design = np.array([[first, *(host == name for name in speeds)] for first, host, _ in rows], dtype=float)
     values = np.array([value for *_, value in rows])
     coefficients, squares, *_ = np.linalg.lstsq(design, values, rcond=None)

@@ -9,11 +9,18 @@ from typing import Any
 
 import pytest
 import torch
+from torch import distributed
 
 from tests.training.checkpointed import Attempt, Ended, train_attempt, train_attempts
 from tests.training.forked import run_group
 from tests.training.run_documents import write_texts
-from traindyno.callbacks.checkpoints import CHECKSUM, MARKER
+from traindyno.callbacks import StepLogger
+from traindyno.callbacks.checkpoints import CHECKSUM, MARKER, read_marker
+from traindyno.callbacks.log_sizes import measure_log
+from traindyno.core.step_log.line import DIRECTORY_VARIABLE
+from training.checkpoints.slots import Slots
+from training.process.process_group import end_process_group, start_process_group
+from training.process.topology import read_topology
 
 DROPOUT = {"dropout": 0.1}
 # PyTorch says this of every checkpoint of one process, which is nothing to be warned of.
@@ -175,6 +182,14 @@ def change_a_fact_of_an_earlier_marker(folder: Path) -> str:
     return "has a marker without identity"
 
 
+def cut_the_log_short(folder: Path) -> str:
+    """Leave what an upload leaves that is interrupted between the last checkpoint and the log of its steps."""
+    (log,) = (folder.parent / "log").rglob("rank-*.jsonl")
+    whole = log.read_text()
+    log.write_text(whole[: whole.index('"step":6')])
+    return "the log of its steps"
+
+
 def remove_the_marker(folder: Path) -> str:
     (newest(folder) / MARKER).unlink()
     return "it was not finished"
@@ -183,14 +198,15 @@ def remove_the_marker(folder: Path) -> str:
 @pytest.mark.parametrize(
     "damage",
     [
-        *(cut_short, replace_with_older, remove_a_file),
+        *(cut_short, replace_with_older, remove_a_file, cut_the_log_short),
         *(cut_the_marker_short, change_a_fact_of_an_earlier_marker, remove_the_marker),
     ],
 )
 def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], reference: Ended, damage: Any
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], reference: Ended, damage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "c"
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "log"))
     train_attempt(single(folder, stops_after=7))  # complete checkpoints of the steps 2, 4 and 6
     words = damage(folder)
     capfd.readouterr()
@@ -199,6 +215,29 @@ def test_damaged_checkpoint_is_refused_and_the_one_before_it_is_used(
     assert len(refusals) == 1
     assert words in refusals[0]
     assert ended.losses == {step: loss for step, loss in reference.losses.items() if step > 4}
+
+
+def complete_on_a_host_of_its_own(folder: str) -> dict[str, int]:
+    """Each process has a log on its own host; returns what the checkpoint's marker says of the logs."""
+    topology = read_topology()
+    os.environ |= {DIRECTORY_VARIABLE: f"{folder}/host-{topology.rank}", "TRAINING_JOB_NAME": "job-a1"}
+    step_log = StepLogger(os.environ[DIRECTORY_VARIABLE])
+    step_log.open()
+    start_process_group("gloo", topology, torch.device("cpu"))
+    slots = Slots(Path(folder, "state"), topology, distributed.group.WORLD)
+    slot = slots.begin()
+    slots.complete(slot, [], {}, measure_log())
+    log: dict[str, int] = read_marker(slot)["log"]
+    end_process_group()
+    return log
+
+
+def test_a_checkpoint_names_the_logs_of_all_hosts(tmp_path: Path) -> None:
+    of_each_rank = run_group(complete_on_a_host_of_its_own, str(tmp_path), processes=2)
+    logs = {path.parent.name + "/" + path.name for path in tmp_path.glob("host-*/job-a1/rank-*.jsonl")}
+    assert [set(each) for each in of_each_rank] == [logs, logs]
+    assert len(logs) == 2
+    assert all(size > 0 for size in of_each_rank[0].values())
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,9 @@
 """Complete checkpoints: a marker, written last, names every file with its size and checksum, and has its own checksum.
 
 SageMaker copies the checkpoint folder to S3 file by file and in no defined order while the job runs. After an
-interruption the folder may hold a new marker with old files, or truncated files. The checksums find both. Standard
-library only, Python 3.8: users' scripts use it, too.
+interruption the folder may hold a new marker with old files, or truncated files. The checksums find both. It may also
+hold a checkpoint without the step log of its steps, which the sizes in the marker find. Standard library only, Python
+3.8: users' scripts use it, too.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import zlib
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
+from traindyno.callbacks.log_sizes import LogSizes, measure_log, problem_of_log
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE
 
 MARKER = "complete.json"
@@ -35,9 +37,9 @@ def checkpoint_folder(environment: Mapping[str, str] = os.environ) -> Optional[s
 
 def mark_complete(folder: AnyPath, facts: Optional[Mapping[str, Any]] = None) -> None:
     """Call it once per checkpoint, after its last file is written. ``facts`` come back from ``read_marker``."""
-    root = Path(folder)
+    root, log = Path(folder), measure_log()
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    write_marker(root, describe_files(root, (name for name in names if name != MARKER)), facts or {})
+    write_marker(root, describe_files(root, (name for name in names if name != MARKER)), facts or {}, log)
 
 
 def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
@@ -51,6 +53,7 @@ def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
         try:
             marker = read_marker(candidate)
             check_files(candidate, marker["files"])
+            check_log(candidate, marker["log"])
         except CheckpointRefused as error:
             print("checkpoint refused: {}".format(error), file=sys.stderr, flush=True)  # noqa: T201
         else:
@@ -67,9 +70,10 @@ def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:
     return described
 
 
-def write_marker(folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Write the marker atomically."""
-    content = {"version": MARKER_VERSION, "written_at": time.time(), "files": dict(files), "facts": dict(facts)}
+def write_marker(folder: Path, files: Mapping[str, Any], facts: Mapping[str, Any], log: LogSizes) -> None:
+    """Write the marker atomically. ``log``: what the step log needs to have where a run continues after it."""
+    described = {"files": dict(files), "facts": dict(facts), "log": dict(log)}
+    content = {"version": MARKER_VERSION, "written_at": time.time(), **described}
     draft = folder / (MARKER + ".draft")
     with draft.open("w", encoding="utf-8") as file:
         json.dump({**content, CHECKSUM: _checksum_of(content)}, file, indent=1, sort_keys=True)
@@ -83,7 +87,7 @@ def remove_marker(folder: Path) -> None:
 
 
 def read_marker(folder: Path) -> Dict[str, Any]:
-    """``files``, ``facts`` and ``written_at`` in epoch seconds; raises CheckpointRefused."""
+    """``files``, ``facts``, ``log`` and ``written_at`` in epoch seconds; raises CheckpointRefused."""
     try:
         document = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -98,18 +102,21 @@ def read_marker(folder: Path) -> Dict[str, Any]:
     checksum = document.pop(CHECKSUM, None)
     if not _is_marker(document) or checksum not in (None, _checksum_of(document)):
         raise CheckpointRefused("{}/{} is damaged: expected what its checksum is of".format(folder, MARKER))
+    document.setdefault("log", {})  # markers of earlier versions have none
     return document  # type: ignore[no-any-return]
 
 
 def _is_marker(document: Mapping[str, Any]) -> bool:
     """Whether it has the form of a marker, with no other key: one that was ``crc32`` before is damage."""
-    files, facts = document.get("files"), document.get("facts")
+    files, facts, log = document.get("files"), document.get("facts"), document.get("log", {})
     return (
-        set(document) == {"version", "written_at", "files", "facts"}
+        set(document) - {"log"} == {"version", "written_at", "files", "facts"}
         and isinstance(document["written_at"], (int, float))
         and isinstance(facts, dict)
         and isinstance(files, dict)
         and all(isinstance(each, dict) and set(each) == {"bytes", "crc32"} for each in files.values())
+        and isinstance(log, dict)
+        and all(isinstance(size, int) for size in log.values())
     )
 
 
@@ -125,6 +132,13 @@ def check_files(folder: Path, files: Mapping[str, Any]) -> None:
         found = problem_of(folder / name, expected)
         if found is not None:
             raise CheckpointRefused(found)
+
+
+def check_log(folder: Path, log: LogSizes) -> None:
+    """Raises CheckpointRefused if the step log lacks lines from before the checkpoint."""
+    problem = problem_of_log(log)
+    if problem is not None:
+        raise CheckpointRefused("{} is not used: {}".format(folder, problem))
 
 
 def problem_of(path: Path, expected: Mapping[str, Any]) -> Optional[str]:

@@ -85,9 +85,13 @@ class StepLogCallback(TrainerCallback):
         )
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Called after the checkpoint is written: the marker distinguishes it from a truncated one."""
+        """Called after the checkpoint is written: the marker distinguishes it from a truncated one, and from one whose
+        steps are not in the log.
+        """
         folder = Path(args.output_dir, "checkpoint-{}".format(state.global_step))
         facts: Dict[str, Any] = {"step": state.global_step}
+        step_log.close_window()
+        step_log.flush()
         if step_log.is_enabled and state.is_world_process_zero and folder.is_dir():
             mark_complete(folder)
             facts["bytes"] = written_bytes(folder, since=0)

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.clock import now
+from traindyno.callbacks.log_sizes import LogSizes, measure_log
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
 from training.checkpoints.identity import Identity
 from training.checkpoints.random_states import reseed, restore_random_states
@@ -102,22 +103,23 @@ class Checkpoints:
     def _write(self, step: int, *, waits: bool) -> None:
         # The phase begins when the device has done the steps before it, and these are in the log.
         with self._step_log.checkpoint() as phase:
+            log = measure_log()
             self._collect()
             folder = self._slots.begin()
             state = state_to_write(self._strategy, self._optimizer, self._setup.topology.rank)
             copy = _copy_on_host(state)
             phase.facts["bytes"] = sum(_bytes_held(tensor) for tensor in copy.values())
-            self._pending = self._writer.submit(self._write_copy, copy, folder, self._facts(step))
+            self._pending = self._writer.submit(self._write_copy, copy, folder, self._facts(step), log)
             if waits:
                 self._collect()
 
-    def _write_copy(self, copy: dict[str, torch.Tensor], folder: Path, facts: dict[str, Any]) -> Written:
+    def _write_copy(self, copy: dict[str, torch.Tensor], folder: Path, facts: dict[str, Any], log: LogSizes) -> Written:
         begin = now()
         writer = FileSystemWriter(folder, single_file_per_rank=True, sync_files=False)
         save(copy, storage_writer=writer, process_group=self._group, no_dist=self._group is None)
         topology = self._setup.topology
         own = [path.name for path in folder.glob(f"__{topology.rank}_*.distcp")]
-        count = self._slots.complete(folder, [*own, *([".metadata"] if topology.is_first else [])], facts)
+        count = self._slots.complete(folder, [*own, *([".metadata"] if topology.is_first else [])], facts, log)
         return Written(step=facts[STEP], begin=begin, end=now(), bytes=count)
 
     def _facts(self, step: int) -> dict[str, Any]:

@@ -14,12 +14,14 @@ from torch.distributed import ProcessGroup
 
 from traindyno.callbacks.checkpoints import (
     CheckpointRefused,
+    check_log,
     describe_files,
     problem_of,
     read_marker,
     remove_marker,
     write_marker,
 )
+from traindyno.callbacks.log_sizes import LogSizes
 from training.checkpoints.identity import Identity, difference
 from training.process.topology import Topology
 
@@ -79,12 +81,16 @@ class Slots:
         self._gathered(None)  # no process writes before its host's folder exists
         return folder
 
-    def complete(self, folder: Path, own_files: list[str], facts: dict[str, Any]) -> int:
-        """Writes the marker when every process has written its files; returns the bytes of this process's."""
+    def complete(self, folder: Path, own_files: list[str], facts: dict[str, Any], log: LogSizes) -> int:
+        """Writes the marker when every process has written its files; returns the bytes of this process's.
+
+        ``log``: the log's sizes when the checkpoint's last step was in it. Each process knows those of its host.
+        """
         own = describe_files(folder, own_files)
-        files = {name: described for each in self._gathered(own) for name, described in each.items()}
+        gathered = self._gathered((own, log))
+        files = {name: described for each, _ in gathered for name, described in each.items()}
         if self._topology.is_first:
-            write_marker(folder, files, facts)
+            write_marker(folder, files, facts, _largest([sizes for _, sizes in gathered]))
         self._gathered(None)
         return sum(int(described["bytes"]) for described in own.values())
 
@@ -95,6 +101,7 @@ class Slots:
             return None
         try:
             document = read_marker(folder)
+            check_log(folder, document["log"])
         except CheckpointRefused as error:
             return str(error)
         facts = document["facts"]
@@ -114,3 +121,8 @@ class Slots:
         values: list[Any] = [None] * self._topology.world_size
         distributed.all_gather_object(values, value, group=self._group)
         return values
+
+
+def _largest(gathered: list[LogSizes]) -> dict[str, int]:
+    """Of each file the size that the process knew that wrote it last."""
+    return {name: max(sizes.get(name, 0) for sizes in gathered) for name in set().union(*gathered)}

@@ -58,8 +58,15 @@ def as_is(name: str, process: Process, *, other: float, **changes: Any) -> Row:
 
 
 def of_trials(
-    name: str, noise: LevelNoise, *, forms: str = "EL", excepted: tuple[str, ...] = (), **changes: Any
+    name: str,
+    noise: LevelNoise,
+    *,
+    forms: str = "EL",
+    excepted: tuple[str, ...] = (),
+    slower: float = 0.0,
+    **changes: Any,
 ) -> Iterator[Row]:
     """``changes`` are of the situation."""
     for form in forms:
-        yield row(f"{name} [{form}]", Situation(levels=FORMS[form], noise=noise, **changes), excepted=excepted)
+        levels = tuple(level + slower for level in FORMS[form])
+        yield row(f"{name} [{form}]", Situation(levels=levels, noise=noise, **changes), excepted=excepted)

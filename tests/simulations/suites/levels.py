@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb, exp, log, log1p, pi, sin, sqrt
 
+from tests.simulations.suites.logs import STEPS
 from traindyno.core.suite.suite import Run
 
 SLOW_SHARE, SLOWER = 1 / 6, log(1.08)
+SLOW_STEP_SECONDS = 5.0  # jobs of a quarter of an hour show a rate of faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class LevelNoise:
     later: Callable[[random.Random], float] | None = None
     #: The expected factor in this cell only.
     mean_in: tuple[tuple[int, float], ...] = ()
+    #: Faults of the service per second of a job, in trials and in a later run.
+    faults: float = 0.0
 
     def begin(self, source: random.Random, cells: int) -> Started:
         started = self.start(source, cells)
@@ -187,7 +191,12 @@ def lost_at_random(share: float, deviation: float = 0.01) -> LevelNoise:
 
         return drawn
 
-    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation))
+    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation), faults=_fault_rate(share))
+
+
+def _fault_rate(share: float) -> float:
+    """So many per second end this share of the jobs of 200 slow steps."""
+    return -log1p(-share) / (STEPS * SLOW_STEP_SECONDS)
 
 
 def lost_if_slow(limit: float = 1.05, share: float = 0.8, deviation: float = 0.04) -> LevelNoise:
@@ -228,4 +237,4 @@ def retried(share: float, deviation: float = 0.01) -> LevelNoise:
             lost_attempts=int(source.random() < share),
         )
 
-    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation))
+    return LevelNoise(start=start, later=lambda source: source.gauss(0, deviation), faults=_fault_rate(share))

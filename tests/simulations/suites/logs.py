@@ -10,6 +10,7 @@ from tests.simulations.processes import Event, Simulated, autoregression
 from tests.simulations.suites.simulated_suite import make_suite
 from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run
 from tests.unit.step_log_samples import START, file_name
+from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.step_log.line import end_line, environment_line, evaluation_line, phase_line
@@ -22,7 +23,8 @@ QUIET = 0.02  # the CV of a step where only the level of a trial matters: 0.14 %
 FIRST_STEP_SECONDS = 15.0
 STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0, 30.0, 12.0, 20.0
 FIXED_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + UPLOADING_SECONDS + FIRST_STEP_SECONDS
-FAULT = 300.0  # billed seconds until a fault of the service
+# From an interruption to the first step: a restart takes what a start takes.
+RESTART_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS
 _STEP_LINE = (
     '{"kind": "step", "time": %r, "step": %d, "begin": %r, "end": %r, "wait_seconds": 0.0, "samples": 8,'
     ' "tokens": null, "loss": 2.0, "learning_rate": null, "peak_memory_bytes": null}'
@@ -96,16 +98,30 @@ def result_of(run: Run, suite: Suite, sessions: Sequence[Session], *, job_name: 
     )
 
 
-def lost_result(run: Run, suite: Suite) -> RunResult:
-    """A fault of the service ended the job."""
+def lost_result(run: Run, suite: Suite, factor: float) -> RunResult:
+    """A fault of the service ended the job, on average in the middle of its steps."""
+    attempt = replace(_lost_attempt(1, factor), outcome=Outcome.INTERNAL_ERROR, error=None)
     return build_run_result(
         run,
         suite=suite,
         outcome=Outcome.INTERNAL_ERROR,
-        attempts=[make_attempt(outcome=Outcome.INTERNAL_ERROR, billable_seconds=100.0)],
+        attempts=[attempt],
         step_log=None,
         price=PRICE,
         message="a fault of the service",
+    )
+
+
+def _lost_attempt(number: int, factor: float) -> Attempt:
+    training = IMPORT_SECONDS + FIRST_STEP_SECONDS + STEPS * factor / 2
+    phases = {"starting": STARTING_SECONDS, "downloading": DOWNLOADING_SECONDS, "training": training}
+    return make_attempt(
+        number=number,
+        job_name=f"lost-a{number}",
+        outcome=None,
+        error="ServiceFault",
+        billable_seconds=DOWNLOADING_SECONDS + training,
+        phase_seconds=phases,
     )
 
 
@@ -119,17 +135,12 @@ def on_speed(simulated: Simulated, factor: float) -> Simulated:
     )
 
 
-def with_lost_attempts(result: RunResult, count: int) -> RunResult:
+def with_lost_attempts(result: RunResult, count: int, factor: float) -> RunResult:
     """Faults of the service ended so many attempts before the one that counts."""
     if not count:
         return result
-    lost = [
-        make_attempt(
-            number=number, job_name=f"lost-a{number}", outcome=None, error="ServiceFault", billable_seconds=FAULT
-        )
-        for number in range(1, count + 1)
-    ]
-    billed = (result.billable_seconds or 0.0) + FAULT * count
+    lost = [_lost_attempt(number, factor) for number in range(1, count + 1)]
+    billed = (result.billable_seconds or 0.0) + sum(each.billable_seconds or 0.0 for each in lost)
     return replace(result, attempts=(*lost, *result.attempts), billable_seconds=billed)
 
 

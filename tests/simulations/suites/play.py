@@ -8,7 +8,9 @@ from math import exp, log
 from tests.simulations.processes import Process, Simulated
 from tests.simulations.suites.levels import Drawn, LevelNoise, hosts
 from tests.simulations.suites.logs import (
+    FIRST_STEP_SECONDS,
     FIXED_SECONDS,
+    RESTART_SECONDS,
     STEPS,
     lost_result,
     on_speed,
@@ -17,7 +19,7 @@ from tests.simulations.suites.logs import (
     session_of,
     with_lost_attempts,
 )
-from tests.simulations.suites.simulated_suite import FULL_STEPS, cells_of, make_suite
+from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Run, Suite
@@ -58,7 +60,14 @@ class Situation:
         """Expected seconds of a run of the whole workload. ``factor``: other than on any hosts."""
         process = self.processes.get(cell)
         step = process(random.Random(0), STEPS).long_run_seconds if process else 1.0
-        return FIXED_SECONDS + FULL_STEPS * step * exp(self.levels[cell] + (factor or self.noise.expected)(cell))
+        work = FULL_STEPS * step * exp(self.levels[cell] + (factor or self.noise.expected)(cell))
+        count, again = self.expected_faults(work)
+        return FIXED_SECONDS + work + count * (RESTART_SECONDS + again)
+
+    def expected_faults(self, work: float) -> tuple[float, float]:
+        """Their number in so many seconds of work, and what is done again after one: half of a checkpoint's steps."""
+        again = FIRST_STEP_SECONDS + CHECKPOINT_STEPS / 2 * work / FULL_STEPS
+        return self.noise.faults * work / (1 - self.noise.faults * again), again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,13 +143,13 @@ def _trial(
 ) -> tuple[RunResult, float | None]:
     """A trial's result, and the logarithm of its mean step; None if it is lost."""
     cell = suite.matrix["loader_workers"].index(run.cell.settings.loader_workers)
-    if drawn.is_lost:
-        return lost_result(run, suite), None
     factor = exp(situation.levels[cell] + drawn.log_factor)
+    if drawn.is_lost:
+        return lost_result(run, suite, factor), None
     process = situation.processes.get(cell)
     if process is None:
         result = pooled_result(source, run, suite, factor, drawn.host_ids)
-        return with_lost_attempts(result, drawn.lost_attempts), log(factor)
+        return with_lost_attempts(result, drawn.lost_attempts, factor), log(factor)
     simulated = on_speed(process(source, STEPS), factor)
     session = session_of(simulated, host_id=drawn.host_ids[0] if drawn.host_ids else None)
     return result_of(run, suite, [session]), log(_seconds(simulated) / STEPS)
@@ -159,4 +168,7 @@ def _later(situation: Situation, source: random.Random, cell: int) -> float:
     else:
         run = Run(run_id="later", execution_id="later", trial=0, cell=cells_of(situation.suite())[cell])
         factor = noise.begin(source, len(situation.levels)).draw(cell, run).log_factor
-    return FIXED_SECONDS + FULL_STEPS * step * exp(situation.levels[cell] + factor)
+    work = FULL_STEPS * step * exp(situation.levels[cell] + factor)
+    count, again = situation.expected_faults(work)
+    drawn = source.gauss(count, count**0.5)
+    return FIXED_SECONDS + work + drawn * (RESTART_SECONDS + again)

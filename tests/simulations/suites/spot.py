@@ -9,6 +9,8 @@ from tests.simulations.suites.logs import (
     DOWNLOADING_SECONDS,
     FIRST_STEP_SECONDS,
     FIXED_SECONDS,
+    RESTART_SECONDS,
+    STARTING_SECONDS,
     STEPS,
     UPLOADING_SECONDS,
     Session,
@@ -25,7 +27,6 @@ from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.verdict import judge
 
 STEP_SECONDS, FULL_STEPS = 5.0, 25_000
-RESTART_SECONDS = 300.0
 TYPES = ("ml.p4d.24xlarge", "ml.g5.48xlarge", "ml.p3.16xlarge", "ml.g4dn.12xlarge")
 
 
@@ -112,10 +113,12 @@ def _finished(seconds: list[float], until: float) -> int:
 def _with_interruptions(result: RunResult, sessions: list[Session]) -> RunResult:
     """The time without instances is of a phase of its own, and is not billed."""
     (attempt,) = result.attempts
-    waited = RESTART_SECONDS * (len(sessions) - 1)
-    training = attempt.phase_seconds["training"] - waited
-    phases = {**attempt.phase_seconds, "training": training, "interrupted": waited}
-    billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
+    restarts = len(sessions) - 1
+    training = attempt.phase_seconds["training"] - restarts * (STARTING_SECONDS + DOWNLOADING_SECONDS)
+    downloading = (1 + restarts) * DOWNLOADING_SECONDS
+    waited = restarts * STARTING_SECONDS
+    phases = {**attempt.phase_seconds, "training": training, "downloading": downloading, "interrupted": waited}
+    billed = training + downloading + UPLOADING_SECONDS
     attempt = replace(attempt, phase_seconds=phases, billable_seconds=billed, training_seconds=billed)
     return replace(result, attempts=(attempt,), billable_seconds=billed)
 

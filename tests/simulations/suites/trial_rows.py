@@ -88,14 +88,15 @@ BASELINE = tuple(
     )
     for cells in (8, 32)
 )
+SLOW = log(levels.SLOW_STEP_SECONDS)
 LOST = (
-    *of_trials("a fifth of the trials lost at random", levels.lost_at_random(0.2)),
-    *of_trials("trials slower by 5 % lost in 80 %, CV 4 %", levels.lost_if_slow()),
+    *of_trials("a fifth of the trials lost at random", levels.lost_at_random(0.2), slower=SLOW),
+    *of_trials("a tenth of the trials repeated after a service fault", levels.retried(0.1), slower=SLOW),
+    *of_trials("trials slower by 5 % lost in 80 %, CV 4 %", levels.lost_if_slow(), slower=SLOW),
     row(
         "45 % of one cell's hosts slower by 15 %, their trials lost; another +3 %",
         Situation(levels=(log(1.03), 0.0, log(1.06), log(1.08)), noise=levels.slow_ones_lost(1)),
     ),
-    *of_trials("a tenth of the trials repeated after a service fault", levels.retried(0.1)),
 )
 ONE_BETTER = (*THREE, log(1.03))
 SEARCH = (

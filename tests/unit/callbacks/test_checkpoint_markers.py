@@ -15,6 +15,7 @@ from traindyno.callbacks.checkpoints import (
     newest_complete,
     read_marker,
 )
+from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 
 FACTS = {"step": 40, "identity": {"strategy": "single", "learning_rate": 0.1}, "scaler": {}, "processes": 1}
 
@@ -71,6 +72,35 @@ def test_damage_to_a_marker_of_an_earlier_version_ends_in_no_other_error(folder:
     for _ in with_a_bit_changed(marker):
         with suppress(CheckpointRefused):
             check_files(folder / "b", read_marker(folder / "b")["files"])
+
+
+def test_a_marker_of_an_earlier_version_says_nothing_of_the_log(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "weights").write_text("a")
+    (tmp_path / "a" / "complete.json").write_text(
+        '{"version": 1, "written_at": 1700000600.5, "files": {"weights": {"bytes": 1, "crc32": "e8b7be43"}}, '
+        '"facts": {"step": 9}, "crc32": "c5b62a38"}'
+    )
+    assert newest_complete(tmp_path) == str(tmp_path / "a")
+    assert read_marker(tmp_path / "a")["log"] == {}
+
+
+def test_a_checkpoint_is_used_where_its_log_has_the_lines_of_then(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = folder / "job-a1" / "rank-00000.1700000000000.jsonl"
+    log.parent.mkdir()
+    log.write_text("{}\n" * 10)
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(folder))
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job-a1")
+    mark_complete(folder / "b", FACTS)
+    log.write_text("{}\n" * 9)
+    assert newest_complete(folder) == str(folder / "a")
+    assert f"the log of its steps, {log}, has 27 bytes; expected at least 30" in capsys.readouterr().err
+    log.unlink()
+    assert newest_complete(folder) == str(folder / "a")
+    monkeypatch.delenv(DIRECTORY_VARIABLE)  # outside Traindyno nothing reads the log
+    assert newest_complete(folder) == str(folder / "b")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ LISTED = (REPO_ROOT / "tests" / "data" / "callbacks_interface.txt").read_text().
 SPECIAL = ("__init__", "__enter__", "__exit__")
 # What only this project and the libraries call; it may change with them.
 FOR_US = {
-    "checkpoints": {"check_files", "describe_files", "problem_of", "remove_marker", "write_marker", "written_bytes"},
+    "checkpoints": {
+        *("check_files", "check_log", "describe_files", "problem_of"),
+        *("remove_marker", "write_marker", "written_bytes"),
+    },
     "hf_trainer": {"batch_count", "samples_of_last_batch", "unit_of_samples"},
     "log": {
         "step_log_of_this_process",

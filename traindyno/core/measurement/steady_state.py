@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp
 
-from traindyno.core.measurement.change_points import LEAST_CHANGE, Regime, find_regimes
+from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS, Regime, find_regimes
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
 
@@ -79,15 +79,15 @@ class SteadyWindow:
 def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
     """The latest regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
 
-    Regimes are found by change points over the whole series. A slower stretch after which the old level returns is a
-    stall, of any length. The first step is never steady: caches, buffers and optimizer state are made in it. Stalls in
-    the first tenth of the steps belong to the warm-up.
+    Regimes are found by change points over the whole series. A level that returns has not ended: what came in between
+    belongs to the run, and a slower stretch is a stall, of any length. The first step is never steady: caches, buffers
+    and optimizer state are made in it. Stalls in the first tenth of the steps belong to the warm-up.
     """
     count = len(step_seconds)
     begin = min(count, 1 if warmup_steps is None else warmup_steps)
     levels = log_levels(step_seconds) if count else []
     regimes = _shifted(find_regimes(levels[begin:]), begin) if begin < count else ()
-    steady = _latest_level(regimes)
+    steady = _first_lasting(regimes)
     trend = _trend_within(levels, regimes, count)
     levels = _without_slow_stretches(levels, regimes, steady)
     stalls = find_stalls(step_seconds, levels)
@@ -108,17 +108,20 @@ def _shifted(regimes: Sequence[Regime], begin: int) -> tuple[Regime, ...]:
     return tuple(replace(each, first=each.first + begin, end=each.end + begin) for each in regimes)
 
 
-def _latest_level(regimes: Sequence[Regime]) -> int:
-    """The first regime from which on the level is the latest one, slower stretches in between left out."""
-    if not regimes:
-        return 0
-    latest, found = regimes[-1].level, len(regimes) - 1
-    for index in reversed(range(found)):
-        if regimes[index].level < latest - LEAST_CHANGE:
-            break
-        if abs(regimes[index].level - latest) < LEAST_CHANGE:
-            found = index
+def _first_lasting(regimes: Sequence[Regime]) -> int:
+    """The first regime from which on all levels belong to the run: the latest one, and those that return."""
+    found = max(0, len(regimes) - 1)
+    while (earlier := _first_that_returns(regimes, found)) is not None:
+        found = earlier
     return found
+
+
+def _first_that_returns(regimes: Sequence[Regime], end: int) -> int | None:
+    """The first regime before ``end`` whose level is also one of those from there on."""
+    for index in range(end):
+        if any(abs(regimes[index].level - later.level) < LEAST_CHANGE for later in regimes[end:]):
+            return index
+    return None
 
 
 def _trend_within(levels: Sequence[float], regimes: Sequence[Regime], count: int) -> Trend | None:
@@ -136,8 +139,9 @@ def _without_slow_stretches(levels: list[float], regimes: Sequence[Regime], stea
 
 
 def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:
-    """Stalls that continue the warm-up belong to it, and those in the first tenth of the steps."""
+    """Stalls in the first tenth of the steps belong to the warm-up, and short ones that continue it."""
     for stall in stalls:
-        if stall.first <= first <= stall.last + 1 or (first <= stall.first and stall.last < EARLY_SHARE * count):
+        continues = stall.first <= first <= stall.last + 1 and stall.last - stall.first < LEAST_REGIME_STEPS
+        if continues or (first <= stall.first and stall.last < EARLY_SHARE * count):
             first = stall.last + 1
     return first

@@ -19,9 +19,8 @@ from traindyno.core.measurement.steady_state import Drift, SteadyState, SteadyWi
 from traindyno.core.measurement.undecided_stalls import UndecidedStalls, judge_single_stalls
 from traindyno.core.measurement.unsteadiness import Observed, judge_steadiness
 from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean
+from traindyno.core.statistics.estimates import CONFIDENCE
 from traindyno.core.statistics.student_t import t_half_width
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from traindyno.core.measurement.step_time import StepTime, measure_step_time
+from traindyno.core.statistics.estimates import CONFIDENCE
 
 # A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot be seen.
 FIRST_LOOK_STEPS = 400
 GROWTH = 1.5  # each look waits for the device and for all ranks, so they become rarer
-ERROR_RATE = 0.05
+ERROR_RATE = 1 - CONFIDENCE
 LEAST_LATEST_SHARE = 0.75
 
 

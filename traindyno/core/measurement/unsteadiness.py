@@ -7,11 +7,12 @@ from math import exp
 from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS
 from traindyno.core.measurement.stalls import Stall
 from traindyno.core.measurement.steady_state import SteadyState, SteadyWindow
+from traindyno.core.statistics.estimates import CONFIDENCE
 
 LEAST_STEADY_STEPS = LEAST_REGIME_STEPS
 LEAST_STEADY_SHARE = 0.2
 MOST_CHANGE = LEAST_CHANGE  # of a drift over the log, and of the half width of the mean step time's interval
-DRIFT_P = 0.05
+DRIFT_P = 1 - CONFIDENCE
 MOST_UNDECIDED_SHARE = 0.01
 _MOST_NAMED = 5
 

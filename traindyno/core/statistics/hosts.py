@@ -142,7 +142,8 @@ def compare_on_hosts(
     shared = sorted(draw for draw in sides[0].keys() & sides[1].keys() if _are_alike(sides[0][draw], sides[1][draw]))
     within = [[trial for draw in shared for trial in side[draw]] for side in sides]
     if len(shared) > 1 and min(map(len, within)) > 1:
-        return _compare_within_hosts(*([_logs(side[draw]) for draw in shared] for side in sides), max(inflation))
+        groups = [[_logs(side[draw]) for draw in shared] for side in sides]
+        return _compare_within_hosts(groups[0], groups[1], max(inflation))
     is_on_one = len(shared) == 1 and min(map(len, within)) > 1
     pair = within if is_on_one else [list(first), list(second)]
     if is_on_one or all(len(side) == len(trials) for side, trials in zip(sides, pair, strict=True)):

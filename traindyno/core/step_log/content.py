@@ -85,7 +85,8 @@ class LoggedError:
 class ProcessLog:
     """One file: one start of one process. ``is_ended`` is false if the log is truncated.
 
-    ``end_reason``: why it ended before its last step (see ``end_line``).
+    ``end_reason``: why it ended before its last step (see ``end_line``). ``ended_after``: the last step that it or an
+    earlier session did, as its end line says.
     """
 
     file: str
@@ -101,6 +102,7 @@ class ProcessLog:
     is_ended: bool
     host_loads: tuple[HostLoad, ...] = ()
     end_reason: str | None = None
+    ended_after: int | None = None
 
     @property
     def last_logged(self) -> float:

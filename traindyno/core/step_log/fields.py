@@ -159,6 +159,12 @@ def end_reason_of(line: Mapping[str, Any]) -> str | None:
     return reason
 
 
+def end_steps_of(line: Mapping[str, Any]) -> int | None:
+    """Its last step, of this session or an earlier one."""
+    steps: int | None = _take(line, "steps", (int,)) if "steps" in line else None
+    return steps
+
+
 def error_of(line: Mapping[str, Any]) -> LoggedError:
     return LoggedError(**read_fields(LoggedError, line))
 

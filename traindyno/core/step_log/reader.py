@@ -22,6 +22,7 @@ from traindyno.core.step_log.content import (
 from traindyno.core.step_log.fields import (
     LineInvalid,
     end_reason_of,
+    end_steps_of,
     environment_of,
     error_of,
     evaluation_of,
@@ -32,7 +33,7 @@ from traindyno.core.step_log.fields import (
 )
 from traindyno.core.step_log.steps import LoggedStep
 from traindyno.core.step_log.thinning import MOST_STEPS, StepWriter, with_equal_strides
-from traindyno.core.step_log.unlogged_steps import describe_unlogged
+from traindyno.core.step_log.unlogged_steps import describe_lost, describe_unlogged
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
@@ -51,6 +52,7 @@ def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
     problems: list[str] = []
     processes = _thinned([_read_process(file, lines, problems) for file, lines in files.items()], problems)
     sessions = tuple(_sessions(processes, problems))
+    problems += describe_lost(sessions)
     return StepLog(sessions=sessions, problems=tuple(problems))
 
 
@@ -78,6 +80,7 @@ class _Lines:
     host_loads: list[HostLoad] = field(default_factory=list)
     is_ended: bool = False
     end_reason: str | None = None
+    ended_after: int | None = None
     last_step: LoggedStep | None = None
     step_count: int = 0
 
@@ -98,7 +101,7 @@ class _Lines:
             case "error":
                 self.errors.append(error_of(line))
             case "end":
-                self.is_ended, self.end_reason = True, end_reason_of(line)
+                self.is_ended, self.end_reason, self.ended_after = True, end_reason_of(line), end_steps_of(line)
             case other:
                 found = repr(other[:SHOWN_CHARACTERS]) if isinstance(other, str) else shown(other)
                 raise LineInvalid(f"kind {found} is unknown; known: {KINDS}")
@@ -142,6 +145,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         is_ended=read.is_ended,
         host_loads=tuple(read.host_loads),
         end_reason=read.end_reason,
+        ended_after=read.ended_after,
     )
 
 

@@ -4,7 +4,7 @@ Such a log shows no rate: how much of the run's work it lacks is unknown.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from traindyno.core.step_log.content import Session
 
@@ -30,6 +30,28 @@ def describe_unlogged(session: Session) -> str | None:
         f"job {session.job_name}: {missing:,} of {_numbered(session):,} steps were not logged by every process"
         f"{named}: their work is unknown, so no rate is measured; expected a line for each step"
     )
+
+
+def describe_lost(sessions: Sequence[Session]) -> Iterator[str]:
+    """The steps after which a session continued although the one before it was not logged so far.
+
+    Where it had none left to do, its end line says so.
+    """
+    with_steps = [session for session in sessions if session.common_steps]
+    for before, after in pairwise(with_steps):
+        yield from _lost(before, after, _first(after, after.common_steps) - 1)
+    if with_steps and sessions[-1] is not with_steps[-1]:
+        ends = (process.ended_after for process in sessions[-1].processes)
+        yield from _lost(with_steps[-1], sessions[-1], max((end for end in ends if end is not None), default=0))
+
+
+def _lost(before: Session, after: Session, continued_after: int) -> Iterator[str]:
+    first = before.common_steps[-1] + 1
+    if first <= continued_after:
+        yield (
+            f"job {after.job_name}: no log has the steps {first:,} to {continued_after:,}, after which it continued: "
+            "the lines were lost with the instance; these steps are not counted, and their time counts as lost"
+        )
 
 
 def _numbered(session: Session) -> int:

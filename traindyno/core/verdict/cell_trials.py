@@ -160,15 +160,18 @@ def group_trials(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
+    keeps_hosts: bool = False,
     hazards: Mapping[HazardKey, Hazard] | None = None,
     target: QualityTarget | None = None,
 ) -> tuple[CellTrials, ...]:
     """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
 
-    ``hazards`` of None: as the results show them.
+    ``keeps_hosts``: instances are kept warm between jobs. Those of a run that started on one were. ``hazards`` of None:
+    as the results show them.
     """
     by_cell: dict[str, list[RunResult]] = {}
-    kept = {_instances(result.run.cell) for result in results if result.started_warm}
+    warm = (result.run.cell for result in results if result.started_warm)
+    kept = {_instances(cell) for cell in (cells if keeps_hosts else warm)}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
     known = observe_hazards(results) if hazards is None else hazards
@@ -232,7 +235,8 @@ def estimate_cell(
 ) -> Estimate | None:
     """The estimate over the cell's hosts, or for the one set on which all trials ran.
 
-    Its interval includes what the trials can't decide; there is none if their level is unknown. None if no trial has a
+    With a ``correction`` it is for other hosts too: the spread between them is assumed if there was one set only. Its
+    interval includes what the trials can't decide; there is none if their level is unknown. None if no trial has a
     value, or if a run would hardly ever end.
     """
     known, extra = trials.trials(quantity), extra_time(trials, quantity)
@@ -240,9 +244,9 @@ def estimate_cell(
         return None
     values = [trial.value for trial in known]
     inflation = noise.inflation(len(known))
-    is_one_draw = draw_count(known) == 1
+    is_for_its_host = correction is None and draw_count(known) == 1
     spread = noise.spread_of(trials)
-    found = log_mean(values, inflation=inflation) if is_one_draw else mean_over_hosts(known, spread, inflation)
+    found = log_mean(values, inflation=inflation) if is_for_its_host else mean_over_hosts(known, spread, inflation)
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
     found = found.plus(extra.log_factor, extra.variance)

@@ -62,7 +62,9 @@ def gather_evidence(
     baseline = _baseline(suite, cells)
     counted = set_aside_repeated(suite, results)
     known = observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards
-    grouped = group_trials(cells, counted, hazards=known, target=suite.goal.target)
+    grouped = group_trials(
+        cells, counted, keeps_hosts=suite.warm_pool_seconds > 0, hazards=known, target=suite.goal.target
+    )
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
     metric = choose_metric(suite.goal, build_rows(trials, Noise()))

@@ -167,9 +167,19 @@ def test_a_change_in_the_first_tenth_is_warm_up_and_a_later_one_is_noted(slow: i
     assert steady.note == (note if is_noted else None)
 
 
-def test_a_faster_stretch_ends_what_came_before_it() -> None:
-    # the level of before comes back, but the rate of the steps in between is not to be had again
-    assert find_steady_state([1.0] * 50 + [0.7] * 30 + [1.0] * 60).warmup_steps == 80
+def test_a_level_that_returns_has_not_ended() -> None:
+    # the faster stretch is a part of the run: two levels that take turns are both in the rate
+    seconds = [1.0] * 50 + [0.7] * 30 + [1.0] * 60
+    found = measure_step_time(seconds)
+    assert found.steady_state.warmup_steps == 1
+    assert found.seconds == pytest.approx(sum(seconds[1:]) / 139)
+    turns = [1.3] * 40 + [1.0] * 40 + [1.3] * 40 + [1.0] * 40 + [1.3] * 40
+    assert measure_step_time(turns).seconds == pytest.approx(sum(turns[1:]) / 199)
+    assert measure_step_time(turns[:160]).seconds == pytest.approx(sum(turns[1:160]) / 159)
+
+
+def test_what_came_before_the_latest_level_ends_even_if_it_returned_once() -> None:
+    assert find_steady_state([1.3] * 40 + [1.6] * 40 + [1.3] * 40 + [1.0] * 80).warmup_steps == 120
 
 
 def test_several_slower_stretches_are_stalls_of_the_level_around_them() -> None:

@@ -7,11 +7,14 @@ import pytest
 from traindyno.core.statistics.estimates import compare
 from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
+    STATED_PRIORS,
+    HostClass,
     HostSpread,
     Trial,
     compare_on_hosts,
     draw_count,
     estimate_host_spread,
+    host_class,
     mean_over_hosts,
     needs_prior,
     update_prior,
@@ -203,3 +206,41 @@ def test_blocks_of_unequal_size_are_weighed_by_what_they_tell() -> None:
 
 def test_draws_are_sets_of_hosts() -> None:
     assert draw_count(on("a", 0.0, 0.1) + on("b", 0.2) + on(None, 0.3, 0.4)) == 4
+
+
+def test_sets_that_share_a_host_are_one_draw() -> None:
+    chain = on("a b", 0.0) + on("b c", 0.1) + on("c d", 0.2)
+    assert draw_count(chain) == 1
+    assert draw_count(chain + on("e f", 0.3)) == 2
+    # also if the set that joins two of them comes last
+    assert draw_count(on("a b", 0.0) + on("c d", 0.2) + on("b c", 0.1)) == 1
+    # nine reserved nodes of each cell, eight at a time: two draws, told apart by no difference that hosts may make
+    nodes = "abcdefghi"
+    first, second = (
+        [
+            trial
+            for left, level in zip(nodes, levels, strict=False)
+            for trial in on(" ".join(f"{cell}{name}" for name in nodes if name != left), level)
+        ]
+        for cell, levels in (("x", (0.0, 0.001, -0.001)), ("y", (0.05, 0.051, 0.049)))
+    )
+    assert needs_prior(first, second)
+    p = compare_on_hosts(first, second).p
+    assert p is not None
+    assert p > 0.05
+
+
+def test_a_draws_speed_cancels_only_where_both_cells_used_the_same_hosts() -> None:
+    alike = on("a b", 0.0, 0.001) + on("b c", -0.001), on("a b", 0.03) + on("b c", 0.031, 0.029)
+    assert not needs_prior(*alike)
+    shifted = on("a b", 0.0, 0.001, -0.001), on("b c", 0.03, 0.031, 0.029)
+    assert needs_prior(*shifted)
+    errors = [compare_on_hosts(*each).standard_error or 0.0 for each in (alike, shifted)]
+    assert errors[0] < 0.002
+    assert errors[1] == pytest.approx(sqrt(2) * 0.02, rel=0.01)
+
+
+def test_the_prior_is_of_the_runs_class() -> None:
+    kinds = [host_class(1, 0.05), host_class(8, None), host_class(8, 0.2), host_class(1, 0.11)]
+    assert kinds == [HostClass.ONE_HOST, HostClass.MANY_HOSTS, HostClass.INPUT_BOUND, HostClass.INPUT_BOUND]
+    assert [STATED_PRIORS[kind].deviation for kind in kinds] == [0.02, 0.03, 0.04, 0.04]

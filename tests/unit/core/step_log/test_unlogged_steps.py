@@ -7,10 +7,11 @@ from collections.abc import Collection
 import pytest
 
 from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
-from tests.unit.step_log_samples import file_name, log_lines
+from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.step_log import thinning
+from traindyno.core.step_log.line import end_line
 from traindyno.core.step_log.reader import StepLog, read_step_log
 
 STEPS = 400
@@ -91,6 +92,46 @@ def test_a_resumed_log_begins_with_any_number(first_step: int) -> None:
     log = log_without(set(), first_step=first_step)
     assert log.problems == ()
     assert result_of(log).samples_per_second == pytest.approx(RATE)
+
+
+def sessions(*steps: range, ended_after: int | None = None) -> StepLog:
+    """A job's sessions with these steps, 1,000 s apart; the last one ends after a step."""
+    files = {}
+    for number, each in enumerate(steps):
+        start = START + 1000 * number
+        lines = log_lines(step_seconds=[1.0] * len(each), first_step=each.start, start=start, is_ended=False)
+        files[file_name(start=start)] = lines
+    if ended_after is not None:
+        lines.append(json.dumps(end_line(start + 500, ended_after)))
+    return read_step_log(files)
+
+
+@pytest.mark.parametrize(
+    ("log", "lost"),
+    [
+        (sessions(range(1, 141), range(151, 160), ended_after=159), ["141 to 150"]),
+        (sessions(range(1, 141), range(151, 151), ended_after=150), ["141 to 150"]),  # it had no step left to do
+        (sessions(range(1, 41), range(31, 36), range(38, 50), range(60, 70)), ["36 to 37", "50 to 59"]),
+        (sessions(range(1, 141), range(1, 1), range(151, 160)), ["141 to 150"]),
+        (sessions(range(1, 151), range(141, 200), ended_after=199), []),
+        (sessions(range(1, 151), range(151, 151), ended_after=150), []),
+        (sessions(range(1, 151), range(1, 20), range(20, 30)), []),
+        (sessions(range(5, 5), ended_after=4), []),
+    ],
+)
+def test_steps_that_were_lost_between_two_sessions_are_named(log: StepLog, lost: list[str]) -> None:
+    found = [each for each in log.problems if "lost with the instance" in each]
+    assert len(found) == len(lost)
+    for problem, steps in zip(found, lost, strict=True):
+        assert f"no log has the steps {steps}, after which it continued" in problem
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+def test_no_step_of_a_thinned_log_that_resumes_is_lost(stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thinning, "MOST_STEPS", 400 // stride)
+    for resumed in range(100, 110):
+        log = sessions(range(1, 200), range(resumed + 1, 401))
+        assert [each for each in log.problems if "lost with the instance" in each] == []
 
 
 @pytest.mark.parametrize(("dropped", "missing"), [(set(), 0), (every(10), 351), ({150, 151}, 2)])

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.suite.cells import baseline_cell, expand_cells
@@ -11,7 +12,7 @@ from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.preparation import owner_document
 from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.runs import parse_run, trial_runs
+from traindyno.core.suite.runs import block_of, make_runs, parse_run, trial_runs
 from traindyno.core.suite.settings import Settings
 
 
@@ -159,3 +160,14 @@ def test_a_label_leaves_out_the_options_of_other_strategies() -> None:
         baseline={},
         include=[{"strategy": "tensor", "tensor_degree": 2}, {"strategy": "fsdp"}],
     ) == ["ddp", "tensor · tensor degree 2", "fsdp"]
+
+
+def test_the_runs_of_a_round_are_in_blocks_and_a_repeat_is_in_its_own_rounds() -> None:
+    cells = expand_cells(small_suite(matrix={"compiler": ["none", "inductor"]}))
+    first = trial_runs("e", cells, [1, 2])
+    assert [run.block for run in first] == ["1.1", "1.1", "1.2", "1.2"]
+    repeats = make_runs("e", [(cells[0], 4), (cells[1], 5)], round_number=2)
+    assert [(run.trial, run.block) for run in repeats] == [(4, "2.1"), (5, "2.1")]
+    # of another execution, and of an earlier version
+    assert block_of(first[0]) != block_of(replace(first[0], execution_id="other"))
+    assert block_of(replace(first[0], block=None)) == "e 1"

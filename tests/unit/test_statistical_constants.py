@@ -1,0 +1,95 @@
+"""docs/method-details.md lists each constant of the method, with its value and where it comes from."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.unit.test_pages import REPO_ROOT
+
+ROOMS = ("statistics", "measurement", "costs", "verdict", "search")
+CORE = REPO_ROOT / "traindyno" / "core"
+PAGE = REPO_ROOT / "docs" / "method-details.md"
+ROW = re.compile(
+    r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| (?P<source>[^|]+) \|"
+)
+KINDS = ("threshold", "level", "definition", "least count", "search")
+MOST_THRESHOLDS = 12
+# Nothing is concluded from these: precision of a computation, sizes of texts and lists, units, and other tools' rules.
+NO_METHOD = {
+    "precision": (
+        "_DEVIATIONS_PER_MAD _DEVIATIONS_PER_MEAN_DISTANCE LEAST_DEVIATION"
+        " _MOST_AUTOCORRELATION _LEAST_AUTOCORRELATION EXACT LEAST_PIVOT _STEP"
+        " MOST_CORRELATION _MOST_TERMS _ENOUGH _CLOSE _NEARLY_NORMAL _NORMAL _HALVINGS"
+        " _NEGLIGIBLE _MOST_FAILURES _GROUP"
+        " FLOAT_ERROR JITTER LEAST_SECONDS _TAIL QUANTILE MOST_EXPOSURE CLOCK_SECONDS"
+    ),
+    "size": (
+        "MOST_TRIALS STEP_TIMES_IN_ALL LOSS_POINTS_IN_ALL FEWEST_POINTS MOST_POINTS MOST_STEP_TIMES _MOST_NAMED"
+        " MOST_MISSING MOST_PROGRAMS MOST_CONTROLS MOST_CHANGES MOST_CROSSOVERS MOST_NAMES MOST_REFERENCES MOST_SETS"
+        " GROWTH CELLS_PER_PARALLEL_RUN"
+    ),
+    "unit": "SECONDS_PER_HOUR SECONDS_PER_MINUTE MINUTE HOUR DAY",
+    "other tools": (
+        "SMP_WARMUP_STEPS COMPOSER_WINDOW_STEPS LLM_FOUNDRY_STEPS TORCHTITAN_LOG_STEPS TORCHTITAN_READ_AT_STEP"
+        " LLMB_FIRST_ITERATION LLMB_LAST_ITERATION"
+    ),
+    "text": "NOISY_VARIATION SURE MOST_TIMES_LARGEST SYSTEMATIC_SHARE",
+}
+
+
+def constants() -> Iterator[tuple[str, str, object]]:
+    """Module, name and value of each constant that is a number, or an expression of numbers."""
+    for room in ROOMS:
+        for path in sorted((CORE / room).glob("*.py")):
+            for name, value in _assigned(path):
+                if name.strip("_").isupper() and _is_number(value):
+                    yield f"{room}/{path.name}", name, ast.unparse(value)
+
+
+def _assigned(path: Path) -> Iterator[tuple[str, ast.expr]]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Tuple)
+            and isinstance(node.targets[0], ast.Tuple)
+        ):
+            pairs = zip(node.targets[0].elts, node.value.elts, strict=True)
+        elif isinstance(node, ast.Assign):
+            pairs = zip(node.targets, [node.value], strict=True)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            pairs = zip([node.target], [node.value], strict=True)
+        else:
+            continue
+        yield from ((target.id, value) for target, value in pairs if isinstance(target, ast.Name))
+
+
+def _is_number(value: ast.expr) -> bool:
+    """A number, a tuple of numbers, or a function of numbers such as a logarithm."""
+    allowed = (ast.Constant, ast.UnaryOp, ast.USub, ast.BinOp, ast.operator, ast.Call, ast.Name, ast.Load, ast.Tuple)
+    nodes = list(ast.walk(value))
+    numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    has_only_numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers)
+    return bool(numbers) and has_only_numbers and all(isinstance(node, allowed) for node in nodes)
+
+
+def listed() -> dict[tuple[str, str], re.Match[str]]:
+    return {(found["module"], found["name"]): found for found in ROW.finditer(PAGE.read_text(encoding="utf-8"))}
+
+
+def test_the_page_lists_each_constant_of_the_method_with_its_value() -> None:
+    excluded = {name for names in NO_METHOD.values() for name in names.split()}
+    found = {(module, name): value for module, name, value in constants() if name not in excluded}
+    assert {key: row["value"].strip() for key, row in listed().items()} == found
+
+
+def test_each_listed_constant_has_a_kind_and_a_source() -> None:
+    for row in listed().values():
+        assert row["kind"].strip() in KINDS, row.group()
+        assert row["source"].strip(), row.group()
+    assert sum(row["kind"].strip() == "threshold" for row in listed().values()) <= MOST_THRESHOLDS
+
+
+def test_a_name_that_is_excluded_exists() -> None:
+    names = {name for _, name, _ in constants()}
+    assert [name for each in NO_METHOD.values() for name in each.split() if name not in names] == []
