@@ -110,11 +110,13 @@ def posterior(key: HazardKey, *, count: int, hours: float, given: Mapping[str, S
     if terms is not None:
         prior = Prior(per_instance_hour=terms.interruptions_per_hour, source="given in the suite")
     shape = count + prior.per_instance_hour * PRIOR_HOURS
+    # An assumption does not show that a rate is small: the upper end on spot is that of the events alone (Jeffreys).
+    upper = max(shape, count + 0.5) if shape and purchase == Purchase.SPOT else shape
     return Hazard(
         key=key,
         per_instance_hour=shape / (hours + PRIOR_HOURS),
         low=gamma_quantile(_TAIL, shape) / (hours + PRIOR_HOURS),
-        high=gamma_quantile(1 - _TAIL, shape) / (hours + PRIOR_HOURS),
+        high=gamma_quantile(1 - _TAIL, upper) / (hours + PRIOR_HOURS),
         hours=hours,
         count=count,
         source=prior.source,

@@ -74,7 +74,8 @@ def test_without_events_the_rate_is_next_to_nothing_on_demand_and_open_on_spot()
     assert posterior(DEMAND, count=0, hours=1.0, given={}).high < 1e-9
     spot = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={})
     assert spot.low < 1e-9
-    assert 5 < spot.high / spot.per_instance_hour < 20
+    # half of the chi-squared quantile with 1 degree of freedom: half an event in the hour of the prior
+    assert spot.high == pytest.approx(5.0239 / 2, rel=1e-3)
 
 
 def test_how_long_an_interrupted_job_waited_is_shared_by_a_type() -> None:
