@@ -51,9 +51,12 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     if not projected:
         return Undecided()
     drift = _detect_drift([run.drift for run in projected if run.drift])
-    unsteady = [run for run in projected if run.is_unsteady and not run.undecided_stalls]
+    # Noise alone is in the spread of the trials.
+    unsteady = [
+        run for run in projected if run.is_unsteady and not run.undecided_stalls and not run.steady_state.is_only_noisy
+    ]
     is_level_open = not drift and 2 * len(unsteady) >= len(projected) and bool(unsteady)
-    errors = [_level_error(run, len(projected)) for run in unsteady] if is_level_open else []
+    errors = [_level_error(run) for run in unsteady] if is_level_open else []
     known = [error for error in errors if error is not None]
     reach = fmean(known) if known else 0.0
     return Undecided(
@@ -97,13 +100,11 @@ def _ahead(drift: float) -> Range:
     return range_to((DRIFT_GOES_ON + 0.5) * drift)
 
 
-def _level_error(run: MeasuredRun, trials: int) -> float | None:
-    """How far the level of a run that is not steady may be off, by what the run itself says.
+def _level_error(run: MeasuredRun) -> float | None:
+    """How far the level of a run that still changes may be off, by what the run itself says.
 
-    Trials may all be off in one direction while their level still changes; noise averages out over them.
+    Trials may all be off in one direction.
     """
-    if run.steady_state.is_only_noisy and run.relative_half_width is not None:
-        return run.relative_half_width / sqrt(trials)
     found = [] if run.drift is None else [(DRIFT_GOES_ON + 0.5) * abs(run.drift.change)]
     found += [] if run.relative_half_width is None else [run.relative_half_width]
     return max(found) if found else None

@@ -101,7 +101,7 @@ def test_a_level_that_half_of_the_trials_did_not_reach_is_off_by_what_they_say()
     assert find_undecided([still, a_run(), a_run()]).range == NO_RANGE
     assert find_undecided([still, a_run()]).range == Range(low=-0.03, high=0.03)
     noisy = replace(still, steady_state=replace(still.steady_state, is_only_noisy=True))
-    assert ends(find_undecided([noisy] * 9).range) == pytest.approx((-0.01, 0.01))
+    assert find_undecided([noisy] * 9).range == NO_RANGE
     assert find_undecided([short]).is_unknown
     # a run that ended at its target is measured, and not projected
     assert not find_undecided([replace(short, end_reason="target_reached")]).is_unknown
