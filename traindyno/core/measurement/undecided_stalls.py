@@ -23,8 +23,10 @@ def judge_single_stalls(
     single: Sequence[Stall], window: SteadyWindow, seconds_per_step: float
 ) -> UndecidedStalls | None:
     """``seconds_per_step`` includes them as they were seen; None if the steps took no time beside them."""
+    if not single:
+        return None
     seen = sum(stall.seconds for stall in single) / window.steps
-    if not single or seconds_per_step <= seen:
+    if seconds_per_step <= seen:
         return None
     most = sum(stall.seconds / _least_steps_between(stall, window) for stall in single)
     return UndecidedStalls(share=seen / seconds_per_step, most_share=most / (seconds_per_step - seen + most))
