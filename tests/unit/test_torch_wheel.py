@@ -179,3 +179,14 @@ def test_the_limit_of_make_install_is_5_seconds() -> None:
     (line,) = [line for line in made.stdout.splitlines() if "torch_wheel.py" in line]
     assert line.endswith('requirements/torch_wheel.py --cpu-index "https://download.pytorch.org/whl/cpu"')
     assert "\nLIMIT_SECONDS = 5.0\n" in (REPO_ROOT / "requirements/torch_wheel.py").read_text()
+
+
+def test_make_demo_runs_a_suite_whose_path_has_a_space() -> None:
+    made = subprocess.run(
+        ["make", "--dry-run", "demo", "SUITE=my suites/a.yaml"],
+        cwd=REPO_ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert 'traindyno run "my suites/a.yaml" --local' in made.stdout
