@@ -46,7 +46,7 @@ def test_the_folder_of_a_file_that_found_no_space_is_named(folder: Path) -> None
 
 @pytest.mark.parametrize(
     ("named", "is_volume"),
-    [("/opt/ml", True), ("/opt/ml/model", True), ("/opt/mlflow", False), ("/dev/shm", False)],  # noqa: S108
+    [("/opt/ml", True), ("/opt/ml/model", True), ("/opt/mlflow", False), ("/dev/shm", False)],
 )
 def test_the_volume_of_a_job_is_named_for_its_folders_only(folder: Path, named: str, is_volume: bool) -> None:
     assert folder.is_dir()
@@ -65,7 +65,7 @@ def test_a_full_disk_may_be_the_cause_of_an_error(folder: Path) -> None:
 @pytest.mark.parametrize("length", [1, 2])
 def test_errors_that_are_causes_of_each_other_are_recorded(length: int, folder: Path, tmp_path: Path) -> None:
     """``raise error from error`` makes an error its own cause."""
-    errors: list[BaseException] = [no_space(folder), RuntimeError("outer")][-length:]
+    errors: list[Exception] = [no_space(folder), RuntimeError("outer")][-length:]
     for error, cause in zip(errors, errors[1:] + errors[:1], strict=True):
         error.__cause__ = cause
     assert is_disk_full(errors[-1]) is (length == 2)

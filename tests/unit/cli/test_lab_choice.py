@@ -84,8 +84,7 @@ def no_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def earlier_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test in the same process may leave behind."""
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    keys = {"aws_access_key_id": "left", "aws_secret_access_key": "left", "region_name": "eu-west-1"}
-    boto3.setup_default_session(**keys)
+    boto3.setup_default_session(aws_access_key_id="left", aws_secret_access_key="left", region_name="eu-west-1")
     clients.cloudformation.cache_clear()
     clients.cloudformation()
 
