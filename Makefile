@@ -29,7 +29,7 @@ install: $(VENV)/.installed $(CLOUD_ENV)/.installed node_modules/.installed ## M
 
 demo: install ## Benchmark this machine: local cloud, quickstart suite or SUITE=…, verdict, report
 	@$(BIN)/traindyno local up
-	@$(BIN)/traindyno run $(SUITE) --local
+	@$(BIN)/traindyno run "$(SUITE)" --local
 
 unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 minutes
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4

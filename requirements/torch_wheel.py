@@ -5,6 +5,7 @@ device gets PyTorch's CPU build, if the index of CPU builds answers within the l
 """
 
 import argparse
+import base64
 import platform
 import queue
 import re
@@ -16,9 +17,10 @@ import urllib.request
 from http.client import HTTPException
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 LIMIT_SECONDS = 5.0
+DEVICE_LIMIT_SECONDS = 30
 # Not --quiet: before each download pip prints the file's size.
 PIP = (sys.executable, "-m", "pip", "install", "--disable-pip-version-check")
 
@@ -68,7 +70,12 @@ def has_nvidia_device() -> bool:
     command = shutil.which("nvidia-smi")
     if command is None:
         return False
-    listed = subprocess.run([command, "--list-gpus"], capture_output=True, text=True, check=False, timeout=30)
+    limit = DEVICE_LIMIT_SECONDS
+    try:
+        listed = subprocess.run([command, "--list-gpus"], capture_output=True, text=True, check=False, timeout=limit)
+    except subprocess.TimeoutExpired:
+        tell(f"{command} did not answer within {limit} s: this machine counts as one without an NVIDIA device.")
+        return False
     return listed.returncode == 0 and "GPU " in listed.stdout
 
 
@@ -77,12 +84,13 @@ def install_cpu_build(version: str, index: str, limit_seconds: float) -> int:
     python = f"{sys.version_info.major}{sys.version_info.minor}"
     wheel = rf"\btorch-{re.escape(build)}-cp{python}-[\w.-]+_{re.escape(platform.machine())}\.whl"
     if not re.search(wheel, unquote(read_within(f"{index.rstrip('/')}/torch/", limit_seconds))):
-        raise NoCpuBuild(f"{index} has no torch {build} for Python {platform.python_version()} on {platform.machine()}")
-    tell(f"This machine has no NVIDIA device: pip takes torch {build} from {index}.")
+        told = without_credentials(index)
+        raise NoCpuBuild(f"{told} has no torch {build} for Python {platform.python_version()} on {platform.machine()}")
+    tell(f"This machine has no NVIDIA device: pip takes torch {build} from {without_credentials(index)}.")
     # requirements.txt has installed what the CPU build requires.
     status = subprocess.run([*PIP, "--no-deps", "--index-url", index, f"torch=={build}"], check=False).returncode
     if status:
-        raise NoCpuBuild(f"{index}: pip could not install torch {build}")
+        raise NoCpuBuild(f"{without_credentials(index)}: pip could not install torch {build}")
     return status
 
 
@@ -93,19 +101,38 @@ def read_within(address: str, limit_seconds: float) -> str:
     try:
         answer = answers.get(timeout=limit_seconds)
     except queue.Empty:
-        raise NoCpuBuild(f"{address} did not answer within {limit_seconds:g} s") from None
+        raise NoCpuBuild(f"{without_credentials(address)} did not answer within {limit_seconds:g} s") from None
     if isinstance(answer, NoCpuBuild):
         raise answer
     return answer
 
 
 def _read(address: str) -> str | NoCpuBuild:
+    told = without_credentials(address)
     try:
-        with urllib.request.urlopen(address) as response:
+        request = urllib.request.Request(told)
+        for name, value in _authorization(address).items():
+            request.add_unredirected_header(name, value)  # not to another host
+        with urllib.request.urlopen(request) as response:
             page: bytes = response.read()
             return page.decode(errors="replace")
     except (OSError, HTTPException, ValueError) as error:
-        return NoCpuBuild(f"{address} can't be read: {error}")
+        return NoCpuBuild(f"{told} can't be read: {error}")
+
+
+def without_credentials(address: str) -> str:
+    """http://host/… of http://user:secret@host/…, to be asked and to be told."""
+    scheme, mark, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _authorization(address: str) -> dict[str, str]:
+    """urllib takes credentials in an address for a part of the host's name."""
+    user, mark, _ = urlsplit(address).netloc.rpartition("@")
+    name, _, secret = user.partition(":")
+    text = f"{unquote(name)}:{unquote(secret)}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(text).decode()}"} if mark else {}
 
 
 def tell(sentence: str) -> None:

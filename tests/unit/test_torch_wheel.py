@@ -1,8 +1,10 @@
 """Which build of PyTorch ``make install`` takes, with the real pip and an index on loopback."""
 
+import base64
 import os
 import platform
 import re
+import runpy
 import subprocess
 import sys
 import threading
@@ -31,19 +33,21 @@ LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-7b2cbd5c-3a8c-1f0e-8f57-2e0c8a
 class Indexes:
     """``cpu`` has a CPU build, ``default``, pip's own, a default wheel, and ``others`` has no build that fits.
 
-    ``asked``: the paths that were asked.
+    ``asked``: the paths that were asked, with these ``authorizations``.
     """
 
     root: Path
     address: str
     late: threading.Event
     asked: list[str] = field(default_factory=list)
+    authorizations: set[str | None] = field(default_factory=set)
 
 
 class _Handler(SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         indexes: Indexes = self.server.indexes  # type: ignore[attr-defined]
         indexes.asked.append(unquote(self.path))
+        indexes.authorizations.add(self.headers["Authorization"])
         if self.path.startswith("/late/"):
             self._answer_byte_by_byte(indexes.late)
         else:
@@ -104,7 +108,12 @@ def install(indexes: Indexes, tmp_path: Path, cpu: str, *, limit_seconds: float 
     environment |= {"PIP_INDEX_URL": f"{indexes.address}/default", "NO_PROXY": LOOPBACK, "no_proxy": LOOPBACK}
     environment |= {"PIP_TARGET": str(target), "PYTHONPATH": str(target), "PATH": programs}
     command = [sys.executable, str(REPO_ROOT / "requirements/torch_wheel.py"), "--requirements", str(wanted)]
-    command += ["--cpu-index", f"{indexes.address}/{cpu}", "--limit-seconds", str(limit_seconds)]
+    command += [
+        "--cpu-index",
+        cpu if "://" in cpu else f"{indexes.address}/{cpu}",
+        "--limit-seconds",
+        str(limit_seconds),
+    ]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     builds = [path.name.removeprefix("torch-").removesuffix(".dist-info") for path in target.glob("torch-*.dist-info")]
     return Installed(status=ended.returncode, builds=builds, said=ended.stdout + ended.stderr)
@@ -163,6 +172,35 @@ def test_a_cpu_build_that_pip_refuses_is_replaced_by_the_default_wheel(indexes: 
     assert f"/cpu: pip could not install torch {VERSION}+cpu." in installed.said
 
 
+@LINUX_ONLY
+@pytest.mark.parametrize(
+    ("index", "builds"), [("cpu", [f"{VERSION}+cpu"]), ("others", [VERSION]), ("absent", [VERSION])]
+)
+def test_the_credentials_of_an_index_are_sent_and_not_told(
+    indexes: Indexes, tmp_path: Path, index: str, builds: list[str]
+) -> None:
+    address = indexes.address.replace("://", "://user:s%40cret@")
+    installed = install(indexes, tmp_path, f"{address}/{index}")
+    assert (installed.status, installed.builds) == (0, builds), installed.said
+    assert f"Basic {base64.b64encode(b'user:s@cret').decode()}" in indexes.authorizations
+    assert f"{indexes.address}/{index}" in installed.said
+    assert "cret" not in installed.said
+
+
+@LINUX_ONLY
+def test_nvidia_smi_that_does_not_answer_counts_as_no_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    found = runpy.run_path(str(REPO_ROOT / "requirements/torch_wheel.py"))["has_nvidia_device"]
+    monkeypatch.setitem(found.__globals__, "DEVICE_LIMIT_SECONDS", 0.1)
+    assert found() is False
+    assert f"{program} did not answer within 0.1 s: " in capsys.readouterr().out
+
+
 def test_a_version_that_no_index_has_is_an_error(indexes: Indexes, tmp_path: Path) -> None:
     for wheel in indexes.root.glob("default/torch/*"):
         wheel.unlink()
@@ -179,3 +217,14 @@ def test_the_limit_of_make_install_is_5_seconds() -> None:
     (line,) = [line for line in made.stdout.splitlines() if "torch_wheel.py" in line]
     assert line.endswith('requirements/torch_wheel.py --cpu-index "https://download.pytorch.org/whl/cpu"')
     assert "\nLIMIT_SECONDS = 5.0\n" in (REPO_ROOT / "requirements/torch_wheel.py").read_text()
+
+
+def test_make_demo_runs_a_suite_whose_path_has_a_space() -> None:
+    made = subprocess.run(
+        ["make", "--dry-run", "demo", "SUITE=my suites/a.yaml"],
+        cwd=REPO_ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert 'traindyno run "my suites/a.yaml" --local' in made.stdout

@@ -48,17 +48,29 @@ def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
     """
     if folder is None or not Path(folder).is_dir():
         return None
-    found = []
+    found, is_of_run = [], _is_of_this_run(Path(folder))
     for candidate in sorted(path for path in Path(folder).iterdir() if path.is_dir() and any(path.iterdir())):
         try:
             marker = read_marker(candidate)
             check_files(candidate, marker["files"])
-            check_log(candidate, marker["log"])
+            if is_of_run:
+                check_log(candidate, marker["log"])
         except CheckpointRefused as error:
             print("checkpoint refused: {}".format(error), file=sys.stderr, flush=True)  # noqa: T201
         else:
             found.append((marker["written_at"], str(candidate)))
     return max(found)[1] if found else None
+
+
+def _is_of_this_run(folder: Path) -> bool:
+    """Whether a run continues its own log after a checkpoint in ``folder``: those of another run, as a channel has
+    them, have their logs elsewhere.
+    """
+    own = checkpoint_folder()
+    if own is None:
+        return False
+    found, root = folder.resolve(), Path(own).resolve()
+    return root in (found, *found.parents)
 
 
 def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:

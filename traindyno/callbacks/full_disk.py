@@ -1,10 +1,11 @@
 """Which disk is full, in one sentence for a person. Runs on Python 3.8 (frozen images)."""
 
+import contextlib
 import errno
 import os
 import shutil
 from pathlib import Path
-from typing import Iterator, List, Mapping, Optional
+from typing import Iterator, Mapping, Optional
 
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
 
@@ -15,13 +16,13 @@ FOLDER_VARIABLES = (
     *("HF_HOME", "TMPDIR", "HOME"),
 )
 OTHER_FOLDERS = (".", "/tmp", "/dev/shm")  # noqa: S108
+# SageMaker mounts the volume of a job here.
+VOLUME = Path("/opt/ml")
 
 
 def is_disk_full(error: Optional[BaseException]) -> bool:
     """Whether a full disk is the error or its cause."""
-    if error is None:
-        return False
-    return (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or is_disk_full(error.__cause__)
+    return any(map(_says_full, _causes(error)))
 
 
 def full_disk_text(error: BaseException, environment: Mapping[str, str] = os.environ) -> str:
@@ -29,7 +30,10 @@ def full_disk_text(error: BaseException, environment: Mapping[str, str] = os.env
     full = full_folder(error, environment)
     if full is None:
         return ""
-    return "; {}: write less to it, or free space; on AWS job.volume_size_gb is its size".format(disk_text(full))
+    hint = "; on AWS job.volume_size_gb is its size" if VOLUME in (full, *full.parents) else ""
+    with contextlib.suppress(OSError):
+        return "; {}: write less to it, or free space{}".format(disk_text(full), hint)
+    return ""
 
 
 def full_folder(error: BaseException, environment: Mapping[str, str] = os.environ) -> Optional[Path]:
@@ -37,20 +41,28 @@ def full_folder(error: BaseException, environment: Mapping[str, str] = os.enviro
 
     Errors of compiled code, such as torch.save's, don't say that a disk was full.
     """
-    return next((folder for folder in _folders(error, environment) if has_no_space(folder)), None)
+    for folder in _folders(error, environment):
+        with contextlib.suppress(OSError):  # the working directory may be gone
+            if has_no_space(folder.absolute(), LEAST_FREE_BYTES):
+                return folder.absolute()
+    return None
 
 
 def disk_text(folder: Path, needed_bytes: int = LEAST_FREE_BYTES) -> str:
     """The state of a disk that was too full, by a folder on it."""
     disk = shutil.disk_usage(existing(folder))
+    if not disk.total:
+        return "the disk of {} was full, its size is unknown".format(folder)
     state = "has too little space" if disk.free < needed_bytes else "was full"
     if disk.free < LEAST_FREE_BYTES:
         state = "is full"
     return "the disk of {} {}, {} of {} are free".format(folder, state, size_text(disk.free), size_text(disk.total))
 
 
-def has_no_space(folder: Path, least_free_bytes: int = LEAST_FREE_BYTES) -> bool:
-    return shutil.disk_usage(existing(folder)).free < least_free_bytes
+def has_no_space(folder: Path, least_free_bytes: int) -> bool:
+    """False also for a file system that does not say how large it is, as /proc and some of FUSE: it reports 0."""
+    disk = shutil.disk_usage(existing(folder))
+    return disk.total > 0 and disk.free < least_free_bytes
 
 
 def size_text(count: int) -> str:
@@ -63,14 +75,22 @@ def existing(folder: Path) -> Path:
 
 
 def _folders(error: BaseException, environment: Mapping[str, str]) -> Iterator[Path]:
-    yield from _named_by(error)
+    for each in filter(_says_full, _causes(error)):
+        names = (each.filename2, each.filename) if isinstance(each, OSError) else ()
+        yield from (Path(name).parent for name in names if isinstance(name, str))
     for folder in (*filter(None, map(environment.get, FOLDER_VARIABLES)), *OTHER_FOLDERS):
         if os.access(folder, os.W_OK):  # a read-only disk has no free space either
-            yield Path(folder).absolute()
+            yield Path(folder)
 
 
-def _named_by(error: Optional[BaseException]) -> List[Path]:
-    if error is None:
-        return []
-    names = (error.filename2, error.filename) if is_disk_full(error) and isinstance(error, OSError) else ()
-    return [Path(name).absolute().parent for name in names if isinstance(name, str)] + _named_by(error.__cause__)
+def _says_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _causes(error: Optional[BaseException]) -> Iterator[BaseException]:
+    """The error, its cause, and so on, each once: after ``raise error from error`` it is its own cause."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__

@@ -1,8 +1,9 @@
 """Installs the requirements.txt of a job's source as the training toolkit does, once for each content of the file.
 
 pip resolves the file against the image's environment. Only missing packages are installed, into a separate folder, so
-the environment is unchanged. PyTorch stays the environment's, unless the file excludes its version: the images have
-torchvision for it already, and pip would take the newest torchvision with a PyTorch of its own, of gigabytes.
+the environment is unchanged. PyTorch stays the environment's, unless pip can't install the file with its version: the
+images have torchvision for it already, and pip would take the newest torchvision with a PyTorch of its own, of
+gigabytes.
 """
 
 import hashlib
@@ -22,8 +23,6 @@ ARCHIVES = (".whl", ".tar.gz", ".zip")
 # Packages whose build must be that of PyTorch, and PyTorch's index of builds for CPUs
 BUILT_FOR_TORCH = ("torchaudio", "torchvision")
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-# pip's word for versions that don't fit together
-CONFLICT = "ResolutionImpossible"
 
 
 class RequirementsNotInstalled(Exception):
@@ -57,7 +56,7 @@ def install_requirements(
     unfinished.mkdir(parents=True)
     run = partial(_ran, code=code, log=log, environment=environment, should_stop=should_stop)
     try:
-        is_installed = _install(python, unfinished, run)
+        is_installed = _install(python, unfinished, run, log)
     except _CommandFailed as error:
         raise RequirementsNotInstalled(_failure(str(error))) from error
     if not is_installed or not _fit_torch(python, unfinished, run):
@@ -65,24 +64,28 @@ def install_requirements(
     return unfinished.rename(folder)
 
 
-def _install(python: str, folder: Path, run: Callable[[Sequence[str]], bool]) -> bool:
+def _install(python: str, folder: Path, run: Callable[[Sequence[str]], bool], log: Path) -> bool:
     """Installs the missing packages into ``folder``. False if the job was stopped."""
-    missing = _missing(python, folder, run)
+    missing = _missing(python, folder, run, log)
     if not missing:
         return missing is not None
     return run([*_pip(python), "--no-deps", "--target", str(folder), *missing])
 
 
-def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], bool]) -> list[str] | None:
+def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], bool], log: Path) -> list[str] | None:
     """The addresses of the packages to install; None if the job was stopped."""
     report, constraint = folder / "report.json", folder / "constraint.txt"
     resolve = [*_pip(python), "--dry-run", "--report", str(report), "-r", FILE_NAME]
-    constraint.write_text("".join(f"torch=={version}\n" for version in _versions("torch", _site_packages(python))))
+    torch = [f"torch=={version}" for version in _versions("torch", _site_packages(python))]
+    constraint.write_text("\n".join(torch))
     try:
         is_resolved = run([*resolve, "--constraint", str(constraint)])
-    except _CommandFailed as error:
-        if CONFLICT not in str(error):
+    except _CommandFailed:
+        if not torch:
             raise
+        # Not only after a conflict: pip also goes back to old versions of a package, which may not build.
+        with log.open("a", encoding="utf-8") as output:
+            output.write(f"pip can't install {FILE_NAME} with {torch[0]} of the image, and now tries without it\n")
         is_resolved = run(resolve)
     constraint.unlink()
     if not is_resolved:

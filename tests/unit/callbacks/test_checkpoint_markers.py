@@ -15,7 +15,7 @@ from traindyno.callbacks.checkpoints import (
     newest_complete,
     read_marker,
 )
-from traindyno.core.step_log.line import DIRECTORY_VARIABLE
+from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
 
 FACTS = {"step": 40, "identity": {"strategy": "single", "learning_rate": 0.1}, "scaler": {}, "processes": 1}
 
@@ -92,6 +92,7 @@ def test_a_checkpoint_is_used_where_its_log_has_the_lines_of_then(
     log.parent.mkdir()
     log.write_text("{}\n" * 10)
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(folder))
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder))
     monkeypatch.setenv("TRAINING_JOB_NAME", "job-a1")
     mark_complete(folder / "b", FACTS)
     log.write_text("{}\n" * 9)
@@ -101,6 +102,21 @@ def test_a_checkpoint_is_used_where_its_log_has_the_lines_of_then(
     assert newest_complete(folder) == str(folder / "a")
     monkeypatch.delenv(DIRECTORY_VARIABLE)  # outside Traindyno nothing reads the log
     assert newest_complete(folder) == str(folder / "b")
+
+
+def test_a_checkpoint_of_another_run_needs_no_log_of_this_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = folder.with_name("other-log") / "job-a1" / "rank-00000.1700000000000.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text("{}\n")
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(log.parents[1]))
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job-a1")
+    mark_complete(folder / "b", FACTS)
+    assert read_marker(folder / "b")["log"]
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(folder.with_name("own-log")))
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder.with_name("own")))
+    assert newest_complete(folder) == str(folder / "b")
+    monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder.parent))
+    assert newest_complete(folder) == str(folder / "a")
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import boto3
 import pytest
 import typer
 from rich.text import Text
 from typer.testing import CliRunner
 
+from traindyno.aws import clients
 from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
 from traindyno.cli.main import app, commands
 
@@ -69,6 +71,25 @@ def test_no_word_of_a_help_text_is_taken_for_markup() -> None:
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
 
 
+@pytest.fixture
+def no_client(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The session and client of an earlier test have the credentials that it saw, whatever the variables are now."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    clients.cloudformation.cache_clear()
+    yield
+    clients.cloudformation.cache_clear()
+
+
+@pytest.fixture
+def earlier_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test in the same process may leave behind."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    boto3.setup_default_session(aws_access_key_id="left", aws_secret_access_key="left", region_name="eu-west-1")
+    clients.cloudformation.cache_clear()
+    clients.cloudformation()
+
+
+@pytest.mark.usefixtures("earlier_client", "no_client")
 @pytest.mark.parametrize("region", [None, "us-east-1"])
 def test_without_an_account_the_local_cloud_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], region: str | None

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from collections.abc import Mapping
@@ -156,6 +157,31 @@ def test_torch_stays_the_environments_unless_the_file_excludes_its_version(
     assert folder is not None
     assert {path.stem for path in folder.glob("*.dist-info")} == installed
     assert not list(folder.glob("*.txt"))
+
+
+def test_the_torch_of_the_environment_is_left_where_pip_fails_with_it(
+    code: Path, tmp_path: Path, python_with_torch: str
+) -> None:
+    """pip goes back to old versions of a package in search of one that fits the environment's torch."""
+    environment = wheels_of_torchvision(code)
+    wheel = packed_wheel("peft", "2.0", requires="torch==2.14.0")
+    (code / "peft-2.0-py3-none-any.whl").write_bytes(wheel)
+    sources = {
+        "pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n",
+        "backend.py": "raise SystemExit('this version is too old')\n",
+    }
+    with tarfile.open(code / "peft-1.0.tar.gz", "w:gz") as archive:
+        for name, text in sources.items():
+            member = tarfile.TarInfo(f"peft-1.0/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    (code / "requirements.txt").write_text("peft")
+    folder = install(tmp_path, environment=environment, python=python_with_torch)
+    assert folder is not None
+    assert {path.stem for path in folder.glob("*.dist-info")} == {"peft-2.0", "torch-2.14.0"}
+    log = (tmp_path / "log.txt").read_text()
+    assert "ResolutionImpossible" not in log
+    assert f"pip can't install requirements.txt with torch=={TORCH} of the image, and now tries without it" in log
 
 
 def test_a_torchvision_of_another_build_is_refused_before_the_script_starts(

@@ -150,8 +150,10 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
     """Print the result of an execution and exit with its status."""
     if ended.status in UNSUCCESSFUL:
         tell(f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}")
-        if cause := target.find_full_disk(cause=ended.cause or "") or ended.cause:
-            tell(cause)
+        is_own = ended.error == PreparationFailed.__name__  # a script of the suite, which may fill other disks
+        for line in (None if is_own else target.find_full_disk(cause=ended.cause or ""), ended.cause):
+            if line:
+                tell(line)
         raise typer.Exit(REFUSED if ended.error in REFUSALS else FAILED)
     found = target.results.find_as(report_data_key(ended.execution_id), lambda stored: (stored, parse_report(stored)))
     if found is None:
