@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp
+from math import ceil, exp
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS, Regime, find_regimes
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
@@ -58,6 +58,11 @@ class SteadyWindow:
     @property
     def steps(self) -> int:
         return self.count - self.first
+
+    @property
+    def least_first(self) -> int:
+        """What happens once before this step belongs to the warm-up: the first tenth does, unless the suite sets it."""
+        return self.first if self.given is not None else max(self.first, ceil(EARLY_SHARE * self.count))
 
     @property
     def drift(self) -> Drift | None:

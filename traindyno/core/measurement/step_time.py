@@ -15,6 +15,7 @@ from traindyno.core.measurement.recurrence import (
     classify_stalls,
     recur_at_random,
 )
+from traindyno.core.measurement.stalls import Stall
 from traindyno.core.measurement.steady_state import Drift, SteadyState, SteadyWindow, find_steady_window
 from traindyno.core.measurement.undecided_stalls import UndecidedStalls, judge_single_stalls
 from traindyno.core.measurement.unsteadiness import Observed, judge_steadiness
@@ -82,12 +83,14 @@ def measure_step_time(
     found = _Found(
         window=window,
         core=_without_stalls(step_seconds, window)[window.first :],
-        phases=classify_phases(phases or {}, count=len(step_seconds), names_after_steps=names_after_steps),
+        phases=classify_phases(
+            phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
+        ),
         stalls=classify_stalls(window.stalls, first=window.first, count=window.steps),
     )
     observed = Observed(
         window=window,
-        undecided=found.stalls.single,
+        undecided=found.single,
         undecided_share=found.undecided.share if found.undecided else 0.0,
         half_width=found.noise,
         numbers=numbers,
@@ -107,8 +110,12 @@ class _Found:
 
     @cached_property
     def recurring(self) -> tuple[RecurringEvent, ...]:
-        single = (recur_at_random([stall.seconds], self.window.steps) for stall in self.stalls.single)
+        single = (recur_at_random([stall.seconds], self.window.steps, stall.name) for stall in self.single)
         return (*self.phases.recurring, *self.stalls.even, *self.stalls.uneven, *single)
+
+    @property
+    def single(self) -> tuple[Stall, ...]:
+        return (*self.stalls.single, *self.phases.single)
 
     @cached_property
     def core_seconds(self) -> float:
@@ -120,7 +127,7 @@ class _Found:
 
     @cached_property
     def undecided(self) -> UndecidedStalls | None:
-        return judge_single_stalls(self.stalls.single, self.window, self._seconds)
+        return judge_single_stalls(self.single, self.window, self._seconds)
 
     @cached_property
     def noise(self) -> float | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS
-from traindyno.core.measurement.stalls import Stall
+from traindyno.core.measurement.stalls import STALL, Stall
 from traindyno.core.measurement.steady_state import SteadyState, SteadyWindow
 from traindyno.core.statistics.estimates import CONFIDENCE
 
@@ -95,7 +95,9 @@ def _why_undecided(observed: Observed) -> str | None:
     stalls = sorted(observed.undecided, key=lambda stall: stall.first)
     places = [str(observed.step_number(stall.first)) for stall in stalls[:_MOST_NAMED]]
     places += ["…"] * (len(stalls) > _MOST_NAMED)
-    stalls_text = "a stall at step" if len(stalls) == 1 else "stalls of different length at steps"
+    name = "a stall" if stalls[0].name == STALL else stalls[0].name
+    several = "stalls of different length" if all(stall.name == STALL for stall in stalls) else "stalls and phases"
+    stalls_text = f"{name} at step" if len(stalls) == 1 else f"{several} at steps"
     verb = "takes" if len(stalls) == 1 else "take"
     return (
         f"{stalls_text} {', '.join(places)} {verb} {observed.undecided_share:.1%} of the time, "
