@@ -71,13 +71,15 @@ def measure_step_time(
     phases: Mapping[int, Mapping[str, float]] | None = None,
     names_after_steps: Iterable[str] = (),
     warmup_steps: int | None = None,
+    target_half_width: float | None = None,
     numbers: Sequence[int] | None = None,
     stride: int = 1,
 ) -> StepTime:
     """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name.
 
     The texts of the steady state name steps by their ``numbers``, or else by their index. ``stride``: so many logged
-    steps are one here, whose number is that of the last of them.
+    steps are one here, whose number is that of the last of them. A mean that is known within ``target_half_width``, a
+    share of it, is not too noisy.
     """
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
     found = _Found(
@@ -93,6 +95,7 @@ def measure_step_time(
         undecided=found.single,
         undecided_share=found.undecided.share if found.undecided else 0.0,
         half_width=found.noise,
+        target_half_width=target_half_width,
         numbers=numbers,
         stride=stride,
     )

@@ -20,7 +20,8 @@ _MOST_NAMED = 5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """``undecided`` stalls take ``undecided_share`` of the window's time. ``half_width`` of the 95 % interval of the
-    mean of steps and unlogged stalls, a share of it; None if unknown.
+    mean of steps and unlogged stalls, a share of it; None if unknown. ``target_half_width`` is what the suite's
+    ``stop_when`` asks for.
 
     ``numbers`` are those of the steps, where they are known. ``stride`` logged steps are one here.
     """
@@ -29,6 +30,7 @@ class Observed:
     undecided: Sequence[Stall]
     undecided_share: float
     half_width: float | None
+    target_half_width: float | None
     numbers: Sequence[int] | None
     stride: int
 
@@ -37,6 +39,13 @@ class Observed:
         if not self.numbers:
             return index * self.stride
         return self.numbers[min(index, len(self.numbers) - 1)] - self.stride + 1
+
+    @property
+    def of_steps(self) -> str:
+        """Of how many steps, or of which, if the run does not begin at the first one."""
+        if self.numbers and self.step_number(0) > 1:
+            return f" (steps {self.step_number(0)} to {self.numbers[-1]})"
+        return f" of {self.window.count * self.stride}"
 
 
 def judge_steadiness(observed: Observed) -> SteadyState:
@@ -76,7 +85,7 @@ def _why_changing(observed: Observed) -> str | None:
     if window.steps >= max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * window.count):
         return None
     return (
-        f"step times still changed at step {observed.step_number(window.first)} of {window.count * stride}; "
+        f"step times still changed at step {observed.step_number(window.first)}{observed.of_steps}; "
         f"{window.steps * stride} steps after it are too few"
     )
 
@@ -106,7 +115,8 @@ def _why_undecided(observed: Observed) -> str | None:
 
 
 def _why_noisy(observed: Observed) -> str | None:
-    if observed.half_width is None or observed.half_width <= MOST_CHANGE:
+    most = max(MOST_CHANGE, observed.target_half_width or 0.0)
+    if observed.half_width is None or observed.half_width <= most:
         return None
     return f"step times vary so much that their mean is only known within ±{observed.half_width:.1%}"
 

@@ -76,6 +76,23 @@ def test_a_change_shortly_before_the_end_leaves_too_few_steps() -> None:
     assert steady.reason == "step times still changed at step 90 of 100; 10 steps after it are too few"
 
 
+@pytest.mark.parametrize(
+    ("numbers", "place"),
+    [
+        (range(1001, 1101), "step 1091 (steps 1001 to 1100)"),
+        (range(1, 101), "step 91 of 100"),
+        (range(100), "step 90 of 100"),
+    ],
+)
+def test_the_numbers_of_a_resumed_run_are_said_with_their_range(numbers: range, place: str) -> None:
+    levels = noisy([1.0] * 90 + [1.3] * 10)
+    reason = measure_step_time(levels, numbers=numbers).steady_state.reason
+    assert reason == f"step times still changed at {place}; 10 steps after it are too few"
+    grouped = measure_step_time(levels, numbers=range(1004, 1404, 4), stride=4).steady_state.reason
+    assert grouped is not None
+    assert "at step 1361 (steps 1001 to 1400); 40 steps" in grouped
+
+
 def test_a_slower_stretch_in_the_middle_is_a_stall_and_not_a_regime() -> None:
     steady = find_steady_window(noisy([1.0] * 100 + [1.5] * 40 + [1.0] * 100))
     assert steady.first == 1
@@ -269,6 +286,17 @@ def test_stalls_in_the_first_tenth_belong_to_the_warm_up(place: int, warmup_step
     # the first of them alone ends the warm-up after step 5
     assert find_steady_state(seconds).warmup_steps == max(6, warmup_steps)
     assert find_steady_state(seconds, warmup_steps=1).warmup_steps == 1
+
+
+def test_a_mean_may_be_known_as_roughly_as_the_suite_asks() -> None:
+    seconds = noisy([1.0] * 200, spread=0.2, seed=2)
+    width = measure_step_time(seconds).relative_half_width() or 0.0
+    assert width > 0.025
+    for target, is_known in ((0.01, False), (width * 0.99, False), (width * 1.01, True)):
+        assert measure_step_time(seconds, target_half_width=target).steady_state.is_reached is is_known
+    # a target below 2 % asks the run to go on, and not to be called unsteady
+    quiet = noisy([1.0] * 200, spread=0.1, seed=2)
+    assert measure_step_time(quiet, target_half_width=0.005).steady_state.is_reached
 
 
 @pytest.mark.parametrize(("spread", "is_known"), [(0.1, True), (0.2, False)])
