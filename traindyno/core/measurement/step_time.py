@@ -19,7 +19,7 @@ from traindyno.core.measurement.stalls import Stall
 from traindyno.core.measurement.steady_state import Drift, SteadyState, SteadyWindow, find_steady_window
 from traindyno.core.measurement.undecided_stalls import UndecidedStalls, judge_single_stalls
 from traindyno.core.measurement.unsteadiness import Observed, judge_steadiness
-from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean
+from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean, estimate_short_mean
 from traindyno.core.statistics.estimates import CONFIDENCE
 from traindyno.core.statistics.student_t import t_half_width
 
@@ -138,10 +138,11 @@ class _Found:
 
         Logged phases and even stalls come at a known rate, and undecided stalls have a range of their own.
         """
-        if self.mean is None or self._seconds <= 0:
+        mean = self.mean or estimate_short_mean(self.core)
+        if mean is None or self._seconds <= 0:
             return None
-        variance = self.mean.variance + sum(event.variance_per_step for event in self.stalls.uneven)
-        return t_half_width(sqrt(variance), self.mean.degrees_of_freedom, CONFIDENCE) / self._seconds
+        variance = mean.variance + sum(event.variance_per_step for event in self.stalls.uneven)
+        return t_half_width(sqrt(variance), mean.degrees_of_freedom, CONFIDENCE) / self._seconds
 
     @property
     def _seconds(self) -> float:

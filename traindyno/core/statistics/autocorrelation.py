@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import pi, sqrt
-from statistics import fmean, median
+from statistics import fmean, median, variance
 
 from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
@@ -49,9 +49,17 @@ def estimate_mean(values: Sequence[float]) -> SeriesMean | None:
     center = fmean(values)
     deviations = [value - center for value in values]
     long_run = long_run_variance(deviations, fitted=1)
-    variance = fmean([deviation * deviation for deviation in deviations])
-    effective = count * min(1.0, variance / long_run) if long_run > 0 else float(count)
+    power = fmean([deviation * deviation for deviation in deviations])
+    effective = count * min(1.0, power / long_run) if long_run > 0 else float(count)
     return SeriesMean(mean=center, variance=long_run / count, effective_count=effective)
+
+
+def estimate_short_mean(values: Sequence[float]) -> SeriesMean | None:
+    """As if the values were independent, where they are too few to show otherwise; None below two."""
+    count = len(values)
+    if count < 2:
+        return None
+    return SeriesMean(mean=fmean(values), variance=variance(values) / count, effective_count=count)
 
 
 def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
@@ -71,8 +79,8 @@ def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
     fitted = 1 + len(parts)
     long_run = long_run_variance(residuals, fitted=fitted)
     error = sqrt(long_run / squares * count / max(1, count - fitted - 1)) * _wider_by_lags(count)
-    variance = fmean([residual * residual for residual in residuals])
-    effective = count * min(1.0, variance / long_run) if long_run > 0 else count
+    power = fmean([residual * residual for residual in residuals])
+    effective = count * min(1.0, power / long_run) if long_run > 0 else count
     p = two_sided_p(slope / error, max(1.0, effective - fitted)) if error > 0 else float(slope == 0)
     return Trend(slope=slope, standard_error=error, p=p)
 

@@ -3,12 +3,11 @@ from math import exp, log
 import pytest
 
 from traindyno.core.measurement.recurrence import (
-    STALL,
     Phases,
     classify_phases,
     classify_stalls,
 )
-from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
+from traindyno.core.measurement.stalls import STALL, Stall, find_stalls, log_levels
 
 
 def stalls_at(*places: int, seconds: float = 5.0) -> list[Stall]:
