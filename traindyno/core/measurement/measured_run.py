@@ -125,9 +125,13 @@ def measure_run(
     *,
     warmup_steps: int | None,
     peak_flops_per_device: float | None,
+    target_half_width: float | None = None,
 ) -> MeasuredRun:
-    """``session`` is the one of ``step_log`` that is measured, ``table`` its steps."""
-    step_time = measure_table(table, warmup_steps=warmup_steps)
+    """``session`` is the one of ``step_log`` that is measured, ``table`` its steps.
+
+    ``target_half_width``: how well the suite asks to know the mean step time.
+    """
+    step_time = measure_table(table, warmup_steps=warmup_steps, target_half_width=target_half_width)
     steady = step_time.steady_state
     sessions = _sessions_of_job(step_log, session)
     began_at = min(each.first_logged for each in sessions)

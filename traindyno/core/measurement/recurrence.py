@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, variance
 
-from traindyno.core.measurement.stalls import Stall
+from traindyno.core.measurement.stalls import STALL, Stall
 
-STALL = "stall"
 ONE_TIME_PHASES = ("launch", "import", "load", "restore", "setup", "compile", "last_checkpoint", "teardown")
 _LEAST_EVEN = 3
 _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
@@ -42,8 +41,11 @@ class RecurringEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phases:
+    """``single`` ones were logged once, and show no recurrence."""
+
     recurring: tuple[RecurringEvent, ...] = ()
     one_time: tuple[OneTimeEvent, ...] = ()
+    single: tuple[Stall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,26 +62,29 @@ class Stalls:
 
 
 def classify_phases(
-    phases: Mapping[int, Mapping[str, float]], *, count: int, names_after_steps: Iterable[str] = ()
+    phases: Mapping[int, Mapping[str, float]], *, count: int, first: int = 0, names_after_steps: Iterable[str] = ()
 ) -> Phases:
     """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
 
     Loading and compiling happen once, however often they are logged. Another phase recurs if it was logged twice, or
-    once and not before half of the steps: a schedule of "every n steps" starts after n steps.
+    once and not before half of the steps: a schedule of "every n steps" starts after n steps. Any other belongs to the
+    warm-up if it was logged before step ``first``.
     """
     after_steps = frozenset(names_after_steps)
     places: dict[str, list[tuple[int, float]]] = {}
     for index, by_name in phases.items():
         for name, seconds in by_name.items():
             places.setdefault(name, []).append((index, seconds))
-    recurring, one_time = [], []
+    recurring, one_time, single = [], [], []
     for name, found in places.items():
-        steps_between = _phase_period(name, [index for index, _ in found], count, name in after_steps)
-        if steps_between is None:
+        steps_between = _phase_period([index for index, _ in sorted(found)], count, name in after_steps)
+        if name in ONE_TIME_PHASES or (steps_between is None and found[0][0] < first):
             one_time += [OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in found]
+        elif steps_between is None:
+            single += [Stall(first=index, last=index, seconds=seconds, name=name) for index, seconds in found]
         else:
             recurring.append(_recurring(name, [seconds for _, seconds in found], steps_between))
-    return Phases(recurring=tuple(recurring), one_time=tuple(one_time))
+    return Phases(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
 
 
 def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stalls:
@@ -100,11 +105,11 @@ def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stall
     return Stalls(even=tuple(even), uneven=tuple(uneven), single=tuple(single))
 
 
-def recur_at_random(seconds: Sequence[float], count: int) -> RecurringEvent:
+def recur_at_random(seconds: Sequence[float], count: int, name: str = STALL) -> RecurringEvent:
     """Stalls of a Poisson process: the sum of their squares is the variance of their sum (a compound one)."""
     squares = sum(value * value for value in seconds)
     return RecurringEvent(
-        name=STALL,
+        name=name,
         count=len(seconds),
         steps_between=count / len(seconds),
         seconds=fmean(seconds),
@@ -123,15 +128,12 @@ def _recurring(name: str, seconds: Sequence[float], steps_between: float) -> Rec
     )
 
 
-def _phase_period(name: str, places: Sequence[int], count: int, is_after_steps: bool) -> float | None:
-    """Steps between two of them; None for a phase that happens once."""
-    if name in ONE_TIME_PHASES:
-        return None
+def _phase_period(places: Sequence[int], count: int, is_after_steps: bool) -> float | None:
+    """Steps between two of them; None if one does not show it."""
     if len(places) == 1:
         expected_again = 2 * places[0]
         return float(places[0]) if expected_again > count or (expected_again == count and is_after_steps) else None
-    mean_gap = (places[-1] - places[0]) / (len(places) - 1)
-    return mean_gap if _is_even(places, mean_gap) else count / len(places)
+    return _even_period(places, 0, count) or count / len(places)
 
 
 def _even_period(places: Sequence[int], first: int, end: int) -> float | None:

@@ -7,6 +7,7 @@ from statistics import median
 
 from traindyno.core.statistics.autocorrelation import LEAST_DEVIATION
 
+STALL = "stall"
 _DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution
 _NEIGHBOURS = 7  # steps on each side
 _STALL_DEVIATIONS = 6.0
@@ -15,11 +16,15 @@ _LEAST_STALL = log(1.25)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """Steps ``first`` to ``last``. ``seconds`` is what they take beyond the level of the steps around them."""
+    """Steps ``first`` to ``last``. ``seconds`` is what they take beyond the level of the steps around them.
+
+    ``name`` is that of a logged phase, or else "stall".
+    """
 
     first: int
     last: int
     seconds: float
+    name: str = STALL
 
 
 def log_levels(step_seconds: Sequence[float]) -> list[float]:

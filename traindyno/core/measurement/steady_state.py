@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp
+from math import ceil, exp
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS, Regime, find_regimes
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
@@ -60,6 +60,11 @@ class SteadyWindow:
         return self.count - self.first
 
     @property
+    def least_first(self) -> int:
+        """What happens once before this step belongs to the warm-up: the first tenth does, unless the suite sets it."""
+        return self.first if self.given is not None else max(self.first, ceil(EARLY_SHARE * self.count))
+
+    @property
     def drift(self) -> Drift | None:
         if self.trend is None:
             return None
@@ -89,8 +94,10 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
     regimes = _shifted(find_regimes(levels[begin:]), begin) if begin < count else ()
     steady = _first_lasting(regimes)
     trend = _trend_within(levels, regimes, count)
-    levels = _without_slow_stretches(levels, regimes, steady)
-    stalls = find_stalls(step_seconds, levels)
+    slow = [regime for regime in regimes[steady:] if regime.level >= regimes[-1].level + LEAST_CHANGE]
+    usual = _without_slow_stretches(levels, slow, regimes[-1].level) if slow else levels
+    stretches = _slow_stretches(slow, step_seconds, levels, usual)
+    stalls = sorted([*find_stalls(step_seconds, levels), *stretches], key=lambda stall: stall.first)
     first = begin if warmup_steps is not None or not regimes else _after_stalls(regimes[steady].first, stalls, count)
     return SteadyWindow(
         first=first,
@@ -98,7 +105,7 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
         given=warmup_steps,
         regimes=regimes,
         steady=steady,
-        levels=tuple(levels),
+        levels=tuple(usual),
         stalls=tuple(stall for stall in stalls if stall.first >= first),
         trend=trend,
     )
@@ -130,12 +137,31 @@ def _trend_within(levels: Sequence[float], regimes: Sequence[Regime], count: int
     return estimate_trend([levels[max(each.first, early) : each.end] for each in regimes if each.end > early])
 
 
-def _without_slow_stretches(levels: list[float], regimes: Sequence[Regime], steady: int) -> list[float]:
-    """The level of slower stretches between steps of the latest level is set to that level: they are stalls."""
-    for regime in regimes[steady:]:
-        if regime.level >= regimes[-1].level + LEAST_CHANGE:
-            levels[regime.first : regime.end] = [regimes[-1].level] * (regime.end - regime.first)
-    return levels
+def _without_slow_stretches(levels: Sequence[float], slow: Sequence[Regime], latest: float) -> list[float]:
+    """The steps of slower stretches are moved to the latest level and keep their noise."""
+    usual = list(levels)
+    for regime in slow:
+        for index in range(regime.first, regime.end):
+            usual[index] += latest - regime.level
+    return usual
+
+
+def _slow_stretches(
+    slow: Sequence[Regime], step_seconds: Sequence[float], levels: Sequence[float], usual: Sequence[float]
+) -> list[Stall]:
+    """One stall for each stretch, however many of its steps are below the usual level by their noise. What steps take
+    beyond the stretch's own level are stalls of their own.
+    """
+    found: list[Stall] = []
+    for regime in slow:
+        places = range(regime.first, regime.end)
+        excess = sum(max(0.0, min(step_seconds[place], exp(levels[place])) - exp(usual[place])) for place in places)
+        stall = Stall(first=regime.first, last=regime.end - 1, seconds=excess)
+        if found and found[-1].last + 1 == stall.first:
+            before = found.pop()
+            stall = replace(stall, first=before.first, seconds=before.seconds + stall.seconds)
+        found.append(stall)
+    return found
 
 
 def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:

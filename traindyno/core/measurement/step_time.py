@@ -15,10 +15,11 @@ from traindyno.core.measurement.recurrence import (
     classify_stalls,
     recur_at_random,
 )
+from traindyno.core.measurement.stalls import Stall
 from traindyno.core.measurement.steady_state import Drift, SteadyState, SteadyWindow, find_steady_window
 from traindyno.core.measurement.undecided_stalls import UndecidedStalls, judge_single_stalls
 from traindyno.core.measurement.unsteadiness import Observed, judge_steadiness
-from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean
+from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean, estimate_short_mean
 from traindyno.core.statistics.estimates import CONFIDENCE
 from traindyno.core.statistics.student_t import t_half_width
 
@@ -70,26 +71,31 @@ def measure_step_time(
     phases: Mapping[int, Mapping[str, float]] | None = None,
     names_after_steps: Iterable[str] = (),
     warmup_steps: int | None = None,
+    target_half_width: float | None = None,
     numbers: Sequence[int] | None = None,
     stride: int = 1,
 ) -> StepTime:
     """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name.
 
     The texts of the steady state name steps by their ``numbers``, or else by their index. ``stride``: so many logged
-    steps are one here, whose number is that of the last of them.
+    steps are one here, whose number is that of the last of them. A mean that is known within ``target_half_width``, a
+    share of it, is not too noisy.
     """
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
     found = _Found(
         window=window,
         core=_without_stalls(step_seconds, window)[window.first :],
-        phases=classify_phases(phases or {}, count=len(step_seconds), names_after_steps=names_after_steps),
+        phases=classify_phases(
+            phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
+        ),
         stalls=classify_stalls(window.stalls, first=window.first, count=window.steps),
     )
     observed = Observed(
         window=window,
-        undecided=found.stalls.single,
+        undecided=found.single,
         undecided_share=found.undecided.share if found.undecided else 0.0,
         half_width=found.noise,
+        target_half_width=target_half_width,
         numbers=numbers,
         stride=stride,
     )
@@ -107,8 +113,12 @@ class _Found:
 
     @cached_property
     def recurring(self) -> tuple[RecurringEvent, ...]:
-        single = (recur_at_random([stall.seconds], self.window.steps) for stall in self.stalls.single)
+        single = (recur_at_random([stall.seconds], self.window.steps, stall.name) for stall in self.single)
         return (*self.phases.recurring, *self.stalls.even, *self.stalls.uneven, *single)
+
+    @property
+    def single(self) -> tuple[Stall, ...]:
+        return (*self.stalls.single, *self.phases.single)
 
     @cached_property
     def core_seconds(self) -> float:
@@ -120,7 +130,7 @@ class _Found:
 
     @cached_property
     def undecided(self) -> UndecidedStalls | None:
-        return judge_single_stalls(self.stalls.single, self.window, self._seconds)
+        return judge_single_stalls(self.single, self.window, self._seconds)
 
     @cached_property
     def noise(self) -> float | None:
@@ -128,10 +138,11 @@ class _Found:
 
         Logged phases and even stalls come at a known rate, and undecided stalls have a range of their own.
         """
-        if self.mean is None or self._seconds <= 0:
+        mean = self.mean or estimate_short_mean(self.core)
+        if mean is None or self._seconds <= 0:
             return None
-        variance = self.mean.variance + sum(event.variance_per_step for event in self.stalls.uneven)
-        return t_half_width(sqrt(variance), self.mean.degrees_of_freedom, CONFIDENCE) / self._seconds
+        variance = mean.variance + sum(event.variance_per_step for event in self.stalls.uneven)
+        return t_half_width(sqrt(variance), mean.degrees_of_freedom, CONFIDENCE) / self._seconds
 
     @property
     def _seconds(self) -> float:

@@ -29,17 +29,19 @@ def is_known_well_enough(
     not steady, or whose latest regime is less than three quarters of the run, unless the mean of all steps is the same
     within half of the half width.
     """
-    step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps)
+    step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps, target_half_width=relative_half_width)
     drift = step_time.drift
     half_width = step_time.relative_half_width(confidence=1 - ERROR_RATE / (look * (look + 1)))
     if half_width is None or drift is None or half_width > relative_half_width:
         return False
     if abs(drift.change) > relative_half_width and step_time.drift_p < ERROR_RATE:
         return False
-    return _is_settled(step_time, len(step_seconds)) or _is_mean_of(step_seconds, step_time, relative_half_width / 2)
+    return _is_mostly_steady(step_time, len(step_seconds)) or _is_mean_of(
+        step_seconds, step_time, relative_half_width / 2
+    )
 
 
-def _is_settled(step_time: StepTime, count: int) -> bool:
+def _is_mostly_steady(step_time: StepTime, count: int) -> bool:
     steady = step_time.steady_state
     return steady.is_reached and count - steady.warmup_steps >= LEAST_LATEST_SHARE * count
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS
-from traindyno.core.measurement.stalls import Stall
+from traindyno.core.measurement.stalls import STALL, Stall
 from traindyno.core.measurement.steady_state import SteadyState, SteadyWindow
 from traindyno.core.statistics.estimates import CONFIDENCE
 
@@ -20,7 +20,8 @@ _MOST_NAMED = 5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """``undecided`` stalls take ``undecided_share`` of the window's time. ``half_width`` of the 95 % interval of the
-    mean of steps and unlogged stalls, a share of it; None if unknown.
+    mean of steps and unlogged stalls, a share of it; None if unknown. ``target_half_width`` is what the suite's
+    ``stop_when`` asks for.
 
     ``numbers`` are those of the steps, where they are known. ``stride`` logged steps are one here.
     """
@@ -29,6 +30,7 @@ class Observed:
     undecided: Sequence[Stall]
     undecided_share: float
     half_width: float | None
+    target_half_width: float | None
     numbers: Sequence[int] | None
     stride: int
 
@@ -37,6 +39,13 @@ class Observed:
         if not self.numbers:
             return index * self.stride
         return self.numbers[min(index, len(self.numbers) - 1)] - self.stride + 1
+
+    @property
+    def of_steps(self) -> str:
+        """Of how many steps, or of which, if the run does not begin at the first one."""
+        if self.numbers and self.step_number(0) > 1:
+            return f" (steps {self.step_number(0)} to {self.numbers[-1]})"
+        return f" of {self.window.count * self.stride}"
 
 
 def judge_steadiness(observed: Observed) -> SteadyState:
@@ -76,7 +85,7 @@ def _why_changing(observed: Observed) -> str | None:
     if window.steps >= max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * window.count):
         return None
     return (
-        f"step times still changed at step {observed.step_number(window.first)} of {window.count * stride}; "
+        f"step times still changed at step {observed.step_number(window.first)}{observed.of_steps}; "
         f"{window.steps * stride} steps after it are too few"
     )
 
@@ -95,7 +104,9 @@ def _why_undecided(observed: Observed) -> str | None:
     stalls = sorted(observed.undecided, key=lambda stall: stall.first)
     places = [str(observed.step_number(stall.first)) for stall in stalls[:_MOST_NAMED]]
     places += ["…"] * (len(stalls) > _MOST_NAMED)
-    stalls_text = "a stall at step" if len(stalls) == 1 else "stalls of different length at steps"
+    name = "a stall" if stalls[0].name == STALL else stalls[0].name
+    several = "stalls of different length" if all(stall.name == STALL for stall in stalls) else "stalls and phases"
+    stalls_text = f"{name} at step" if len(stalls) == 1 else f"{several} at steps"
     verb = "takes" if len(stalls) == 1 else "take"
     return (
         f"{stalls_text} {', '.join(places)} {verb} {observed.undecided_share:.1%} of the time, "
@@ -104,7 +115,8 @@ def _why_undecided(observed: Observed) -> str | None:
 
 
 def _why_noisy(observed: Observed) -> str | None:
-    if observed.half_width is None or observed.half_width <= MOST_CHANGE:
+    most = max(MOST_CHANGE, observed.target_half_width or 0.0)
+    if observed.half_width is None or observed.half_width <= most:
         return None
     return f"step times vary so much that their mean is only known within ±{observed.half_width:.1%}"
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import pi, sqrt
-from statistics import fmean, median
+from statistics import fmean, median, variance
 
 from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
@@ -49,16 +49,25 @@ def estimate_mean(values: Sequence[float]) -> SeriesMean | None:
     center = fmean(values)
     deviations = [value - center for value in values]
     long_run = long_run_variance(deviations, fitted=1)
-    variance = fmean([deviation * deviation for deviation in deviations])
-    effective = count * min(1.0, variance / long_run) if long_run > 0 else float(count)
+    power = fmean([deviation * deviation for deviation in deviations])
+    effective = count * min(1.0, power / long_run) if long_run > 0 else float(count)
     return SeriesMean(mean=center, variance=long_run / count, effective_count=effective)
+
+
+def estimate_short_mean(values: Sequence[float]) -> SeriesMean | None:
+    """As if the values were independent, where they are too few to show otherwise; None below two."""
+    count = len(values)
+    if count < 2:
+        return None
+    return SeriesMean(mean=fmean(values), variance=variance(values) / count, effective_count=count)
 
 
 def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
     """The slope that all parts have in common, each with its own level; None below 20 values.
 
-    Least squares, with the standard error of Newey and West (1987), prewhitened, which holds under autocorrelation. A
-    change of level between two parts has no slope.
+    Least squares, with the standard error of Newey and West (1987), prewhitened, which holds under autocorrelation. Its
+    own error matters in short series: it is wider by the degrees of freedom, and by the lags. A change of level between
+    two parts has no slope.
     """
     count = sum(len(part) for part in parts)
     squares = sum(len(part) * (len(part) ** 2 - 1) / 12 for part in parts)
@@ -69,11 +78,17 @@ def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
     residuals = [value - slope * place for part in centered for place, value in part]
     fitted = 1 + len(parts)
     long_run = long_run_variance(residuals, fitted=fitted)
-    error = sqrt(long_run / squares)
-    variance = fmean([residual * residual for residual in residuals])
-    effective = count * min(1.0, variance / long_run) if long_run > 0 else count
+    error = sqrt(long_run / squares * count / max(1, count - fitted - 1)) * _wider_by_lags(count)
+    power = fmean([residual * residual for residual in residuals])
+    effective = count * min(1.0, power / long_run) if long_run > 0 else count
     p = two_sided_p(slope / error, max(1.0, effective - fitted)) if error > 0 else float(slope == 0)
     return Trend(slope=slope, standard_error=error, p=p)
+
+
+def _wider_by_lags(count: int) -> float:
+    """By the critical values of Kiefer and Vogelsang (2005) for Bartlett weights: those at 5 %, two-sided."""
+    share = (_lags(count) + 1) / count
+    return (1.96 + 2.9694 * share + 0.4160 * share**2 - 0.5324 * share**3) / 1.96
 
 
 def _centered(part: Sequence[float]) -> list[tuple[float, float]]:
@@ -100,9 +115,13 @@ def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:
     return _newey_west(whitened) / (1 - weight) ** 2
 
 
+def _lags(count: int) -> int:
+    return int(4 * (count / 100) ** (2 / 9))
+
+
 def _newey_west(values: Sequence[float]) -> float:
     count = len(values)
-    lags = int(4 * (count / 100) ** (2 / 9))
+    lags = _lags(count)
     total = sum(value * value for value in values)
     for lag in range(1, min(lags, count - 1) + 1):
         products = sum(before * after for before, after in zip(values, values[lag:], strict=False))

@@ -78,6 +78,16 @@ def test_changes_of_level_are_no_drift(name: str, noise: str) -> None:
     assert within >= 0.9 * RUNS - 2 * sqrt(0.1 * 0.9 * RUNS)
 
 
+@pytest.mark.parametrize("count", [25, 40, 60])
+def test_the_noise_of_few_steps_is_no_drift(count: int) -> None:
+    drifts = 0
+    for run in range(200):
+        source = random.Random(f"few {count} {run}")
+        reason = measure_step_time([source.lognormvariate(0, 0.05) for _ in range(count)]).steady_state.reason
+        drifts += reason is not None and "drift" in reason
+    assert drifts <= 0.05 * 200 + 2 * sqrt(0.05 * 0.95 * 200)
+
+
 def test_a_random_walk_is_not_steady() -> None:
     reached = 0
     for run in range(RUNS):

@@ -3,12 +3,11 @@ from math import exp, log
 import pytest
 
 from traindyno.core.measurement.recurrence import (
-    STALL,
     Phases,
     classify_phases,
     classify_stalls,
 )
-from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
+from traindyno.core.measurement.stalls import STALL, Stall, find_stalls, log_levels
 
 
 def stalls_at(*places: int, seconds: float = 5.0) -> list[Stall]:
@@ -38,7 +37,21 @@ def test_a_single_phase_recurs_if_it_came_no_sooner_than_half_of_the_steps(
     events = saved_at(place, count=count)
     # one says nothing of the spread
     assert [event.variance_per_step for event in events.recurring] == [0.0] * recurs
-    assert bool(events.one_time) is not recurs
+    assert [stall.first for stall in events.single] == [place] * (not recurs)
+    assert events.one_time == ()
+
+
+@pytest.mark.parametrize("first", [5, 6])
+def test_a_single_phase_before_the_steady_window_belongs_to_the_warm_up(first: int) -> None:
+    events = classify_phases({5: {"autotune": 5.0}}, count=100, first=first)
+    assert [event.step for event in events.one_time] == [5] * (first == 6)
+    assert [(stall.first, stall.name) for stall in events.single] == [(5, "autotune")] * (first == 5)
+
+
+@pytest.mark.parametrize("places", [(1, 2, 3), (990, 995, 999), (1, 2), (998, 999), (400, 420, 440, 460)])
+def test_phases_in_a_part_of_the_run_count_as_often_as_seen(places: tuple[int, ...]) -> None:
+    (event,) = saved_at(*places, count=1_000).recurring
+    assert event.steps_between == 1_000 / len(places)
 
 
 def test_a_phase_after_the_last_step_confirms_the_schedule() -> None:
@@ -109,18 +122,18 @@ def test_a_step_that_is_a_fifth_longer_is_no_stall() -> None:
 
 def test_a_phase_is_on_a_schedule_within_a_tenth_of_its_period() -> None:
     # gaps of 110, 90 and 100; three events alone would need them within 1.5 steps
-    (even,) = saved_at(100, 210, 300, 400, count=2_000).recurring
+    (even,) = saved_at(100, 210, 300, 400, count=500).recurring
     assert even.steps_between == 100
-    (uneven,) = saved_at(100, 211, 300, 400, count=2_000).recurring
-    assert uneven.steps_between == 500
-    (three,) = saved_at(100, 210, 300, count=1_500).recurring
-    assert three.steps_between == 500
+    (uneven,) = saved_at(100, 211, 300, 400, count=500).recurring
+    assert uneven.steps_between == 125
+    (three,) = saved_at(100, 210, 300, count=390).recurring
+    assert three.steps_between == 130
 
 
-@pytest.mark.parametrize(("last", "steps_between"), [(53, 21.5), (54, 200 / 3)])
+@pytest.mark.parametrize(("last", "steps_between"), [(53, 21.5), (54, 70 / 3)])
 def test_three_of_a_kind_may_be_off_by_a_step_and_a_half(last: int, steps_between: float) -> None:
     # gaps of 20 and 23 are 1.5 from their mean, 20 and 24 are 2
-    (event,) = saved_at(10, 30, last).recurring
+    (event,) = saved_at(10, 30, last, count=70).recurring
     assert event.steps_between == pytest.approx(steps_between)
 
 

@@ -76,6 +76,23 @@ def test_a_change_shortly_before_the_end_leaves_too_few_steps() -> None:
     assert steady.reason == "step times still changed at step 90 of 100; 10 steps after it are too few"
 
 
+@pytest.mark.parametrize(
+    ("numbers", "place"),
+    [
+        (range(1001, 1101), "step 1091 (steps 1001 to 1100)"),
+        (range(1, 101), "step 91 of 100"),
+        (range(100), "step 90 of 100"),
+    ],
+)
+def test_the_numbers_of_a_resumed_run_are_said_with_their_range(numbers: range, place: str) -> None:
+    levels = noisy([1.0] * 90 + [1.3] * 10)
+    reason = measure_step_time(levels, numbers=numbers).steady_state.reason
+    assert reason == f"step times still changed at {place}; 10 steps after it are too few"
+    grouped = measure_step_time(levels, numbers=range(1004, 1404, 4), stride=4).steady_state.reason
+    assert grouped is not None
+    assert "at step 1361 (steps 1001 to 1400); 40 steps" in grouped
+
+
 def test_a_slower_stretch_in_the_middle_is_a_stall_and_not_a_regime() -> None:
     steady = find_steady_window(noisy([1.0] * 100 + [1.5] * 40 + [1.0] * 100))
     assert steady.first == 1
@@ -83,6 +100,37 @@ def test_a_slower_stretch_in_the_middle_is_a_stall_and_not_a_regime() -> None:
     assert (stall.first, stall.last) == (100, 139)
     # 40 steps x 0.5 s
     assert stall.seconds == pytest.approx(20, rel=0.05)
+
+
+def test_a_noisy_slower_stretch_is_one_stall_and_does_not_recur() -> None:
+    shares = []
+    for seed in range(15):
+        seconds = noisy([1.0] * 200 + [1.05] * 150 + [1.0] * 150, seed=seed)
+        found = measure_step_time(seconds)
+        assert not found.shows_recurring_stalls
+        steps = seconds[found.steady_state.warmup_steps :]
+        assert found.seconds == pytest.approx(sum(steps) / len(steps))
+        shares.append(found.undecided_stalls.share if found.undecided_stalls else 0.0)
+    # 150 steps x 0.05 s of 507.5 s
+    assert median(shares) == pytest.approx(7.5 / 507.5, rel=0.15)
+
+
+def test_stalls_within_a_slower_stretch_are_found_beside_it() -> None:
+    seconds = [1.0] * 50 + [1.5] * 100 + [1.0] * 50
+    for place in (60, 100, 140):
+        seconds[place] = 9.0
+    window = find_steady_window(seconds)
+    assert [(stall.first, stall.last) for stall in window.stalls] == [(50, 149), (60, 60), (100, 100), (140, 140)]
+    assert [stall.seconds for stall in window.stalls] == pytest.approx([50.0, 7.5, 7.5, 7.5])
+    assert measure_step_time(seconds).seconds == pytest.approx(sum(seconds[1:]) / 199)
+
+
+def test_slow_regimes_next_to_each_other_are_one_stall() -> None:
+    window = find_steady_window([1.0] * 100 + [1.6] * 20 + [1.3] * 20 + [1.0] * 100)
+    (stall,) = window.stalls
+    # 20 x 0.6 s + 20 x 0.3 s
+    assert (stall.first, stall.last) == (100, 139)
+    assert stall.seconds == pytest.approx(18)
 
 
 @pytest.mark.parametrize("direction", [1, -1])
@@ -187,7 +235,7 @@ def test_several_slower_stretches_are_stalls_of_the_level_around_them() -> None:
     assert window.first == 1
     assert [(stall.first, stall.last) for stall in window.stalls] == [(40, 59), (100, 119)]
     assert [stall.seconds for stall in window.stalls] == pytest.approx([10.0, 8.0])
-    assert set(window.levels) == {0.0}
+    assert window.levels == pytest.approx([0.0] * 160)
 
 
 def test_a_stall_at_the_end_of_warm_up_belongs_to_it() -> None:
@@ -239,6 +287,24 @@ def test_stalls_in_the_first_tenth_belong_to_the_warm_up(place: int, warmup_step
     # the first of them alone ends the warm-up after step 5
     assert find_steady_state(seconds).warmup_steps == max(6, warmup_steps)
     assert find_steady_state(seconds, warmup_steps=1).warmup_steps == 1
+
+
+@pytest.mark.parametrize(("spread", "is_known"), [(0.01, True), (0.4, False)])
+@pytest.mark.parametrize("count", [8, 19, 20, 30])
+def test_few_steps_are_as_noisy_as_many(count: int, spread: float, is_known: bool) -> None:
+    steady = find_steady_state(noisy([1.0] * count, spread=spread, seed=3), warmup_steps=0)
+    assert (steady.is_reached, steady.is_only_noisy) == (is_known, not is_known)
+
+
+def test_a_mean_may_be_known_as_roughly_as_the_suite_asks() -> None:
+    seconds = noisy([1.0] * 200, spread=0.2, seed=2)
+    width = measure_step_time(seconds).relative_half_width() or 0.0
+    assert width > 0.025
+    for target, is_known in ((0.01, False), (width * 0.99, False), (width * 1.01, True)):
+        assert measure_step_time(seconds, target_half_width=target).steady_state.is_reached is is_known
+    # a target below 2 % asks the run to go on, and not to be called unsteady
+    quiet = noisy([1.0] * 200, spread=0.1, seed=2)
+    assert measure_step_time(quiet, target_half_width=0.005).steady_state.is_reached
 
 
 @pytest.mark.parametrize(("spread", "is_known"), [(0.1, True), (0.2, False)])

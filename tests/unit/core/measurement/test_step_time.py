@@ -53,6 +53,33 @@ def test_a_stall_that_may_not_recur_is_in_the_rate_and_the_run_not_steady() -> N
     assert found.undecided_stalls.most_share == pytest.approx((20 / 60) / (1 + 20 / 60))
 
 
+def test_a_phase_that_was_logged_once_counts_as_much_as_a_stall_that_was_not() -> None:
+    stalled = [1.0] * 300
+    stalled[100] += 60.0
+    logged, unlogged = measure_step_time([1.0] * 300, phases={100: {"evaluate": 60.0}}), measure_step_time(stalled)
+    assert logged.seconds == pytest.approx(unlogged.seconds)
+    assert logged.undecided_stalls == unlogged.undecided_stalls
+    assert (logged.one_time, [event.name for event in logged.recurring]) == ((), ["evaluate"])
+    assert logged.steady_state.reason == (
+        "evaluate at step 100 takes 16.7% of the time, and the run does not show whether that recurs"
+    )
+
+
+@pytest.mark.parametrize(("step", "warmup_steps", "is_counted"), [(19, None, False), (20, None, True), (19, 1, True)])
+def test_a_single_phase_in_the_first_tenth_belongs_to_the_warm_up(
+    step: int, warmup_steps: int | None, is_counted: bool
+) -> None:
+    found = measure_step_time([1.0] * 200, phases={step: {"autotune": 5.0}}, warmup_steps=warmup_steps)
+    assert (found.seconds > 1.01) is is_counted
+    assert bool(found.one_time) is not is_counted
+
+
+def test_phases_at_the_begin_of_a_long_run_do_not_come_at_each_step() -> None:
+    found = measure_step_time([0.1] * 1_000, phases={step: {"autotune": 5.0} for step in (1, 2, 3)})
+    # 0.1 s, and 3 x 5 s in 1,000 steps
+    assert found.seconds == pytest.approx(0.115)
+
+
 def test_the_longer_part_without_a_stall_says_how_often_it_may_come() -> None:
     seconds = [1.0] * 200
     seconds[50] = seconds[51] = 11.0
@@ -152,7 +179,7 @@ def test_a_change_that_is_small_against_the_half_width_asked_for_does_not_matter
 
 
 def test_the_variance_of_the_steps_and_of_what_recurs_are_added() -> None:
-    seconds = noisy(200)
+    seconds = noisy(150)
     found = measure_step_time(
         seconds, phases={40: {"save": 4.0}, 80: {"save": 8.0}, 120: {"save": 6.0}}, warmup_steps=0
     )

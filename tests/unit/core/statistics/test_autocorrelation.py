@@ -1,6 +1,6 @@
 import random
 from itertools import pairwise
-from math import pi, sqrt
+from math import floor, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from traindyno.core.statistics.autocorrelation import (
     SeriesMean,
     Trend,
     estimate_mean,
+    estimate_short_mean,
     estimate_trend,
     long_run_variance,
     robust_long_run_deviation,
@@ -175,6 +176,13 @@ def test_values_without_noise_count_all() -> None:
     assert found.effective_count == 20
 
 
+def small_sample(count: int, *, fitted: int) -> float:
+    """The autocorrelation is fitted, too; the polynomial is that of Kiefer and Vogelsang (2005), 5 % two-sided."""
+    share = (floor(4 * (count / 100) ** (2 / 9)) + 1) / count
+    wider = np.polyval([-0.5324, 0.4160, 2.9694, 1.96], share) / 1.96
+    return float(wider * sqrt(count / (count - fitted - 1)))
+
+
 @pytest.mark.parametrize("name", SERIES)
 def test_a_trend_is_the_least_squares_line_with_the_error_of_its_residuals(name: str) -> None:
     values = SERIES[name]
@@ -183,7 +191,7 @@ def test_a_trend_is_the_least_squares_line_with_the_error_of_its_residuals(name:
     slope, level = np.polyfit(places, values, 1)
     residuals = list(np.array(values) - slope * places - level)
     long_run = long_run_variance(residuals, fitted=2)
-    error = sqrt(long_run / np.sum((places - places.mean()) ** 2))
+    error = small_sample(count, fitted=2) * sqrt(long_run / np.sum((places - places.mean()) ** 2))
     effective = count * min(1.0, float(np.var(residuals)) / long_run)
     found = estimate_trend([values])
     assert found is not None
@@ -211,7 +219,25 @@ def test_parts_with_levels_of_their_own_have_one_slope() -> None:
     assert found.slope == pytest.approx(fitted[2])
     residuals = list(np.array(noise) - columns @ fitted)
     squares = sum(np.sum((part - part.mean()) ** 2) for part in (places[:25], places[25:]))
-    assert found.standard_error == pytest.approx(sqrt(long_run_variance(residuals, fitted=3) / squares))
+    error = small_sample(40, fitted=3) * sqrt(long_run_variance(residuals, fitted=3) / squares)
+    assert found.standard_error == pytest.approx(error)
+
+
+def test_the_mean_of_few_values_has_the_error_of_independent_ones() -> None:
+    found = estimate_short_mean([1.0, 2.0, 3.0, 6.0])
+    assert found is not None
+    # squares of the distances from 3: 4 + 1 + 0 + 9, by 3 and 4
+    assert (found.mean, found.variance, found.degrees_of_freedom) == pytest.approx((3.0, 14 / 3 / 4, 3))
+    assert estimate_short_mean([1.0]) is None
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+@pytest.mark.parametrize("count", [27, 36, 90])
+def test_noise_in_a_short_series_is_no_trend(count: int, correlation: float) -> None:
+    trends = [estimate_trend([autoregression(correlation, count, seed=seed)]) for seed in range(400)]
+    false = sum(trend is not None and trend.p <= 0.05 for trend in trends) / 400
+    # 5 %, and two standard errors of so many series; correlated noise adds some to the shortest
+    assert false <= 0.05 + 2 * sqrt(0.05 * 0.95 / 400) + 0.03 * (correlation > 0)
 
 
 @pytest.mark.parametrize("name", SERIES)
