@@ -30,6 +30,9 @@ from traindyno.core.verdict.quantity import (
     tokens_per_second,
 )
 
+# A ratio above 1 by rounding is no difference.
+LEVEL = 1 + 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
@@ -82,11 +85,9 @@ def recommend(
     eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise, *, tolerance: float, significance: float
 ) -> Recommendation | None:
     """The cell with the smallest ``quantity``, which all ``eligible`` cells have. None without eligible cells."""
-    ranked = sorted(eligible, key=lambda each: _mean(each, quantity, noise))
-    if not ranked:
+    if not eligible:
         return None
-    best, others = ranked[0], ranked[1:]
-    comparisons = _compare_all(best, others, quantity, noise)
+    best, others, comparisons = _pick(eligible, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
     rivals = tuple(
         Rival(
@@ -107,6 +108,25 @@ def recommend(
         ),
         needs_longer_trials=needs_longer,
     )
+
+
+def _pick(
+    eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise
+) -> tuple[CellTrials, list[CellTrials], list[Comparison]]:
+    """The best cell, the others in the order of their means, and the best ÷ each of them.
+
+    A cell that lost its trial of a slow round has a better mean than its comparisons say: while a cell is ahead of the
+    best one, the cell furthest ahead takes its place, each cell once at most.
+    """
+    best, *others = sorted(eligible, key=lambda each: _mean(each, quantity, noise))
+    comparisons, tried = _compare_all(best, others, quantity, noise), {best.cell.cell_id}
+    while True:
+        ratio, index = max(((each.ratio, -index) for index, each in enumerate(comparisons)), default=(1.0, 0))
+        if ratio <= LEVEL or others[-index].cell.cell_id in tried:
+            return best, others, comparisons
+        best, others = others[-index], [best, *others[:-index], *others[-index + 1 :]]
+        comparisons = _compare_all(best, others, quantity, noise)
+        tried.add(best.cell.cell_id)
 
 
 def _needs_longer_trials(
