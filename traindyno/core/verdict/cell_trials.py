@@ -30,7 +30,7 @@ from traindyno.core.statistics.selection import Correction
 from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.runs import block_of
-from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.extra_time import extra_time
 from traindyno.core.verdict.quantity import (
     Quantity,
@@ -45,6 +45,7 @@ from traindyno.core.verdict.quantity import (
     tokens_per_second,
     training_seconds,
 )
+from traindyno.core.verdict.repeats import set_aside_repeated
 from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
@@ -154,6 +155,27 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: Host
     }
     correlation = serial_correlation(residuals([blocks_of(values) for _, values in cells]))
     return Noise(spreads=spreads, serial_correlation=correlation)
+
+
+def suite_trials(
+    suite: Suite,
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    *,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
+) -> tuple[CellTrials, ...]:
+    """The trials of a suite's cells, without those that were repeated.
+
+    ``hazards`` of None: as the results and the suite's expectations of spot say.
+    """
+    counted = set_aside_repeated(suite, results)
+    return group_trials(
+        cells,
+        counted,
+        keeps_hosts=suite.warm_pool_seconds > 0,
+        hazards=observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards,
+        target=suite.goal.target,
+    )
 
 
 def group_trials(
