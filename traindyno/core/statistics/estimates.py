@@ -47,6 +47,9 @@ class Comparison:
     p: float | None = None
     interval: Interval | None = None
     range: Range = NO_RANGE
+    #: The part of the variance between hosts of cells that ran on one draw of them: more trials there leave it as it
+    #: is. None where the comparison has no such part.
+    host_variance: float | None = None
 
     def with_interval(self) -> "Comparison":
         """The same ratio with its two-sided 95 % interval."""
@@ -84,7 +87,16 @@ class Comparison:
     def without_range(self) -> "Comparison":
         if self.range.is_empty or self.standard_error is None or self.degrees_of_freedom is None:
             return self
-        return comparison_of(log(self.ratio), self.standard_error**2, self.degrees_of_freedom)
+        found = comparison_of(log(self.ratio), self.standard_error**2, self.degrees_of_freedom)
+        return replace(found, host_variance=self.host_variance)
+
+    def without_hosts(self) -> "Comparison":
+        """As if the cells had run on the same hosts."""
+        if not self.host_variance or self.standard_error is None:
+            return self
+        return replace(
+            self, standard_error=sqrt(max(0.0, self.standard_error**2 - self.host_variance)), host_variance=None
+        )
 
     def with_range(self, found: Range) -> "Comparison":
         """``p`` becomes that of the point of the range that is nearest to no difference."""
@@ -99,11 +111,12 @@ class Comparison:
     def scaled(self, shift: float, variance: float) -> "Comparison":
         """Times a further factor whose logarithm is ``shift``, known with ``variance`` (normal)."""
         if self.standard_error is None or self.degrees_of_freedom is None or self.p is None:
-            return Comparison(ratio=self.ratio * exp(shift))
+            return Comparison(ratio=self.ratio * exp(shift), host_variance=self.host_variance)
         if not shift and not variance:
             return self
         parts = [(self.standard_error**2, self.degrees_of_freedom), (variance, inf)]
-        return comparison_of(log(self.ratio) + shift, self.standard_error**2 + variance, satterthwaite(parts))
+        found = comparison_of(log(self.ratio) + shift, self.standard_error**2 + variance, satterthwaite(parts))
+        return replace(found, host_variance=self.host_variance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

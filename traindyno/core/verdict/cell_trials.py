@@ -9,7 +9,7 @@ from traindyno.core.costs.success import OWN_FAILURES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
-from traindyno.core.statistics.blocks import Blocks, residuals
+from traindyno.core.statistics.blocks import NO_POOL, Blocks, Pool, residuals
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
@@ -282,11 +282,11 @@ def estimate_cell(
 
 
 def compare_cells(
-    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, others: Sequence[Blocks] = ()
+    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, pool: Pool = NO_POOL
 ) -> Comparison | None:
     """The ratio first ÷ second; None if one of them has no value. Its spread is unknown if the level of one is.
 
-    ``others``: the values of further cells by block, which tell what trials of one block share.
+    ``pool``: the values of all cells by block, which tell what trials of one block share.
     """
     trials = [each.trials(quantity) for each in (first, second)]
     extra, other = (extra_time(each, quantity) for each in (first, second))
@@ -295,19 +295,19 @@ def compare_cells(
     found = compare_on_hosts(
         trials[0],
         trials[1],
-        others=others,
+        pool=pool,
         spreads=(noise.spread_of(first), noise.spread_of(second)),
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
-        found = Comparison(ratio=found.ratio)
+        found = Comparison(ratio=found.ratio, host_variance=found.host_variance)
     ratio, variance, reach = extra.against(other)
     found = found.scaled(ratio, variance)
     if not _is_of_rate(quantity):
         return found.with_range(reach).with_interval()
     undecided = [each.undecided for each in (first, second)]
     if any(each.is_unknown for each in undecided):
-        return Comparison(ratio=found.ratio)
+        return Comparison(ratio=found.ratio, host_variance=found.host_variance)
     reach = reach.plus(_range_of(range_between(undecided[0], undecided[1]), quantity))
     return found.with_range(reach).with_interval()
 

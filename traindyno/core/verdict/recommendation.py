@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from traindyno.core.statistics.blocks import Pool
 from traindyno.core.statistics.estimates import Comparison, Interval
-from traindyno.core.statistics.hosts import needs_prior
 from traindyno.core.statistics.selection import (
     Correction,
     Relation,
@@ -94,7 +94,7 @@ def recommend(
             cell_id=other.cell.cell_id,
             comparison=comparison,
             relation=relation,
-            is_across_hosts=needs_prior(best.trials(quantity), other.trials(quantity)),
+            is_across_hosts=comparison.host_variance is not None,
         )
         for other, comparison, relation in zip(others, comparisons, relations, strict=True)
     )
@@ -147,11 +147,8 @@ def _needs_longer_trials(
 
 def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise) -> list[Comparison]:
     """The best cell ÷ each other one."""
-    blocks = [other.blocks(quantity) for other in others]
-    found = (
-        compare_cells(best, other, quantity, noise, blocks[:index] + blocks[index + 1 :])
-        for index, other in enumerate(others)
-    )
+    pool = Pool(cells=[each.blocks(quantity) for each in (best, *others)])
+    found = (compare_cells(best, other, quantity, noise, pool) for other in others)
     return [comparison for comparison in found if comparison]
 
 
