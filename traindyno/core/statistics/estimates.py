@@ -6,8 +6,8 @@ result is the same for a rate as for the time per sample. One trial has no inter
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log, sqrt
-from statistics import fmean, stdev, variance
+from math import exp, fsum, inf, log, sqrt
+from statistics import fmean, stdev
 
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.student_t import t_half_width, t_quantile, two_sided_p
@@ -135,6 +135,13 @@ class LogMean:
         return LogMean(mean=self.mean + shift, variance=self.variance + variance, degrees_of_freedom=degrees)
 
 
+def variance(values: Sequence[float]) -> float:
+    """Of two values or more; 0.0 of equal ones. The standard library's is exact, and many times slower."""
+    apart = [value - values[0] for value in values]
+    center = fsum(apart) / len(apart)
+    return fsum([(each - center) ** 2 for each in apart]) / (len(apart) - 1)
+
+
 def log_mean(values: Sequence[float], *, inflation: float = 1.0) -> LogMean:
     """``inflation`` multiplies the variance of the mean, for correlated trials."""
     logs = [log(value) for value in values]
@@ -169,7 +176,7 @@ def estimate_of_mean(
     return Estimate(
         mean=exp(found.mean + min(up, max(-down, shift))),
         count=len(values),
-        variation=stdev(values) / fmean(values),
+        variation=sqrt(variance(values)) / fmean(values),
         interval=Interval(
             low=exp(found.mean + undecided.low - down),
             high=exp(found.mean + undecided.high + up),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log, sqrt
-from statistics import fmean, variance
+from statistics import fmean
 
 from traindyno.core.statistics.blocks import NO_POOL, Blocks, Pool, compare_in_blocks
 from traindyno.core.statistics.estimates import (
@@ -20,6 +20,7 @@ from traindyno.core.statistics.estimates import (
     comparison_of,
     log_mean,
     satterthwaite,
+    variance,
 )
 
 LEAST_DEGREES = 3

@@ -31,7 +31,7 @@ from traindyno.core.statistics.serial_correlation import serial_correlation, var
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.verdict.extra_time import extra_time
+from traindyno.core.verdict.extra_time import ExtraTime, extra_time
 from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,
@@ -67,6 +67,9 @@ class CellTrials:
     keeps_hosts: bool = False
     #: How often its capacity fails; None where nothing ran.
     hazard: Hazard | None = None
+    #: What was computed of it already, by quantity.
+    _trials: dict[Quantity, tuple[Trial, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _extra: dict[Quantity, ExtraTime | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def diverged(self) -> int:
@@ -112,12 +115,20 @@ class CellTrials:
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""
-        found = ((quantity(result), result) for result in self.measured)
-        return tuple(
-            Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
-            for value, result in found
-            if value is not None and value > 0
-        )
+        if quantity not in self._trials:
+            found = ((quantity(result), result) for result in self.measured)
+            self._trials[quantity] = tuple(
+                Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
+                for value, result in found
+                if value is not None and value > 0
+            )
+        return self._trials[quantity]
+
+    def extra(self, quantity: Quantity) -> ExtraTime | None:
+        """What the work takes beyond the measured time; None if a run would hardly ever end."""
+        if quantity not in self._extra:
+            self._extra[quantity] = extra_time(self, quantity)
+        return self._extra[quantity]
 
     def _hosts_of(self, result: RunResult) -> frozenset[str] | None:
         """Unknown hosts that were kept are one draw of this cell: which of them another cell used is unknown too."""
@@ -218,7 +229,7 @@ def _cell_trials(
 def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
     """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
     measured = [each for each in trials if each.values(quantity)]
-    if not measured or any(extra_time(each, quantity) is not None for each in measured):
+    if not measured or any(each.extra(quantity) is not None for each in measured):
         return trials
     return [
         each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials
@@ -261,7 +272,7 @@ def estimate_cell(
     interval includes what the trials can't decide; there is none if their level is unknown. None if no trial has a
     value, or if a run would hardly ever end.
     """
-    known, extra = trials.trials(quantity), extra_time(trials, quantity)
+    known, extra = trials.trials(quantity), trials.extra(quantity)
     if not known or extra is None:
         return None
     values = [trial.value for trial in known]
@@ -289,7 +300,7 @@ def compare_cells(
     ``pool``: the values of all cells by block, which tell what trials of one block share.
     """
     trials = [each.trials(quantity) for each in (first, second)]
-    extra, other = (extra_time(each, quantity) for each in (first, second))
+    extra, other = (each.extra(quantity) for each in (first, second))
     if not all(trials) or extra is None or other is None:
         return None
     found = compare_on_hosts(

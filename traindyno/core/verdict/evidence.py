@@ -16,10 +16,11 @@ from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_row import CellRow, build_rows
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, mean_of, measure_noise, suite_trials
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
+from traindyno.core.verdict.quantity import projected_usd
 from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals, may_yet_win
 
 
@@ -62,7 +63,14 @@ def gather_evidence(
     grouped = suite_trials(suite, cells, results, hazards=hazards)
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
-    metric = choose_metric(suite.goal, build_rows(trials, Noise()))
+    metric = choose_metric(
+        suite.goal,
+        [
+            (each.cell.settings.instance, estimate_cell(each, projected_usd, Noise()) is not None)
+            for each in trials
+            if each.measured
+        ],
+    )
     noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_priors or STATED_PRIORS)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)

@@ -99,3 +99,11 @@ def test_residuals_are_what_the_cells_do_not_share() -> None:
     assert apart[0] == pytest.approx([0.005, 0.005, -0.01])
     assert apart[1] == pytest.approx([-0.005, -0.005, 0.01])
     assert residuals([{"a": 1.0, "b": 3.0}, {"c": 0.0}]) == [[-1.0, 1.0], [0.0]]
+
+
+def test_what_cells_have_in_common_is_computed_once_for_each_set_of_blocks() -> None:
+    pool = Pool(cells=[by_round(0.0, 0.1, 0.2 + cell) for cell in range(6)])
+    common = pool.common(["0", "1", "2"])
+    assert common is pool.common(["0", "1", "2"])
+    assert common is not pool.common(["0", "1"])
+    assert (common.count, common.means[2]) == (6, pytest.approx(2.7))
