@@ -17,6 +17,7 @@ from traindyno.core.suite.claim import parse_claims
 from traindyno.core.suite.fallback_cells import with_cells_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.claims import ClaimJudgement, judge_claims
 from traindyno.core.verdict.pricing import price_options
 from traindyno.core.verdict.report_data import build_report, report_document
@@ -78,7 +79,9 @@ def judge_suite(
 
 
 def _judge_claims(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
-    return () if suite.claims is None else judge_claims(parse_claims(suite.claims), cells, results)
+    if suite.claims is None:
+        return ()
+    return judge_claims(parse_claims(suite.claims), suite_trials(suite, cells, results), results)
 
 
 def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from traindyno.core.costs.quantity_text import change_text, number_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.throughput_definitions import DEFINITIONS
 from traindyno.core.statistics.estimates import estimate
-from traindyno.core.verdict.cell_trials import group_trials
+from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table
 
 
 def draw_definitions(report: Report) -> Markup | None:
-    trials = group_trials(report.cells, report.results)
+    trials = suite_trials(report.suite, report.cells, report.results)
     rows = [_row(each.cell.label, each.measured) for each in trials if each.measured]
     if not rows:
         return None

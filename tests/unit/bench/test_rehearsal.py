@@ -28,6 +28,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.claim import parse_claims
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.sagemaker.request import build_training_job_request
 
@@ -127,7 +128,7 @@ def judged(pack: str) -> tuple[ClaimJudgement, ...]:
     suite, traces = loaded(pack, "rehearsal"), traces_of(*PACKS)
     runs = trial_runs("execution-1", expand_cells(suite), range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
-    return judge_claims(parse_claims(suite.claims or {}), expand_cells(suite), results)
+    return judge_claims(parse_claims(suite.claims or {}), suite_trials(suite, expand_cells(suite), results), results)
 
 
 @pytest.mark.parametrize("pack", sorted(PACKS))

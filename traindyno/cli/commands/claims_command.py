@@ -17,6 +17,7 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import report_data_key
 from traindyno.core.suite.claim import Claims, parse_claims
+from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.core.verdict.report_data import parse_report
 
@@ -54,7 +55,7 @@ def claims(
         report = target.results.find_as(report_data_key(execution), parse_report)
         if report is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
-        judgements = judge_claims(found, report.cells, report.results)
+        judgements = judge_claims(found, suite_trials(report.suite, report.cells, report.results), report.results)
     if output is OutputFormat.JSON:
         print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
     else:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
-from statistics import fmean, variance
+from statistics import fmean
 
 from traindyno.core.costs.future_incidents import Incidents, expect_incidents
 from traindyno.core.costs.hazard import Hazard, hazard_key, observe_hazards
@@ -11,7 +11,8 @@ from traindyno.core.costs.interruptions import exposure_of, seen_interruption
 from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Interval
+from traindyno.core.statistics.estimates import Interval, satterthwaite, variance
+from traindyno.core.statistics.hosts import HostSpread
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
@@ -94,6 +95,7 @@ def predict_run(
     hazard: Hazard | None = None,
     means: tuple[float | None, float | None] | None = None,
     undecided: Range = NO_RANGE,
+    host_spread: HostSpread | None = None,
     confidence: float = PREDICTION_CONFIDENCE,
 ) -> Prediction | None:
     """The prediction from the trials of one cell; None without a measured one that can be projected.
@@ -105,6 +107,7 @@ def predict_run(
 
     ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost: those that are stated
     of the cell; by default, the trials' mean with incidents. ``undecided``: what the trials can't decide.
+    ``host_spread``: of trials on one host only; a later run may be on another one.
     """
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
@@ -123,8 +126,9 @@ def predict_run(
                 undecided = Range(low=undecided.low, high=max(undecided.high, UNSEEN_DRIFT))
             walls: list[float] = [projection.seconds for _, projection in projected]
             costs = [float(projection.usd) for _, projection in projected if projection.usd]
-            seconds = _interval(walls, stated[0], found[0], undecided, confidence)
-            usd = _interval(costs, stated[1], found[1], undecided, confidence) if len(costs) == len(walls) else None
+            seconds = _interval(walls, stated[0], found[0], undecided, host_spread=host_spread, confidence=confidence)
+            if len(costs) == len(walls):
+                usd = _interval(costs, stated[1], found[1], undecided, host_spread=host_spread, confidence=confidence)
     count = first.run.cell.settings.instance_count
     return Prediction(
         trials=len(projected),
@@ -171,13 +175,19 @@ def _interval(
     mean: float | None,
     incidents: Incidents,
     undecided: Range,
+    *,
+    host_spread: HostSpread | None,
     confidence: float,
 ) -> Interval:
     """``mean`` of None: that of the values, with incidents."""
     logs = [log(value) for value in values]
+    parts = [(variance(logs) * (1 + 1 / len(logs)), float(len(logs) - 1))]
+    if host_spread is not None:
+        # The hosts of the trials and of the later run are a draw each.
+        parts.append((2 * host_spread.deviation**2, host_spread.degrees_of_freedom))
     spread = _Spread(
-        deviation=sqrt(variance(logs) * (1 + 1 / len(logs))),
-        degrees_of_freedom=len(logs) - 1,
+        deviation=sqrt(sum(part for part, _ in parts)),
+        degrees_of_freedom=satterthwaite(parts),
         low=undecided.low,
         high=undecided.high,
         confidence=confidence,

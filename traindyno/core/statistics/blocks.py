@@ -1,10 +1,11 @@
 """Trials in blocks: what all trials of a round, or of one job, share is removed before cells are compared."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isclose
-from statistics import fmean, variance
+from statistics import fmean
 
-from traindyno.core.statistics.estimates import Comparison, comparison_of, satterthwaite
+from traindyno.core.statistics.estimates import Comparison, comparison_of, satterthwaite, variance
 
 # Below, the spread within blocks has too few degrees of freedom: trials are compared as unpaired ones.
 LEAST_BLOCKS = 3
@@ -13,42 +14,78 @@ LEAST_POOLED = 5
 Blocks = Mapping[str, float]
 
 
-def compare_in_blocks(first: Blocks, second: Blocks, others: Sequence[Blocks], inflation: float) -> Comparison | None:
-    """The ratio of two cells whose logarithms are given by block; None if their blocks do not pair them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """What the cells with a value in each of some blocks have in common there: the blocks' means.
 
-    They are paired if one cell has a value in all blocks of the other, three or more. ``inflation`` multiplies the
-    variance. ``others`` are cells that ran in the same blocks: from five cells on, they add degrees of freedom.
+    ``variances`` is the sum of the cells' own variances around them.
+    """
+
+    count: int
+    means: Sequence[float]
+    variances: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """All cells that are compared, by block. What they have in common is computed once for each set of blocks."""
+
+    cells: Sequence[Blocks] = ()
+    _known: dict[tuple[str, ...], Common] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def common(self, shared: Sequence[str]) -> Common:
+        key = tuple(shared)
+        if key not in self._known:
+            rows = [[cell[block] for block in shared] for cell in self.cells if all(block in cell for block in shared)]
+            means = [fmean(block) for block in zip(*rows, strict=True)]
+            variances = sum(_own_variance(row, means) for row in rows)
+            self._known[key] = Common(count=len(rows), means=means, variances=variances)
+        return self._known[key]
+
+
+NO_POOL = Pool()
+
+
+def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: float) -> Comparison | None:
+    """The ratio of two cells whose logarithms are given by block; None if they share fewer than three blocks.
+
+    Only the blocks that they share count: a trial that was lost, or repeated in another round, has no partner.
+    ``inflation`` multiplies the variance. ``pool`` has these cells and others that ran in the same blocks: from five
+    cells on, they add degrees of freedom.
     """
     shared = sorted(first.keys() & second.keys())
-    if len(shared) < LEAST_BLOCKS or len(shared) < min(len(first), len(second)):
+    if len(shared) < LEAST_BLOCKS:
         return None
-    companions = [each for each in others if all(block in each for block in shared)]
-    rows = [[each[block] for block in shared] for each in (first, second, *companions)]
+    rows = [[each[block] for block in shared] for each in (first, second)]
+    common = pool.common(shared)
     difference = fmean(rows[0]) - fmean(rows[1])
-    spread, degrees = _paired(rows) if len(rows) < LEAST_POOLED else _pooled(rows)
+    spread, degrees = _paired(rows) if common.count < LEAST_POOLED else _pooled(rows, common)
     return comparison_of(difference, inflation * spread / len(shared), degrees)
 
 
 def _paired(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The variance of the first two rows' differences, and its degrees of freedom: Student's paired t test."""
+    """The variance of the two rows' differences, and its degrees of freedom: Student's paired t test."""
     differences = [one - other for one, other in zip(rows[0], rows[1], strict=True)]
     return variance(differences), len(differences) - 1
 
 
-def _pooled(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
+def _pooled(rows: Sequence[Sequence[float]], common: Common) -> tuple[float, float]:
     """The same from each row's own variance around the blocks' means, as in Welch's test.
 
     A residual holds (count - 1) / count of the row's variance, and a share of all others': the larger of the estimate
     that is unbiased for equal spreads and of the one that is so for unequal ones (Grubbs 1948).
     """
-    count = len(rows)
-    means = [fmean(block) for block in zip(*rows, strict=True)]
-    own = [variance([value - mean for value, mean in zip(row, means, strict=True)]) for row in rows]
+    count = common.count
+    own = [_own_variance(row, common.means) for row in rows]
     pair = own[0] + own[1]
     equal = pair * count / (count - 1)
-    unequal = (pair - 2 * sum(own) / (count * (count - 1))) * count / (count - 2)
-    degrees = (len(means) - 1) * (count - 1) / count
+    unequal = (pair - 2 * common.variances / (count * (count - 1))) * count / (count - 2)
+    degrees = (len(common.means) - 1) * (count - 1) / count
     return max(equal, unequal), satterthwaite([(own[0], degrees), (own[1], degrees)])
+
+
+def _own_variance(row: Sequence[float], means: Sequence[float]) -> float:
+    return variance([value - mean for value, mean in zip(row, means, strict=True)])
 
 
 def residuals(cells: Sequence[Mapping[str, float]]) -> list[list[float]]:

@@ -7,12 +7,12 @@ spread comes from a prior.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log, sqrt
-from statistics import fmean, variance
+from statistics import fmean
 
-from traindyno.core.statistics.blocks import Blocks, compare_in_blocks
+from traindyno.core.statistics.blocks import NO_POOL, Blocks, Pool, compare_in_blocks
 from traindyno.core.statistics.estimates import (
     Comparison,
     LogMean,
@@ -20,6 +20,7 @@ from traindyno.core.statistics.estimates import (
     comparison_of,
     log_mean,
     satterthwaite,
+    variance,
 )
 
 LEAST_DEGREES = 3
@@ -129,11 +130,11 @@ def compare_on_hosts(
     first: Sequence[Trial],
     second: Sequence[Trial],
     *,
-    others: Sequence[Blocks] = (),
+    pool: Pool = NO_POOL,
     spreads: tuple[HostSpread, HostSpread] = (STATED_PRIOR, STATED_PRIOR),
     inflation: tuple[float, float] = (1.0, 1.0),
 ) -> Comparison:
-    """The ratio first ÷ second. ``others``: further cells by block, which tell what blocks share.
+    """The ratio first ÷ second. ``pool``: all cells by block, which tell what blocks share.
 
     ``spreads``: the one of each cell where it ran on one draw of hosts. ``inflation``: the factor of each cell's
     variance (see ``serial_correlation``).
@@ -141,22 +142,54 @@ def compare_on_hosts(
     sides = _by_draw(first, second)
     shared = sorted(draw for draw in sides[0].keys() & sides[1].keys() if _are_alike(sides[0][draw], sides[1][draw]))
     within = [[trial for draw in shared for trial in side[draw]] for side in sides]
-    if len(shared) > 1 and min(map(len, within)) > 1:
+    is_within = bool(shared) and min(map(len, within)) > 1
+    pair = within if is_within else [list(first), list(second)]
+    if is_within and len(shared) > 1:
+        # Cells whose blocks were on other hosts don't tell what a block of these two shares.
+        is_paired, pool = _blocks_are_on_the_same_hosts(within[0], within[1]), NO_POOL
+    else:
+        is_paired = is_within or all(len(side) == len(trials) for side, trials in zip(sides, pair, strict=True))
+    found = compare_in_blocks(blocks_of(pair[0]), blocks_of(pair[1]), pool, max(inflation)) if is_paired else None
+    if found:
+        return found
+    if not is_within:
+        return _compare_over_hosts(first, second, spreads, inflation)
+    if len(shared) > 1:
         groups = [[_logs(side[draw]) for draw in shared] for side in sides]
         return _compare_within_hosts(groups[0], groups[1], max(inflation))
-    is_on_one = len(shared) == 1 and min(map(len, within)) > 1
-    pair = within if is_on_one else [list(first), list(second)]
-    if is_on_one or all(len(side) == len(trials) for side, trials in zip(sides, pair, strict=True)):
-        paired = compare_in_blocks(blocks_of(pair[0]), blocks_of(pair[1]), others, max(inflation))
-        if paired:
-            return paired
-    means = [
-        log_mean([trial.value for trial in trials], inflation=factor)
-        if is_on_one
-        else mean_over_hosts(trials, spread, factor)
-        for trials, spread, factor in zip(pair, spreads, inflation, strict=True)
-    ]
+    means = [log_mean([each.value for each in side], inflation=by) for side, by in zip(pair, inflation, strict=True)]
     return compare_means(means[0], means[1])
+
+
+def _compare_over_hosts(
+    first: Sequence[Trial],
+    second: Sequence[Trial],
+    spreads: tuple[HostSpread, HostSpread],
+    inflation: tuple[float, float],
+) -> Comparison:
+    """Each cell's mean over its hosts. A spread that both assume is known with its degrees of freedom once."""
+    sides = list(zip((first, second), spreads, inflation, strict=True))
+    means = [mean_over_hosts(trials, spread, factor) for trials, spread, factor in sides]
+    assumed = [spread for trials, spread, _ in sides if len(trials) > 1 and draw_count(trials) == 1]
+    found = compare_means(means[0], means[1])
+    if not assumed:
+        return found
+    of_hosts = sum(spread.deviation**2 for spread in assumed)
+    if len(assumed) == 2 and assumed[0] == assumed[1]:
+        own = [log_mean([trial.value for trial in trials], inflation=factor) for trials, _, factor in sides]
+        parts = [(each.variance or 0.0, each.degrees_of_freedom or 1.0) for each in own]
+        parts.append((of_hosts, assumed[0].degrees_of_freedom))
+        found = comparison_of(means[0].mean - means[1].mean, sum(part for part, _ in parts), satterthwaite(parts))
+    return replace(found, host_variance=of_hosts)
+
+
+def _blocks_are_on_the_same_hosts(first: Sequence[Trial], second: Sequence[Trial]) -> bool:
+    """Whether each block's trials of both cells ran on the same machines, so that their speed cancels with it."""
+    hosts: dict[str | None, frozenset[str] | None] = {}
+    return all(
+        trial.block is not None and hosts.setdefault(trial.block, trial.hosts) == trial.hosts
+        for trial in (*first, *second)
+    )
 
 
 def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> LogMean:
@@ -230,12 +263,3 @@ def blocks_of(trials: Sequence[Trial]) -> Blocks:
     for trial in trials:
         found.setdefault(trial.block or f"alone {id(trial)}", []).append(log(trial.value))
     return {block: fmean(values) for block, values in found.items()}
-
-
-def needs_prior(first: Sequence[Trial], second: Sequence[Trial]) -> bool:
-    """Whether the spread between hosts is assumed: trials repeat on one draw of hosts that the other cell lacks."""
-    draws = _by_draw(first, second)
-    shared = [draw for draw in draws[0].keys() & draws[1].keys() if _are_alike(draws[0][draw], draws[1][draw])]
-    return not shared and any(
-        len(own) == 1 and len(trials) > 1 for own, trials in zip(draws, (first, second), strict=True)
-    )

@@ -178,7 +178,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         recurring_share=mean_of([each.recurring_share for each in throughputs]),
         unsteady_reasons=_unsteady_reasons(trials.measured),
         undecided_reasons=trials.undecided.reasons,
-        prediction=_predict(trials, seconds, usd),
+        prediction=predict_cell(trials, seconds, usd, noise),
         hazard=trials.hazard,
         misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
         peak_memory_bytes=max(memory, default=0) or None,
@@ -192,13 +192,15 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
     )
 
 
-def _predict(trials: CellTrials, seconds: Estimate | None, usd: Estimate | None) -> Prediction | None:
+def predict_cell(trials: CellTrials, seconds: Estimate | None, usd: Estimate | None, noise: Noise) -> Prediction | None:
     """Around the same means as the figures of the cell, with what its trials can't decide."""
+    is_on_one_draw = len(trials.measured) > 1 and trials.host_draws == 1
     return predict_run(
         trials.measured,
         undecided=trials.undecided.range,
         others=trials.others,
         hazard=trials.hazard,
+        host_spread=noise.spread_of(trials) if is_on_one_draw else None,
         means=(seconds.mean if seconds else None, usd.mean if usd else None),
     )
 

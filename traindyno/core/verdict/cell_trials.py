@@ -9,7 +9,7 @@ from traindyno.core.costs.success import OWN_FAILURES
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
-from traindyno.core.statistics.blocks import Blocks, residuals
+from traindyno.core.statistics.blocks import NO_POOL, Blocks, Pool, residuals
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     STATED_PRIOR,
@@ -30,8 +30,8 @@ from traindyno.core.statistics.selection import Correction
 from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.runs import block_of
-from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.extra_time import extra_time
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.extra_time import ExtraTime, extra_time
 from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,
@@ -45,6 +45,7 @@ from traindyno.core.verdict.quantity import (
     tokens_per_second,
     training_seconds,
 )
+from traindyno.core.verdict.repeats import set_aside_repeated
 from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
@@ -66,6 +67,9 @@ class CellTrials:
     keeps_hosts: bool = False
     #: How often its capacity fails; None where nothing ran.
     hazard: Hazard | None = None
+    #: What was computed of it already, by quantity.
+    _trials: dict[Quantity, tuple[Trial, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _extra: dict[Quantity, ExtraTime | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def diverged(self) -> int:
@@ -111,12 +115,20 @@ class CellTrials:
 
     def trials(self, quantity: Quantity) -> tuple[Trial, ...]:
         """The measured trials with a value of the quantity."""
-        found = ((quantity(result), result) for result in self.measured)
-        return tuple(
-            Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
-            for value, result in found
-            if value is not None and value > 0
-        )
+        if quantity not in self._trials:
+            found = ((quantity(result), result) for result in self.measured)
+            self._trials[quantity] = tuple(
+                Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
+                for value, result in found
+                if value is not None and value > 0
+            )
+        return self._trials[quantity]
+
+    def extra(self, quantity: Quantity) -> ExtraTime | None:
+        """What the work takes beyond the measured time; None if a run would hardly ever end."""
+        if quantity not in self._extra:
+            self._extra[quantity] = extra_time(self, quantity)
+        return self._extra[quantity]
 
     def _hosts_of(self, result: RunResult) -> frozenset[str] | None:
         """Unknown hosts that were kept are one draw of this cell: which of them another cell used is unknown too."""
@@ -154,6 +166,27 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: Host
     }
     correlation = serial_correlation(residuals([blocks_of(values) for _, values in cells]))
     return Noise(spreads=spreads, serial_correlation=correlation)
+
+
+def suite_trials(
+    suite: Suite,
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    *,
+    hazards: Mapping[HazardKey, Hazard] | None = None,
+) -> tuple[CellTrials, ...]:
+    """The trials of a suite's cells, without those that were repeated.
+
+    ``hazards`` of None: as the results and the suite's expectations of spot say.
+    """
+    counted = set_aside_repeated(suite, results)
+    return group_trials(
+        cells,
+        counted,
+        keeps_hosts=suite.warm_pool_seconds > 0,
+        hazards=observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards,
+        target=suite.goal.target,
+    )
 
 
 def group_trials(
@@ -196,7 +229,7 @@ def _cell_trials(
 def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
     """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
     measured = [each for each in trials if each.values(quantity)]
-    if not measured or any(extra_time(each, quantity) is not None for each in measured):
+    if not measured or any(each.extra(quantity) is not None for each in measured):
         return trials
     return [
         each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials
@@ -239,7 +272,7 @@ def estimate_cell(
     interval includes what the trials can't decide; there is none if their level is unknown. None if no trial has a
     value, or if a run would hardly ever end.
     """
-    known, extra = trials.trials(quantity), extra_time(trials, quantity)
+    known, extra = trials.trials(quantity), trials.extra(quantity)
     if not known or extra is None:
         return None
     values = [trial.value for trial in known]
@@ -260,32 +293,32 @@ def estimate_cell(
 
 
 def compare_cells(
-    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, others: Sequence[Blocks] = ()
+    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, pool: Pool = NO_POOL
 ) -> Comparison | None:
     """The ratio first ÷ second; None if one of them has no value. Its spread is unknown if the level of one is.
 
-    ``others``: the values of further cells by block, which tell what trials of one block share.
+    ``pool``: the values of all cells by block, which tell what trials of one block share.
     """
     trials = [each.trials(quantity) for each in (first, second)]
-    extra, other = (extra_time(each, quantity) for each in (first, second))
+    extra, other = (each.extra(quantity) for each in (first, second))
     if not all(trials) or extra is None or other is None:
         return None
     found = compare_on_hosts(
         trials[0],
         trials[1],
-        others=others,
+        pool=pool,
         spreads=(noise.spread_of(first), noise.spread_of(second)),
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
-        found = Comparison(ratio=found.ratio)
+        found = Comparison(ratio=found.ratio, host_variance=found.host_variance)
     ratio, variance, reach = extra.against(other)
     found = found.scaled(ratio, variance)
     if not _is_of_rate(quantity):
         return found.with_range(reach).with_interval()
     undecided = [each.undecided for each in (first, second)]
     if any(each.is_unknown for each in undecided):
-        return Comparison(ratio=found.ratio)
+        return Comparison(ratio=found.ratio, host_variance=found.host_variance)
     reach = reach.plus(_range_of(range_between(undecided[0], undecided[1]), quantity))
     return found.with_range(reach).with_interval()
 

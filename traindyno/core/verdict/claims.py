@@ -10,8 +10,7 @@ from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
-from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.cell_trials import CellTrials, group_trials
+from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.claim_arithmetic import WorkedDerivation, accepted, work_out
 from traindyno.core.verdict.claimed_cells import matches
 from traindyno.core.verdict.played_claims import played_claims
@@ -84,9 +83,11 @@ class ClaimJudgement:
         return all(worked.is_consistent for worked in self.worked) if self.worked else None
 
 
-def judge_claims(claims: Claims, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:
-    """Checks only the arithmetic if there are no cells and results."""
-    trials, played = group_trials(cells, results), played_claims(claims.claims, cells, results)
+def judge_claims(
+    claims: Claims, trials: Sequence[CellTrials], results: Sequence[RunResult]
+) -> tuple[ClaimJudgement, ...]:
+    """``trials`` are those of the ``results``. Checks only the arithmetic if there are none."""
+    played = played_claims(claims.claims, [each.cell for each in trials], results)
     return tuple(_judge(claim, trials, is_played=claim.claim_id in played) for claim in claims.claims)
 
 

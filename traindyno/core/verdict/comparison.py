@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
@@ -11,11 +12,12 @@ from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_row import CellRow, build_rows
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials, measure_noise
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.quantity import Quantity, projected_seconds, projected_usd, samples_per_second
 from traindyno.core.verdict.record_differences import environment_differences, running_differences, work_differences
+from traindyno.core.verdict.repeats import set_aside_repeated
 
 
 class NotComparable(TraindynoError):
@@ -68,7 +70,7 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
             f"{first.execution_id} and {second.execution_id} have no cell in common: the first has"
             f" {_labels(first.cells)}, the second {_labels(second.cells)}"
         )
-    trials = [group_trials([pair[side] for pair in shared], _own_results((first, second)[side])) for side in (0, 1)]
+    trials = _group_both(first, second, shared)
     known = {cell.cell_id for pair in shared for cell in pair}
     return ExecutionComparison(
         first_id=first.execution_id,
@@ -81,6 +83,19 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
         environment=environment_differences(first.results, second.results),
         is_simulated=any(result.is_simulated for result in (*first.results, *second.results)),
     )
+
+
+def _group_both(
+    first: ExecutionRecord, second: ExecutionRecord, shared: Sequence[tuple[Cell, Cell]]
+) -> list[Sequence[CellTrials]]:
+    """Both with the rates at which capacity failed over all their runs: a rate is of a type, not of an execution."""
+    both = (first, second)
+    counted = [result for each in both for result in set_aside_repeated(each.suite, each.results)]
+    hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
+    return [
+        suite_trials(each.suite, cells, _own_results(each), hazards=hazards)
+        for each, cells in zip(both, zip(*shared, strict=True), strict=True)
+    ]
 
 
 def _check_work(first: ExecutionRecord, second: ExecutionRecord) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards
+from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
@@ -16,12 +16,12 @@ from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_row import CellRow, build_rows
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials, mean_of, measure_noise
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
+from traindyno.core.verdict.quantity import projected_usd
 from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals, may_yet_win
-from traindyno.core.verdict.repeats import set_aside_repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +60,17 @@ def gather_evidence(
 ) -> Evidence:
     """``hazards`` of None: as the results and the suite's expectations of spot say."""
     baseline = _baseline(suite, cells)
-    counted = set_aside_repeated(suite, results)
-    known = observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards
-    grouped = group_trials(
-        cells, counted, keeps_hosts=suite.warm_pool_seconds > 0, hazards=known, target=suite.goal.target
-    )
+    grouped = suite_trials(suite, cells, results, hazards=hazards)
     unlike = unlike_cells(grouped, baseline)
     trials = equalise_work(grouped, baseline)
-    metric = choose_metric(suite.goal, build_rows(trials, Noise()))
+    metric = choose_metric(
+        suite.goal,
+        [
+            (each.cell.settings.instance, estimate_cell(each, projected_usd, Noise()) is not None)
+            for each in trials
+            if each.measured
+        ],
+    )
     noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_priors or STATED_PRIORS)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)

@@ -76,14 +76,14 @@ def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
             return row.quality.usd
 
 
-def choose_metric(goal: Goal, rows: Sequence[CellRow]) -> Metric:
+def choose_metric(goal: Goal, measured: Sequence[tuple[str, bool]]) -> Metric:
+    """``measured``: the instance type of each measured cell, and whether its cost is known."""
     if goal.target is not None:
         return Metric.SECONDS_TO_TARGET if goal.is_time else Metric.USD_TO_TARGET
     if goal.is_time:
         return Metric.SECONDS
-    measured = [row for row in rows if row.trials]
-    is_priced = any(row.usd for row in measured)
-    is_one_type = len({row.instance for row in measured}) == 1
+    is_priced = any(is_known for _, is_known in measured)
+    is_one_type = len({instance for instance, _ in measured}) == 1
     return Metric.INSTANCE_HOURS if not is_priced and is_one_type else Metric.USD
 
 

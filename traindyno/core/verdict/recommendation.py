@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from traindyno.core.statistics.blocks import Pool
 from traindyno.core.statistics.estimates import Comparison, Interval
-from traindyno.core.statistics.hosts import needs_prior
 from traindyno.core.statistics.selection import (
     Correction,
     Relation,
@@ -17,7 +17,7 @@ from traindyno.core.statistics.selection import (
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_row import CellRow, predict_cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell
 from traindyno.core.verdict.quantity import (
     Quantity,
@@ -29,6 +29,9 @@ from traindyno.core.verdict.quantity import (
     samples_per_second,
     tokens_per_second,
 )
+
+# A ratio above 1 by rounding is no difference.
+LEVEL = 1 + 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,18 +85,16 @@ def recommend(
     eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise, *, tolerance: float, significance: float
 ) -> Recommendation | None:
     """The cell with the smallest ``quantity``, which all ``eligible`` cells have. None without eligible cells."""
-    ranked = sorted(eligible, key=lambda each: _mean(each, quantity, noise))
-    if not ranked:
+    if not eligible:
         return None
-    best, others = ranked[0], ranked[1:]
-    comparisons = _compare_all(best, others, quantity, noise)
+    best, others, comparisons = _pick(eligible, quantity, noise)
     relations = relate(comparisons, tolerance=tolerance, significance=significance)
     rivals = tuple(
         Rival(
             cell_id=other.cell.cell_id,
             comparison=comparison,
             relation=relation,
-            is_across_hosts=needs_prior(best.trials(quantity), other.trials(quantity)),
+            is_across_hosts=comparison.host_variance is not None,
         )
         for other, comparison, relation in zip(others, comparisons, relations, strict=True)
     )
@@ -107,6 +108,25 @@ def recommend(
         ),
         needs_longer_trials=needs_longer,
     )
+
+
+def _pick(
+    eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise
+) -> tuple[CellTrials, list[CellTrials], list[Comparison]]:
+    """The best cell, the others in the order of their means, and the best ÷ each of them.
+
+    A cell that lost its trial of a slow round has a better mean than its comparisons say: while a cell is ahead of the
+    best one, the cell furthest ahead takes its place, each cell once at most.
+    """
+    best, *others = sorted(eligible, key=lambda each: _mean(each, quantity, noise))
+    comparisons, tried = _compare_all(best, others, quantity, noise), {best.cell.cell_id}
+    while True:
+        ratio, index = max(((each.ratio, -index) for index, each in enumerate(comparisons)), default=(1.0, 0))
+        if ratio <= LEVEL or others[-index].cell.cell_id in tried:
+            return best, others, comparisons
+        best, others = others[-index], [best, *others[:-index], *others[-index + 1 :]]
+        comparisons = _compare_all(best, others, quantity, noise)
+        tried.add(best.cell.cell_id)
 
 
 def _needs_longer_trials(
@@ -127,11 +147,8 @@ def _needs_longer_trials(
 
 def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise) -> list[Comparison]:
     """The best cell ÷ each other one."""
-    blocks = [other.blocks(quantity) for other in others]
-    found = (
-        compare_cells(best, other, quantity, noise, blocks[:index] + blocks[index + 1 :])
-        for index, other in enumerate(others)
-    )
+    pool = Pool(cells=[each.blocks(quantity) for each in (best, *others)])
+    found = (compare_cells(best, other, quantity, noise, pool) for other in others)
     return [comparison for comparison in found if comparison]
 
 
@@ -145,10 +162,14 @@ def corrected_row(
     """The best cell's row with its time, cost and rates corrected for its selection at this look."""
     row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
     correction = correct_for_selection(found.comparisons, significance)
+    seconds, usd = (
+        estimate_cell(found.best, quantity, noise, correction) for quantity in (projected_seconds, projected_usd)
+    )
     return replace(
         row,
-        seconds=estimate_cell(found.best, projected_seconds, noise, correction),
-        usd=estimate_cell(found.best, projected_usd, noise, correction),
+        seconds=seconds,
+        usd=usd,
+        prediction=predict_cell(found.best, seconds, usd, noise),
         instance_hours=estimate_cell(found.best, projected_instance_hours, noise, correction),
         samples_per_second=estimate_cell(found.best, samples_per_second, noise, correction.of_rate()),
         tokens_per_second=estimate_cell(found.best, tokens_per_second, noise, correction.of_rate()),

@@ -11,7 +11,7 @@ from traindyno.core.suite.series import find_series, label_series
 from traindyno.core.suite.settings import Effect, settings_with
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, group_trials
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
 from traindyno.core.verdict.scaling_fit import ScalingFit, SizedTime, StepWork, fit_scaling
 
@@ -45,7 +45,7 @@ class ScalingSeries:
 
 def measure_scaling(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ScalingSeries, ...]:
     """One series for each set of cells with at least two numbers of instances."""
-    measured = {each.cell.cell_id: each for each in group_trials(cells, results) if each.measured}
+    measured = {each.cell.cell_id: each for each in suite_trials(suite, cells, results) if each.measured}
     found = []
     for series in find_series(cells, suite.workload, following=suite.scaling.following):
         known = tuple(cell for cell in series.cells if cell.cell_id in measured)

@@ -5,7 +5,7 @@ from math import exp, sqrt
 
 import pytest
 
-from traindyno.core.statistics.blocks import compare_in_blocks, residuals
+from traindyno.core.statistics.blocks import NO_POOL, Pool, compare_in_blocks, residuals
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.hosts import Trial, compare_on_hosts
 
@@ -19,7 +19,7 @@ def in_rounds(*logs: float) -> list[Trial]:
 
 
 def found(first: dict[str, float], second: dict[str, float], *others: dict[str, float]) -> Comparison:
-    comparison = compare_in_blocks(first, second, others, 1.0)
+    comparison = compare_in_blocks(first, second, Pool(cells=(first, second, *others)), 1.0)
     assert comparison is not None
     return comparison
 
@@ -65,11 +65,21 @@ def test_quiet_cells_do_not_hide_the_spread_of_a_noisy_one() -> None:
 
 def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
     whole = by_round(0.0, 0.1, 0.2, 0.3)
-    assert compare_in_blocks(by_round(0.0, 0.1), by_round(0.1, 0.2), (), 1.0) is None
+    assert compare_in_blocks(by_round(0.0, 0.1), by_round(0.1, 0.2), NO_POOL, 1.0) is None
     lost = {block: value for block, value in whole.items() if block != "3"}
     other = {block: value for block, value in whole.items() if block != "0"}
-    assert compare_in_blocks(lost, whole, (), 1.0) is not None
-    assert compare_in_blocks(lost, other, (), 1.0) is None
+    assert compare_in_blocks(lost, whole, NO_POOL, 1.0) is not None
+    assert compare_in_blocks(lost, other, NO_POOL, 1.0) is None
+    # cells that lost trials of different rounds, and that repeated one later, are paired in the rounds that they share
+    first, second = by_round(0.0, 0.3, -0.2, 0.1, 0.2), by_round(0.049, 0.35, -0.149, 0.151, 0.25)
+    whole_pair = compare_in_blocks(first, second, NO_POOL, 1.0)
+    assert whole_pair is not None
+    del first["1"], second["3"]
+    part = compare_in_blocks({**first, "again": 0.7}, second, NO_POOL, 1.0)
+    assert part is not None
+    assert (part.degrees_of_freedom, part.ratio) == (2, pytest.approx(exp(-0.05), rel=1e-3))
+    assert part.p is not None
+    assert part.p < 0.001
     # each cell's own rounds: Welch's test
     values = in_rounds(0.0, 0.1, 0.2), [Trial(value=1.0), Trial(value=1.2), Trial(value=1.1)]
     assert compare_on_hosts(*values).degrees_of_freedom != 2
@@ -78,7 +88,7 @@ def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
 
 def test_correlated_trials_widen_the_comparison() -> None:
     cells = by_round(0.0, 0.3, -0.2), by_round(0.04, 0.35, -0.14)
-    wide = compare_in_blocks(*cells, (), 3.0)
+    wide = compare_in_blocks(*cells, NO_POOL, 3.0)
     assert wide is not None
     assert wide.standard_error == pytest.approx(sqrt(3 * 0.0001 / 3))
 
@@ -89,3 +99,11 @@ def test_residuals_are_what_the_cells_do_not_share() -> None:
     assert apart[0] == pytest.approx([0.005, 0.005, -0.01])
     assert apart[1] == pytest.approx([-0.005, -0.005, 0.01])
     assert residuals([{"a": 1.0, "b": 3.0}, {"c": 0.0}]) == [[-1.0, 1.0], [0.0]]
+
+
+def test_what_cells_have_in_common_is_computed_once_for_each_set_of_blocks() -> None:
+    pool = Pool(cells=[by_round(0.0, 0.1, 0.2 + cell) for cell in range(6)])
+    common = pool.common(["0", "1", "2"])
+    assert common is pool.common(["0", "1", "2"])
+    assert common is not pool.common(["0", "1"])
+    assert (common.count, common.means[2]) == (6, pytest.approx(2.7))

@@ -1,5 +1,6 @@
 """Hosts as draws: what a comparison may claim depends on which machines the trials ran on."""
 
+from dataclasses import replace
 from math import exp, sqrt
 
 import pytest
@@ -16,7 +17,6 @@ from traindyno.core.statistics.hosts import (
     estimate_host_spread,
     host_class,
     mean_over_hosts,
-    needs_prior,
     update_prior,
 )
 
@@ -24,6 +24,10 @@ from traindyno.core.statistics.hosts import (
 def on(host: str | None, *logs: float) -> list[Trial]:
     hosts = frozenset(host.split()) if host else None
     return [Trial(value=exp(each), hosts=hosts) for each in logs]
+
+
+def needs_prior(first: list[Trial], second: list[Trial]) -> bool:
+    return compare_on_hosts(first, second).host_variance is not None
 
 
 def test_trials_on_hosts_of_their_own_or_on_unknown_ones_are_compared_as_they_are() -> None:
@@ -34,12 +38,13 @@ def test_trials_on_hosts_of_their_own_or_on_unknown_ones_are_compared_as_they_ar
 
 
 def test_a_difference_between_two_single_hosts_may_be_the_hosts() -> None:
-    # 5 % apart with hardly any noise: each cell's own host decides. sqrt(2) x 2 % = 2.8 %, t(0.975, 6) = 2.447: 6.9 %
+    # 5 % apart with hardly any noise: each cell's own host decides. sqrt(2) x 2 % = 2.8 %, t(0.975, 3) = 3.182: 9.0 %
     first, second = on("a", 0.0, 0.001, -0.001), on("b", 0.05, 0.051, 0.049)
     found = compare_on_hosts(first, second)
     assert found.standard_error == pytest.approx(sqrt(2) * 0.02, rel=1e-2)
     assert found.p is not None
     assert found.p > 0.1
+    assert found.degrees_of_freedom == pytest.approx(3, rel=0.01)
     assert needs_prior(first, second)
     far = compare_on_hosts(first, on("b", 0.3, 0.301, 0.299))
     assert far.p is not None
@@ -50,6 +55,31 @@ def test_the_spread_between_hosts_is_assumed_where_trials_repeat_on_one_host() -
     assert needs_prior(on("a", 0.0, 0.001), on("b", 0.05) + on("c", 0.06))
     assert not needs_prior(on("a", 0.0), on("b", 0.05))
     assert not needs_prior(on("a", 0.0, 0.001) + on("d", 0.01), on("b", 0.05) + on("c", 0.06))
+
+
+def test_the_prior_counts_where_a_cell_shares_a_host_on_which_it_ran_once() -> None:
+    assert needs_prior(on("a", 0.0, 0.001, -0.001), on("a", 0.05) + on("b", 0.06) + on("c", 0.04))
+
+
+@pytest.mark.parametrize("rounds", [3, 5])
+def test_rounds_pair_cells_whose_rounds_are_each_on_one_host(rounds: int) -> None:
+    """The second cell takes 5 % longer; rounds differ by 20 %, hosts by 10 %."""
+    hosts, levels = "abacb"[:rounds], (0.0, 0.2, -0.1, 0.1, 0.3)
+    sides = [
+        [
+            Trial(value=exp(level + lead + (host == "a") * 0.1), hosts=frozenset(host), block=str(number))
+            for number, (host, level) in enumerate(zip(hosts, levels, strict=False))
+        ]
+        for lead in (0.0, 0.05)
+    ]
+    noisy = [replace(each, value=each.value * (1 + 1e-4 * index)) for index, each in enumerate(sides[1])]
+    found = compare_on_hosts(sides[0], noisy)
+    assert found.degrees_of_freedom == rounds - 1
+    assert found.p is not None
+    assert found.p < 1e-4
+    # rounds on different hosts do not pair them
+    moved = [replace(each, block=str((index + 1) % rounds)) for index, each in enumerate(noisy)]
+    assert (compare_on_hosts(sides[0], moved).p or 0.0) > 0.05
 
 
 def test_a_narrower_spread_from_history_tells_them_apart() -> None:

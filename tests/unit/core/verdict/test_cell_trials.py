@@ -7,7 +7,8 @@ import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_cell
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, group_trials
 from traindyno.core.verdict.extra_time import ExtraTime, extra_time
 from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
 
@@ -33,3 +34,20 @@ def test_the_factor_is_one_without_failures_for_rates_and_without_any_success() 
     assert extra_time(CellTrials(cell=CELL, measured=DONE, others=()), projected_seconds) == ExtraTime()
     assert extra_time(CellTrials(cell=CELL, measured=DONE, others=(LOST,)), samples_per_second) == ExtraTime()
     assert extra_time(CellTrials(cell=CELL, measured=(), others=(LOST,)), projected_usd) == ExtraTime()
+
+
+def test_each_trial_is_projected_once_for_all_that_is_said_of_it() -> None:
+    cell = make_cell()
+    (trials,) = group_trials([cell], [completed_result(cell, trial) for trial in (1, 2, 3)])
+    asked: list[RunResult] = []
+
+    def quantity(result: RunResult) -> float:
+        asked.append(result)
+        return 1.0 + len(asked)
+
+    assert trials.trials(quantity) == trials.trials(quantity)
+    assert estimate_cell(trials, quantity, Noise()) is not None
+    assert asked == list(trials.measured)
+    # other trials of the cell are asked again
+    assert len(replace(trials, measured=trials.measured[:2]).trials(quantity)) == 2
+    assert len(asked) == 5

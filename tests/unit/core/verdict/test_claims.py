@@ -17,6 +17,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.claim import ClaimedBound, Claims, ClaimsInvalid, parse_claims
 from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.cell_trials import group_trials
 from traindyno.core.verdict.claim_arithmetic import work_out
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement, judge_claims
 
@@ -55,7 +56,7 @@ def judged(results: list[RunResult], **changes: Any) -> ClaimJudgement:
         **changes,
     }
     claims = parse_claims({"title": "sample", "source": "here", "claims": [claim]})
-    (judgement,) = judge_claims(claims, CELLS, results)
+    (judgement,) = judge_claims(claims, group_trials(CELLS, results), results)
     return judgement
 
 
@@ -117,7 +118,9 @@ def value_claim(claim_id: str, strategy: str, published: float, **changes: Any) 
 
 
 def findings_of(claims: list[dict[str, Any]], results: list[RunResult]) -> dict[str, str]:
-    found = judge_claims(parse_claims({"title": "sample", "source": "here", "claims": claims}), CELLS, results)
+    found = judge_claims(
+        parse_claims({"title": "sample", "source": "here", "claims": claims}), group_trials(CELLS, results), results
+    )
     return {each.claim.claim_id: each.finding.value for each in found}
 
 
@@ -439,7 +442,9 @@ def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: s
     claims = parse_claims(suite.claims or {})
     assert [claim.claim_id for claim in claims.claims if not claim.sentence] == []
     # a run without results, so that its cell is known and nothing is measured
-    findings = {each.claim.claim_id: each for each in judge_claims(replace_derivations(claims), cells, ())}
+    findings = {
+        each.claim.claim_id: each for each in judge_claims(replace_derivations(claims), group_trials(cells, ()), ())
+    }
     assert {name: each.reason for name, each in findings.items() if each.finding in UNCLEAR} == {}
     assert {each.finding for each in findings.values()} == {ClaimFinding.NOT_MEASURED, ClaimFinding.NOT_TESTABLE}
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import PaidPrice
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.pricing import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.comparison import Change, NotComparable, compare_executions
@@ -134,3 +135,32 @@ def test_an_execution_against_itself_differs_in_nothing() -> None:
     assert cell.parity is not None
     assert cell.parity.finding is not ParityFinding.DIFFERS
     assert (compared.running, compared.environment) == ((), ())
+
+
+def with_fault(found: ExecutionRecord) -> ExecutionRecord:
+    """The first attempt of its first run was lost to a fault of the service."""
+    lost = make_attempt(outcome=None, error="ServiceFault", billable_seconds=90.0, phase_seconds={"training": 90.0})
+    first, *others = found.results
+    return replace(found, results=(replace(first, attempts=(lost, *first.attempts)), *others))
+
+
+def test_a_fault_in_one_execution_is_no_change_of_time() -> None:
+    """The rate at which capacity fails is that of both executions' runs, so that it cancels."""
+    suite = suite_of(examples=20_000)
+    old, new = record("old", suite, STEADY), record("new", suite, STEADY)
+    (cell,) = compare_executions(old, with_fault(new)).cells
+    assert cell.first.hazard == cell.second.hazard
+    assert cell.first.hazard is not None
+    assert cell.first.hazard.count == 1
+    assert cell.seconds is not None
+    assert cell.seconds.ratio == pytest.approx(1.0, abs=1e-9)
+
+
+def test_interruptions_that_one_execution_expects_are_expected_of_both() -> None:
+    spot = {INSTANCE: SpotTerms(discount=0.5, interruptions_per_hour=2.0)}
+    suite, price = suite_of(examples=20_000), replace(PRICE, purchase="spot")
+    old, new = record("old", suite, STEADY, price=price), record("new", suite, STEADY, price=price)
+    (cell,) = compare_executions(replace(old, suite=replace(suite, pricing=Pricing(spot=spot))), new).cells
+    assert cell.second.hazard is not None
+    assert cell.second.hazard.source == "given in the suite"
+    assert cell.first.hazard == cell.second.hazard

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.unit.verdict_samples import SECOND, make_estimate, make_row, make_verdict
+from tests.unit.verdict_samples import make_estimate, make_row, make_verdict
 from traindyno.core.costs.prediction import Prediction
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.choices import GoalKind, Quality
@@ -26,16 +26,11 @@ USD = {usd: Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(usd)) for usd in ("8.
 
 
 def test_money_decides_unless_no_price_is_known_for_the_one_type() -> None:
-    priced, unpriced = make_row(), make_row(SECOND, usd=None)
+    priced, unpriced = ("ml.p4d.24xlarge", True), ("ml.p4d.24xlarge", False)
     assert choose_metric(FASTEST, [unpriced]) is Metric.SECONDS
     assert choose_metric(CHEAPEST, [priced, unpriced]) is Metric.USD
     assert choose_metric(CHEAPEST, [unpriced]) is Metric.INSTANCE_HOURS
-    other_type = make_row("c", usd=None, instance="ml.g5.xlarge")
-    assert choose_metric(CHEAPEST, [unpriced, other_type]) is Metric.USD
-    # a cell that was not measured decides nothing
-    assert (
-        choose_metric(CHEAPEST, [unpriced, make_row("d", trials=0, instance="ml.g5.xlarge")]) is Metric.INSTANCE_HOURS
-    )
+    assert choose_metric(CHEAPEST, [unpriced, ("ml.g5.xlarge", False)]) is Metric.USD
 
 
 def test_a_target_has_metrics_of_its_own() -> None:

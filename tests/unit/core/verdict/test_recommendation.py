@@ -1,15 +1,20 @@
 """The recommended cell against the others, and its simultaneous intervals."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import exp, log
 
 import pytest
 
-from tests.unit.run_samples import make_cell
+from tests.unit.run_samples import completed_result, make_cell
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.statistics.student_t import t_quantile
-from traindyno.core.verdict.cell_trials import CellTrials
-from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline
+from traindyno.core.verdict.cell_row import build_rows
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials
+from traindyno.core.verdict.quantity import projected_seconds
+from traindyno.core.verdict.recommendation import Recommendation, Rival, against_baseline, corrected_row, recommend
 
 
 def recommendation(*comparisons: Comparison) -> Recommendation:
@@ -69,3 +74,58 @@ def test_a_difference_is_detected_on_either_side(difference: float, is_detected:
 def test_an_unknown_spread_detects_nothing() -> None:
     one = Comparison(ratio=exp(-0.5))
     assert recommendation(one).simultaneous(one, 0.05) == (None, False)
+
+
+def in_rounds(*cells: Sequence[float | None]) -> tuple[CellTrials, ...]:
+    """Each cell's seconds per step by round; None where the trial was lost."""
+    named = [make_cell(f"{index:08x}", label=str(index)) for index, _ in enumerate(cells)]
+    results = [
+        completed_result(cell, trial, step_seconds=seconds)
+        for cell, rounds in zip(named, cells, strict=True)
+        for trial, seconds in enumerate(rounds, start=1)
+        if seconds is not None
+    ]
+    return group_trials(named, results)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> None:
+    # round 1 is 20 % slow for all; the second cell takes 3 % less in each round
+    lucky: list[float | None] = [None, 1.0, 1.001, 0.999, 1.002]
+    better: list[float | None] = [0.97 * 1.2, 0.9702, 0.97, 0.9699, 0.971]
+    third: list[float | None] = [1.1 * 1.2, 1.1, 1.102, 1.099, 1.101]
+    trials = in_rounds(*(lucky, better, third)[::order])
+    found = recommend(trials, projected_seconds, Noise(), tolerance=0.02, significance=0.05)
+    assert found is not None
+    assert found.best is trials[1]
+    assert all(rival.comparison.ratio < 1 for rival in found.rivals)
+    assert {rival.relation for rival in found.rivals} == {Relation.BEATEN}
+    assert {rival.cell_id for rival in found.rivals} == {trials[0].cell.cell_id, trials[2].cell.cell_id}
+
+
+def on_one_host(result: RunResult) -> RunResult:
+    assert result.environment is not None
+    return replace(result, environment=replace(result.environment, host_ids=("one",)))
+
+
+def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
+    """The prediction of the recommended cell is around its corrected mean, and no narrower than the mean's interval."""
+    cells = [make_cell("00000000", label="a"), make_cell("00000001", label="b")]
+    results = [
+        on_one_host(completed_result(cell, trial, step_seconds=level * (1 + trial / 1000)))
+        for cell, level in zip(cells, (1.0, 1.001), strict=True)
+        for trial in range(1, 6)
+    ]
+    trials, noise = group_trials(cells, results), Noise()
+    assert trials[0].host_draws == 1
+    found = recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05)
+    assert found is not None
+    rows = build_rows(trials, noise)
+    row = corrected_row(found, rows, noise, None, significance=0.05)
+    assert row.seconds is not None
+    assert row.seconds.interval is not None
+    assert row.prediction is not None
+    one_run = row.prediction.seconds
+    assert one_run is not None
+    assert one_run.high / one_run.low > row.seconds.interval.high / row.seconds.interval.low
+    assert one_run.low * one_run.high == pytest.approx(row.seconds.mean**2, rel=1e-2)
