@@ -196,7 +196,8 @@ def _cell_trials(
 def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
     """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
     measured = [each for each in trials if each.values(quantity)]
-    if not measured or any(extra_time(each, quantity) is not None for each in measured):
+    extra = [extra_time(each, quantity) for each in measured]
+    if not extra or any(each is not None and not each.is_endless for each in extra):
         return trials
     return [
         each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials

@@ -61,7 +61,7 @@ def gather_evidence(
     """``hazards`` of None: as the results and the suite's expectations of spot say."""
     baseline = _baseline(suite, cells)
     counted = set_aside_repeated(suite, results)
-    known = observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards
+    known = observe_hazards(results, suite.pricing.spot) if hazards is None else hazards
     grouped = group_trials(
         cells, counted, keeps_hosts=suite.warm_pool_seconds > 0, hazards=known, target=suite.goal.target
     )
