@@ -27,6 +27,7 @@ class JobWork:
     global_batch_size: int
     sequence_length: int
     checkpoint_every_steps: int | None = None
+    evaluate_every_steps: int | None = None
 
     def samples_of(self, rank: int) -> int:
         """The samples of this process in a step, as the training strategies count them: they add up to the batch."""
@@ -59,6 +60,7 @@ def read_work(job: TrainingJob) -> JobWork:
         global_batch_size=batch_size,
         sequence_length=_whole(workload.get("sequence_length")) or NOMINAL_SEQUENCE_LENGTH,
         checkpoint_every_steps=_whole(measurement.get("checkpoint_every_steps")),
+        evaluate_every_steps=_whole(measurement.get("evaluate_every_steps")),
     )
 
 

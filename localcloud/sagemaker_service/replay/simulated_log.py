@@ -13,6 +13,7 @@ from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.replay.trace_peak import implied_rate
 from traindyno.core.step_log.line import (
+    CHECKPOINT,
     GIVEN_CLAIMS,
     end_line,
     environment_line,
@@ -20,6 +21,8 @@ from traindyno.core.step_log.line import (
     phase_line,
     step_line,
 )
+
+EVALUATE = "evaluate"  # the phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +33,20 @@ class Stretch:
     next_step: int
 
 
-def training_seconds(trace: Trace, job: TrainingJob, *, first_step: int, last_step: int) -> float:
+def training_seconds(trace: Trace, job: TrainingJob, work: JobWork, *, first_step: int, last_step: int) -> float:
     """Seconds from the start of the processes to the start of ``last_step``."""
-    steps = step_seconds(trace, job.name)
-    return trace.load_seconds + trace.compile_seconds + sum(itertools.islice(steps, first_step, last_step))
+    steps = itertools.islice(step_seconds(trace, job.name), first_step, last_step)
+    between = (_phases_before(step, trace, work) for step in range(first_step + 1, last_step))
+    return trace.load_seconds + trace.compile_seconds + sum(steps) + sum(sum(each.values()) for each in between)
+
+
+def _phases_before(step: int, trace: Trace, work: JobWork) -> Mapping[str, float]:
+    """The evaluation and the checkpoint after the steps before this one, with their seconds."""
+    schedule = (
+        (EVALUATE, work.evaluate_every_steps, trace.evaluation_seconds),
+        (CHECKPOINT, work.checkpoint_every_steps, trace.checkpoint_seconds),
+    )
+    return {name: seconds for name, every, seconds in schedule if every and step % every == 0}
 
 
 def total_steps(trace: Trace, work: JobWork) -> int:
@@ -97,6 +110,11 @@ def _lines(
     last_step = total_steps(trace, work)
     series = itertools.islice(step_seconds(trace, job.name), first_step, last_step)
     for step, seconds in enumerate(series, start=first_step):
+        for name, taken in _phases_before(step, trace, work).items() if step > first_step else ():
+            if now + taken > until + 0.001:
+                return
+            yield phase_line(name, now, now + taken)
+            now += taken
         # The planned end is rounded to milliseconds, so a step may end up to a millisecond after it.
         if now + seconds > until + 0.001:
             return

@@ -95,7 +95,7 @@ def _plan_job(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInject
     uploading = TimedStatus(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
 
     def training(first_step: int, end_step: int) -> TimedStatus:
-        seconds = training_seconds(trace, job, first_step=first_step, last_step=end_step)
+        seconds = training_seconds(trace, job, work, first_step=first_step, last_step=end_step)
         return TimedStatus(secondary_status=S.TRAINING, seconds=seconds)
 
     planned = PlannedJob(statuses=(*begun, training(0, last_step), uploading))

@@ -56,6 +56,9 @@ class Trace:
     #: From SIGTERM to the script's end. The toolkit does not pass SIGTERM on, so SageMaker ends the script by SIGKILL.
     stop_seconds: float = float(STOP_SECONDS)
     upload_seconds: float = 15.0
+    #: Of each one that the job's measurement asks for; a phase without any time would not be in a log.
+    checkpoint_seconds: float = 0.01
+    evaluation_seconds: float = 0.01
     #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its devices' peak fails.
     flops_per_sample: float | None = None
     flops_source: str | None = None

@@ -8,7 +8,7 @@ from traindyno.cli.inputs.dataset_lines import data_lines
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
 from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.suite.workload import Dataset
+from traindyno.core.suite.workload import Dataset, FullRun
 
 
 def suite_with(dataset: Dataset, **changes: object) -> Suite:
@@ -39,6 +39,9 @@ def test_a_plan_says_that_evaluation_takes_a_part_of_the_training_data(tmp_path:
     first, held_out = data_lines(suite_with(Dataset(path="data")), beside=beside)
     assert first.endswith("part-4.csv, part-5.csv and 2 more")
     assert "a random part of the training sequences" in held_out
+    scheduled = replace(suite_with(Dataset(path="data"), full_run=FullRun(evaluate_every_steps=9)))
+    scheduled = replace(scheduled, measurement=Measurement())
+    assert list(data_lines(scheduled, beside=beside)) == [first, held_out]
 
 
 def test_files_that_no_run_could_read_are_refused_by_the_plan(tmp_path: Path) -> None:

@@ -8,14 +8,18 @@ import pytest
 
 from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
-from localcloud.sagemaker_service.replay.simulated_log import write_stretch
+from localcloud.sagemaker_service.replay.simulated_log import training_seconds, write_stretch
 from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, nominal_trace
-from tests.unit.run_samples import make_cell, make_run, make_suite
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
 from tests.unit.sagemaker.test_request import SETTINGS
+from traindyno.core.costs.full_run import reschedule
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import build_run_result
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.suite import Cell, Measurement
+from traindyno.core.suite.workload import FullRun
 from traindyno.sagemaker.request import build_training_job_request
 
 FOUR_DEVICES: dict[str, Any] = {"instance": "ml.g5.12xlarge", "batch_size_per_device": 2}
@@ -126,3 +130,31 @@ def test_a_scripts_own_mapping_of_a_known_name_has_nominal_values(name: str, fie
     """A script may have hyperparameters of these names that mean something else."""
     plain, with_own = read_work(plain_job()), read_work(plain_job(**{name: json.dumps({field: value})}))
     assert replace(with_own, values={}) == replace(plain, values={})
+
+
+@pytest.mark.parametrize(("checkpoint", "evaluation"), [(0.01, 0.01), (6.0, 4.0)])
+def test_a_simulated_job_shows_what_the_full_run_does(checkpoint: float, evaluation: float) -> None:
+    """One of each in its midst, whose cost is projected and whose time passes."""
+    suite = make_suite(examples=10**6, measurement=Measurement(max_steps=40))
+    schedule = FullRun(checkpoint_every_minutes=10, evaluate_every_steps=100)
+    suite = replace(suite, workload=replace(suite.workload, full_run=schedule))
+    run = make_run(make_cell())
+    job = simulated(build_training_job_request(run, suite, attempt=1, settings=SETTINGS))
+    trace, work = replace(TRACE, checkpoint_seconds=checkpoint, evaluation_seconds=evaluation), read_work(job)
+    silent = replace(TRACE, checkpoint_seconds=0.0, evaluation_seconds=0.0)
+    seconds, plain = (training_seconds(each, job, work, first_step=0, last_step=40) for each in (trace, silent))
+    assert seconds == pytest.approx(plain + checkpoint + evaluation)
+    stretch = write_stretch(job, trace, work, start_ms=0, until_ms=round(seconds * 1000), first_step=0)
+    assert stretch.next_step == 40
+    log = read_step_log({f"job-a1/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
+    result = build_run_result(
+        run,
+        suite=suite,
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt(job_name="job-a1")],
+        step_log=log,
+        price=PRICE,
+    )
+    scheduled = reschedule(result)
+    assert scheduled is not None
+    assert scheduled.slower == pytest.approx((1 + evaluation / 100) * (1 + checkpoint / 600), rel=0.01)

@@ -37,7 +37,7 @@ def data_lines(suite: Suite, *, beside: Path, allowed: Collection[Path] = ()) ->
         lines = list(_split_lines(dataset, list(found.files)))
     except DatasetFilesInvalid as error:
         raise DatasetFilesInvalid(f"workload.dataset.path: {dataset.path}: {error}") from error
-    if suite.measurement.evaluates and dataset.evaluation_split is None:
+    if suite.job_measurement.evaluates and dataset.evaluation_split is None:
         lines.insert(1, "data: evaluation reads a random part of the training sequences, which is then not trained on")
     return lines
 

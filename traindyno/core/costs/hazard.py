@@ -3,7 +3,7 @@
 They are nobody's fault among the cells: all cells on one instance type and purchase option share the rate.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -23,6 +23,8 @@ HazardKey = tuple[str, str]
 PRIOR_HOURS = 1.0
 _TAIL = 0.025
 FAULTS = (Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE)
+# A rate of which 95 % of the posterior span more than an order of magnitude is no figure: about three events or fewer.
+MOST_SPAN = 10.0
 # Names of errors after which the state machine starts another attempt (see core/errors.py).
 FAULT_ERRORS = ("ServiceFault", "CapacityUnavailable")
 
@@ -43,10 +45,19 @@ PRIORS: Mapping[str, Prior] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hazard:
-    """The posterior of a rate: gamma, with the shape ``count + prior × 1 h`` over ``hours + 1 h``.
+class Restart:
+    """Seconds from an interruption to the next step: ``waiting`` for capacity and starting are not billed."""
 
-    ``count`` were seen in ``hours`` of an instance. 95 % of the posterior are between ``low`` and ``high``.
+    waiting: float
+    training: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hazard:
+    """The posterior of a rate: gamma, with ``shape`` over ``hours + 1 h``.
+
+    ``count`` were seen in ``hours`` of an instance. 95 % of the posterior are between ``low`` and ``high``, and
+    so is the figure ``per_instance_hour``. It is the mean; at most the prior if they are more than ``MOST_SPAN`` apart.
     ``checkpoint_hours``: of runs that show no checkpoints, as the
     suite states them. ``is_left_out``: no run of the suite would end at this rate, so that figures are without it.
     """
@@ -58,21 +69,19 @@ class Hazard:
     hours: float
     count: int
     source: str
+    shape: float
     checkpoint_hours: float | None = None
     is_left_out: bool = False
     #: Mean seconds without instances, and starting again, of the interruptions that were seen; None without any.
     wait_seconds: float | None = None
+    #: What an interruption cost in runs of the suite that resumed; None if none did. The same for all capacity.
+    resumed: Restart | None = None
 
     @property
     def basis(self) -> str:
         """Where the rate comes from."""
         seen = f"{self.count} in {self.hours:.1f} h of the runs" if self.hours else "no run shows it"
         return f"{seen}; prior: {self.source}"
-
-    @property
-    def shape(self) -> float:
-        """That of the gamma distribution; its scale is 1 ÷ (hours + 1 h)."""
-        return self.per_instance_hour * (self.hours + PRIOR_HOURS)
 
 
 def observe_hazards(
@@ -85,15 +94,20 @@ def observe_hazards(
     counts: dict[HazardKey, int] = {}
     hours: dict[HazardKey, float] = {}
     waits: dict[HazardKey, list[float]] = {}
-    for result in results:
-        key = hazard_key(result)
+    instances: dict[HazardKey, int] = {}
+    seen = list(results)
+    resumed = seen_resumption(seen)
+    for result in seen:
+        key, count = hazard_key(result), result.run.cell.settings.instance_count
+        instances[key] = min(count, instances.get(key, count))
         counts[key] = counts.get(key, 0) + _count_events(result)
         hours[key] = hours.get(key, 0.0) + _instance_hours(result)
         waits.setdefault(key, []).extend(_waits(result))
     return {
         key: replace(
-            posterior(key, count=counts[key], hours=hours[key], given=given or {}),
+            posterior(key, count=counts[key], hours=hours[key], given=given or {}, instances=instances[key]),
             wait_seconds=fmean(waits[key]) if waits[key] else None,
+            resumed=resumed,
         )
         for key in counts
     }
@@ -103,20 +117,48 @@ def hazard_key(result: RunResult) -> HazardKey:
     return result.run.cell.settings.instance, result.price.purchase or Purchase.ON_DEMAND.value
 
 
-def posterior(key: HazardKey, *, count: int, hours: float, given: Mapping[str, SpotTerms]) -> Hazard:
+def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
+    """What an interruption cost on average in these runs, with the work that was done again.
+
+    None if no run shows that it went on with earlier work: a few minutes of work that began again say nothing about
+    hours of it.
+    """
+    lost = waiting = 0.0
+    count, is_resumed = 0, False
+    for result in results:
+        measured, attempt, restarts = result.measured, measured_attempt(result), _restarts(result)
+        if measured is None or attempt is None or not restarts or measured.lost_seconds is None:
+            continue
+        count += restarts
+        lost += measured.lost_seconds
+        waiting += min(measured.lost_seconds, unbilled_seconds(attempt, restarts))
+        is_resumed = is_resumed or bool(measured.kept_seconds)
+    return Restart(waiting=waiting / count, training=(lost - waiting) / count) if is_resumed else None
+
+
+def posterior(
+    key: HazardKey, *, count: int, hours: float, given: Mapping[str, SpotTerms], instances: int = 1
+) -> Hazard:
+    """``instances`` of the smallest job: the suite gives a rate of a job, and a prior one of an instance."""
     instance, purchase = key
     terms = given.get(instance) if purchase == Purchase.SPOT else None
     prior = PRIORS.get(purchase, PRIORS[Purchase.ON_DEMAND])
-    if terms is not None:
-        prior = Prior(per_instance_hour=terms.interruptions_per_hour, source="given in the suite")
+    if terms is not None and terms.interruptions_per_hour is not None:
+        prior = Prior(per_instance_hour=terms.interruptions_per_hour / instances, source="given in the suite")
     shape = count + prior.per_instance_hour * PRIOR_HOURS
-    # An assumption does not show that a rate is small: the upper end on spot is that of the events alone (Jeffreys).
-    upper = max(shape, count + 0.5) if shape and purchase == Purchase.SPOT else shape
+    figure = shape / (hours + PRIOR_HOURS)
+    low, high = (gamma_quantile(tail, shape) / (hours + PRIOR_HOURS) for tail in (_TAIL, 1 - _TAIL))
+    if high > MOST_SPAN * low:
+        figure = min(figure, prior.per_instance_hour)
+    if not count:
+        # That of an exponential distribution about the figure: types differ, whatever one source counted.
+        high = max(high, figure * gamma_quantile(1 - _TAIL, 1.0))
     return Hazard(
         key=key,
-        per_instance_hour=shape / (hours + PRIOR_HOURS),
-        low=gamma_quantile(_TAIL, shape) / (hours + PRIOR_HOURS),
-        high=gamma_quantile(1 - _TAIL, upper) / (hours + PRIOR_HOURS),
+        per_instance_hour=figure,
+        low=min(low, figure),
+        high=high,
+        shape=shape,
         hours=hours,
         count=count,
         source=prior.source,
@@ -126,13 +168,21 @@ def posterior(key: HazardKey, *, count: int, hours: float, given: Mapping[str, S
 
 def _count_events(result: RunResult) -> int:
     """Restarts within the measured job, and jobs that a fault ended after they had begun to train."""
-    restarts = (result.measured.interruptions or 0) if result.measured else 0
-    return restarts + sum(_ended_by_fault(result, attempt) for attempt in result.attempts)
+    return _restarts(result) + sum(_ended_by_fault(result, attempt) for attempt in result.attempts)
+
+
+def _restarts(result: RunResult) -> int:
+    """On demand, a launcher may also start again after an error of the script: the service has to report them."""
+    attempt = measured_attempt(result)
+    if result.measured is None or attempt is None:
+        return 0
+    is_reported = result.price.purchase == Purchase.SPOT or attempt.phase_seconds.get(INTERRUPTED)
+    return (result.measured.interruptions or 0) if is_reported else 0
 
 
 def _waits(result: RunResult) -> list[float]:
     """Of each interruption of the measured job, all alike."""
-    count, attempt = (result.measured.interruptions or 0) if result.measured else 0, measured_attempt(result)
+    count, attempt = _restarts(result), measured_attempt(result)
     if not count or attempt is None or not attempt.phase_seconds.get(INTERRUPTED):
         return []
     return [unbilled_seconds(attempt, count) / count] * count

@@ -1,13 +1,12 @@
 """How much longer a run takes on capacity that fails: work that is done again, and starting again."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp, expm1
 
 from traindyno.core.costs.full_run import checkpoint_seconds
-from traindyno.core.costs.hazard import Hazard
+from traindyno.core.costs.hazard import Hazard, Restart
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projection import before_training_seconds, measured_attempt, project_run, unbilled_seconds
+from traindyno.core.costs.projection import before_training_seconds, measured_attempt, project_run
 from traindyno.core.costs.to_target import reach_target
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.goal import QualityTarget
@@ -17,14 +16,6 @@ STARTS = ("launch", "import", "load", "restore", "setup", "compile", "first_step
 # Interruptions expected between a start and the next checkpoint. At 10, one start in exp(10) = 22,026 reaches the
 # checkpoint: such a run hardly ever ends, and its mean time is not a forecast.
 MOST_EXPOSURE = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
-    """Seconds from an interruption to the next step: ``waiting`` for capacity and starting are not billed."""
-
-    waiting: float
-    training: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +31,9 @@ class Delay:
 class Exposure:
     """A run without incident, of the whole work or to a target, and what an interruption of it costs.
 
-    ``segment_seconds`` are those between two checkpoints; None if it writes none. ``seen`` is what an interruption cost
-    in the cell's trials, which counts without such a period.
+    ``segment_seconds`` are those between two checkpoints; None if no period is known. Then what interruptions cost in
+    the suite's runs counts, if they resumed: a script may resume from a checkpoint that it writes when it is told to
+    stop.
     """
 
     seconds: float
@@ -49,13 +41,12 @@ class Exposure:
     instance_count: int
     restart: Restart
     segment_seconds: float | None
-    seen: Restart | None
 
     def delay(self, hazard: Hazard) -> Delay | None:
         """None if it would hardly ever end."""
         rate = hazard.per_instance_hour * self.instance_count
-        if self.segment_seconds is None and self.seen is not None:
-            return _repeated(self.seen, rate * self.training_seconds / SECONDS_PER_HOUR)
+        if self.segment_seconds is None and hazard.resumed is not None:
+            return _repeated(hazard.resumed, rate * self.training_seconds / SECONDS_PER_HOUR)
         segment = self.segment_seconds
         if segment is None and hazard.checkpoint_hours is not None:
             segment = hazard.checkpoint_hours * SECONDS_PER_HOUR
@@ -86,11 +77,13 @@ def expect_delay(
 
     Interruptions at the rate r are a Poisson process. With segments of t hours between checkpoints and R hours to load
     and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the
-    time to write a checkpoint is in the measured rate). None where r × (R + t) is above ``MOST_EXPOSURE``.
+    time to write a checkpoint is in the measured rate). A run that starts again from its first step repeats its start
+    with the rest of the training: R is 0. None where r × (R + t) is above ``MOST_EXPOSURE``.
     """
     rate, hours = interruptions_per_hour, training_seconds / SECONDS_PER_HOUR
     segment = hours if segment_seconds is None else min(hours, segment_seconds / SECONDS_PER_HOUR)
-    restarting, working = rate * restart.training / SECONDS_PER_HOUR, rate * segment
+    restarting = rate * restart.training / SECONDS_PER_HOUR if segment < hours else 0.0
+    working = rate * segment
     if restarting + working > MOST_EXPOSURE:
         return None
     factor = exp(restarting) * (expm1(working) / working if working > 0 else 1.0)
@@ -102,12 +95,8 @@ def expect_delay(
     )
 
 
-def exposure_of(result: RunResult, target: QualityTarget | None = None, seen: Restart | None = None) -> Exposure | None:
-    """None if the run is not projected, or takes no time.
-
-    Without a period of checkpoints, ``seen`` counts: a script may resume from a checkpoint that it writes when it is
-    told to stop.
-    """
+def exposure_of(result: RunResult, target: QualityTarget | None = None) -> Exposure | None:
+    """None if the run is not projected, or takes no time."""
     found = _uninterrupted(result, target)
     if found is None or min(found) <= 0:
         return None
@@ -117,22 +106,7 @@ def exposure_of(result: RunResult, target: QualityTarget | None = None, seen: Re
         instance_count=result.run.cell.settings.instance_count,
         restart=restart_of(result),
         segment_seconds=checkpoint_seconds(result),
-        seen=seen,
     )
-
-
-def seen_interruption(results: Sequence[RunResult]) -> Restart | None:
-    """What an interruption cost on average in these runs, with the work that was done again; None without any."""
-    lost = waiting = 0.0
-    count = 0
-    for result in results:
-        measured, attempt = result.measured, measured_attempt(result)
-        if measured is None or attempt is None or not measured.interruptions or measured.lost_seconds is None:
-            continue
-        count += measured.interruptions
-        lost += measured.lost_seconds
-        waiting += min(measured.lost_seconds, unbilled_seconds(attempt, measured.interruptions))
-    return Restart(waiting=waiting / count, training=(lost - waiting) / count) if count else None
 
 
 def _repeated(seen: Restart, interruptions: float) -> Delay:

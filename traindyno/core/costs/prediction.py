@@ -7,7 +7,7 @@ from statistics import fmean
 
 from traindyno.core.costs.future_incidents import Incidents, expect_incidents
 from traindyno.core.costs.hazard import Hazard, hazard_key, observe_hazards
-from traindyno.core.costs.interruptions import exposure_of, seen_interruption
+from traindyno.core.costs.interruptions import exposure_of
 from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
@@ -164,8 +164,7 @@ def _expect(
     results = [result for result, _ in projected]
     success = measure_success([*results, *others])
     share = success.successes / success.attempts if success.successes else 1.0
-    seen = seen_interruption(results)
-    exposures = [each for result in results if (each := exposure_of(result, None, seen)) is not None]
+    exposures = [each for result in results if (each := exposure_of(result)) is not None]
     seconds, usd = (expect_incidents(exposures, hazard, share, is_wall=is_wall) for is_wall in (True, False))
     return None if seconds is None or usd is None else (seconds, usd)
 

@@ -35,7 +35,7 @@ def at_risk_seconds(suite: Suite) -> Decimal:
 
     The checkpoint that a job writes on SIGTERM does not count: it may not be complete within 120 s.
     """
-    job_seconds, measurement = Decimal(suite.limits.max_job_seconds), suite.measurement
+    job_seconds, measurement = Decimal(suite.limits.max_job_seconds), suite.job_measurement
     if measurement.checkpoint_every_steps is None:
         return job_seconds
     return job_seconds * min(Decimal(1), Decimal(measurement.checkpoint_every_steps) / measurement.max_steps)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.projection import known_cost_usd, measured_attempt, read_job_time
+from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.goal import QualityTarget
@@ -15,8 +16,9 @@ class Reached:
     """The first evaluation that reached the target, after ``step`` steps.
 
     ``seconds`` is wall clock from the creation of the job to the end of that evaluation, as MLPerf and DAWNBench count
-    the time to quality; nothing is interpolated between evaluations. ``usd`` is what SageMaker bills until then; None
-    where the price or the billed share is unknown.
+    the time to quality, without what interruptions lost: they occur at a rate (see hazard.py). Nothing is interpolated
+    between evaluations. ``usd`` is what SageMaker bills until then; None where the price or the billed share is
+    unknown.
     """
 
     step: int
@@ -70,9 +72,15 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
         return None
     for evaluation, value in evaluated(measured.evaluations, target):
         if target.is_reached(value):
-            logged = evaluation.time - measured.began_at
+            logged = _without_lost(evaluation.time - measured.began_at, measured)
             return Reached(step=evaluation.step, seconds=clock.seconds(logged), usd=clock.usd(logged))
     return None
+
+
+def _without_lost(logged: float, measured: MeasuredRun) -> float:
+    """What other sessions lost is before the measured one, and so before its evaluations."""
+    lost = measured.lost_seconds or 0.0
+    return logged - lost if logged >= lost + (measured.kept_seconds or 0.0) else logged
 
 
 def evaluated(evaluations: Sequence[Evaluation], target: QualityTarget) -> list[tuple[Evaluation, float]]:

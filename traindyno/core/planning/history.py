@@ -66,10 +66,19 @@ def work_id_of(suite: Suite) -> str:
         "workload": workload_document(suite.workload),
         "purchase": suite.purchase.value,
         **{name: measurement.get(name) for name in DECIDES_LENGTH},
+        **({"added": added} if (added := _added_by_full_run(suite)) else {}),
         **({"target": target_document(target)} if target else {}),
     }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:WORK_ID_DIGITS]
+
+
+def _added_by_full_run(suite: Suite) -> list[str]:
+    """What its jobs do only because the full run does it; a user's script decides for itself."""
+    if suite.workload.task is Task.SCRIPT:
+        return []
+    given, done = (measurement_document(each) for each in (suite.measurement, suite.job_measurement))
+    return sorted(name for name in done if given.get(name) is None and done[name] is not None)
 
 
 def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:

@@ -21,8 +21,8 @@ def needed_sequences(suite: Suite, cells: Iterable[Cell]) -> int | None:
     known = [batch for batch in batches if batch is not None]
     if len(known) < len(batches):
         return None
-    needed = suite.measurement.max_steps * max(known, default=0)
+    needed = suite.job_measurement.max_steps * max(known, default=0)
     dataset = suite.workload.dataset
-    if suite.measurement.evaluates and (dataset is None or dataset.evaluation_split is None):
+    if suite.job_measurement.evaluates and (dataset is None or dataset.evaluation_split is None):
         needed += MOST_HELD_OUT
     return needed if 0 < needed < suite.workload.examples else None

@@ -15,11 +15,13 @@ class SpotTerms:
     discount: float = field(
         metadata=describe("the share of the on-demand price that spot saves", bound=Bound(least=0, most=1))
     )
-    interruptions_per_hour: float = field(
-        default=0.0,
+    interruptions_per_hour: float | None = field(
+        default=None,
         metadata=describe(
-            "interruptions of one instance per hour of training; a job on n instances has n times as many",
+            "interruptions of one job per hour of training; in a suite with several numbers of instances, those of a "
+            "job with the fewest",
             bound=NOT_NEGATIVE,
+            default="0.05 for each instance, an assumption",
         ),
     )
     checkpoint_hours: float | None = field(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from traindyno.core.suite.settings import MOST_SEED
+from traindyno.core.suite.settings import MOST_SEED, Settings
 from traindyno.core.suite.suite import Cell, Limits, Run, Suite
 from traindyno.core.suite.suite_converter import suite_converter
 
@@ -70,7 +70,8 @@ def trial_seed(base: int, trial: int, trials: int) -> int:
 
 
 def compares_seeds(suite: Suite) -> bool:
-    return len(suite.matrix.get(SEED, ())) > 1 or any(SEED in entry for entry in suite.include)
+    seeds = suite.matrix.get(SEED) or (suite.training.get(SEED, Settings(instance="").seed),)
+    return len({*seeds, *(entry[SEED] for entry in suite.include if SEED in entry)}) > 1
 
 
 def waiting_seconds(limits: Limits) -> int:

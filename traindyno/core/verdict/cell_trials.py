@@ -184,7 +184,7 @@ def suite_trials(
         cells,
         counted,
         keeps_hosts=suite.warm_pool_seconds > 0,
-        hazards=observe_hazards(counted, suite.pricing.spot) if hazards is None else hazards,
+        hazards=observe_hazards(results, suite.pricing.spot) if hazards is None else hazards,
         target=suite.goal.target,
     )
 
@@ -229,7 +229,8 @@ def _cell_trials(
 def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
     """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
     measured = [each for each in trials if each.values(quantity)]
-    if not measured or any(each.extra(quantity) is not None for each in measured):
+    extra = [each.extra(quantity) for each in measured]
+    if not extra or any(each is not None and not each.is_endless for each in extra):
         return trials
     return [
         each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials

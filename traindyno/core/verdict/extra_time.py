@@ -7,7 +7,7 @@ from statistics import fmean, variance
 from typing import Protocol
 
 from traindyno.core.costs.hazard import Hazard
-from traindyno.core.costs.interruptions import MOST_EXPOSURE, Exposure, exposure_of, seen_interruption
+from traindyno.core.costs.interruptions import MOST_EXPOSURE, Exposure, exposure_of
 from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.ranges import Range
@@ -29,7 +29,8 @@ class ExtraTime:
 
     ``own_variance`` is that of the cell's own failures, ``further_variance`` what interruptions add to that of the
     trials' mean. ``low`` and ``high`` are the factor at the ends of what is known of the ``hazard``, which all cells on
-    one instance type and purchase option share.
+    one instance type and purchase option share. ``is_endless``: at the mean of the hazard a run would hardly ever end;
+    ``log_factor`` is then that of the low end.
     """
 
     log_factor: float = 0.0
@@ -38,6 +39,7 @@ class ExtraTime:
     low: float = 0.0
     high: float = 0.0
     hazard: Hazard | None = None
+    is_endless: bool = False
 
     @property
     def variance(self) -> float:
@@ -75,7 +77,10 @@ class Trials(Protocol):
 
 
 def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime | None:
-    """None if a run would hardly ever end. Nothing is added to quantities that are not paid again, such as rates."""
+    """None if a run would hardly ever end even at the low end of what is known of the hazard.
+
+    Nothing is added to quantities that are not paid again, such as rates.
+    """
     hazard = trials.hazard
     if not is_paid_again(quantity) or not trials.measured:
         return ExtraTime()
@@ -83,11 +88,13 @@ def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime | None:
     known = exposures(trials.measured, quantity)
     if hazard is None or hazard.is_left_out or not known:
         return failures
-    factors = _factors(known, hazard, hazard.per_instance_hour, quantity)
-    if factors is None:
+    least, expected, most = (
+        _factors(known, hazard, rate, quantity) for rate in (hazard.low, hazard.per_instance_hour, hazard.high)
+    )
+    if least is None:
         return None
-    ends = (_factors(known, hazard, rate, quantity) for rate in (hazard.low, hazard.high))
-    low, high = (failures.log_factor + (ENDLESS_FACTOR if end is None else fmean(end)) for end in ends)
+    factors = least if expected is None else expected
+    low, high = (failures.log_factor + (ENDLESS_FACTOR if end is None else fmean(end)) for end in (least, most))
     return ExtraTime(
         log_factor=failures.log_factor + fmean(factors),
         own_variance=failures.own_variance,
@@ -95,14 +102,14 @@ def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime | None:
         low=low,
         high=high,
         hazard=hazard,
+        is_endless=expected is None,
     )
 
 
 def exposures(measured: Sequence[RunResult], quantity: Quantity) -> list[tuple[float, Exposure]]:
     """The trials' values of the quantity, each with what interruptions add to it."""
     target = quantity.target if isinstance(quantity, SecondsToTarget | UsdToTarget) else None
-    seen = seen_interruption(measured)
-    found = ((quantity(result), exposure_of(result, target, seen)) for result in measured)
+    found = ((quantity(result), exposure_of(result, target)) for result in measured)
     return [(value, each) for value, each in found if value is not None and value > 0 and each is not None]
 
 

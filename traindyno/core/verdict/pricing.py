@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
-from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior
+from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
 from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.projection import read_job_time
@@ -129,8 +129,15 @@ def _offers(suite: Suite, results: Sequence[RunResult], region_prices: RegionPri
 def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
     """Of each type under both purchase options: as the runs show them, or as they are expected without any run."""
     given = suite.pricing.spot
-    keys = {(result.run.cell.settings.instance, purchase.value) for result in results for purchase in Purchase}
-    expected = {key: posterior(key, count=0, hours=0.0, given=given) for key in sorted(keys)}
+    sizes: dict[str, int] = {}
+    for result in results:
+        settings = result.run.cell.settings
+        sizes[settings.instance] = min(settings.instance_count, sizes.get(settings.instance, settings.instance_count))
+    resumed = seen_resumption(results)
+    expected = {
+        key: replace(posterior(key, count=0, hours=0.0, given=given, instances=sizes[key[0]]), resumed=resumed)
+        for key in sorted((name, purchase.value) for name in sizes for purchase in Purchase)
+    }
     return {**expected, **observe_hazards(results, given)}
 
 

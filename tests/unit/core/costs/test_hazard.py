@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.hazard import FAULTS, PRIORS, observe_hazards, posterior
+from traindyno.core.costs.hazard import FAULTS, MOST_SPAN, PRIORS, observe_hazards, posterior
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.pricing import SpotTerms
 
@@ -28,7 +28,7 @@ def test_all_cells_of_a_type_share_the_rate_and_the_prior_weighs_one_hour() -> N
     hours = 2 * (170 + 900 + 170) / 3600
     assert found.count == 1
     assert found.hours == pytest.approx(hours)
-    assert found.per_instance_hour == pytest.approx((1 + 1.6e-4) / (hours + 1))
+    assert found.shape == pytest.approx(1 + 1.6e-4)
     assert (found.key, found.source) == (DEMAND, PRIORS["on-demand"].source)
 
 
@@ -56,13 +56,13 @@ def test_restarts_within_a_spot_job_are_events_and_the_suite_may_give_the_prior(
     given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=2.0)}
     found = observe_hazards([spot, first], given)
     assert found[DEMAND].count == 0
-    hours = 2 * 170 / 3600
-    assert found[DEMAND[0], "spot"].per_instance_hour == pytest.approx(3.5 / (hours + 1))
+    # 0.5 an hour of a job on two instances
+    assert found[DEMAND[0], "spot"].per_instance_hour == pytest.approx(0.25)
     assert found[DEMAND[0], "spot"].checkpoint_hours == 2.0
 
 
 def test_more_events_make_the_rate_more_certain() -> None:
-    found = [posterior(DEMAND, count=count, hours=10.0, given={}) for count in (1, 2, 5, 20)]
+    found = [posterior(DEMAND, count=count, hours=10.0, given={}) for count in (4, 5, 10, 20)]
     ratios = [each.high / each.low for each in found]
     assert ratios == sorted(ratios, reverse=True)
     assert all(each.low < each.per_instance_hour < each.high for each in found)
@@ -70,12 +70,52 @@ def test_more_events_make_the_rate_more_certain() -> None:
     assert (found[-1].low * 11, found[-1].high * 11) == pytest.approx((24.433 / 2, 59.342 / 2), rel=1e-3)
 
 
-def test_without_events_the_rate_is_next_to_nothing_on_demand_and_open_on_spot() -> None:
-    assert posterior(DEMAND, count=0, hours=1.0, given={}).high < 1e-9
+def test_without_events_the_range_is_about_the_prior() -> None:
+    """Without an hour of trials; an exponential distribution is below 3.69 times its mean in 97.5 %."""
+    demand = posterior(DEMAND, count=0, hours=0.0, given={})
+    assert demand.per_instance_hour == pytest.approx(1.6e-4)
+    assert demand.high == pytest.approx(3.69 * 1.6e-4, rel=1e-3)
     spot = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={})
+    assert demand.low < 1e-9
     assert spot.low < 1e-9
-    # half of the chi-squared quantile with 1 degree of freedom: half an event in the hour of the prior
-    assert spot.high == pytest.approx(5.0239 / 2, rel=1e-3)
+    assert 5 < spot.high / spot.per_instance_hour < 20
+
+
+@pytest.mark.parametrize("purchase", ["on-demand", "spot"])
+@pytest.mark.parametrize("hours", [0.0, 0.3, 10.0, 1e5])
+def test_the_figure_is_in_its_range_and_few_events_do_not_raise_it(purchase: str, hours: float) -> None:
+    prior = PRIORS[purchase].per_instance_hour
+    found = [posterior((DEMAND[0], purchase), count=count, hours=hours, given={}) for count in range(10)]
+    assert all(each.low <= each.per_instance_hour <= each.high for each in found)
+    assert all(each.per_instance_hour <= prior for each in found[:4])
+    assert all(each.high < MOST_SPAN * each.low for each in found[4:])
+    assert [each.high for each in found] == sorted(each.high for each in found)
+
+
+def test_a_discount_alone_says_nothing_of_the_rate() -> None:
+    found = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={DEMAND[0]: SpotTerms(discount=0.6)})
+    assert found.per_instance_hour == pytest.approx(0.05)
+    assert found.source == PRIORS["spot"].source
+
+
+def test_the_suite_gives_a_rate_of_a_job() -> None:
+    given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.8)}
+    spot = completed_result(make_cell(instance_count=16), 1)
+    (found,) = observe_hazards([replace(spot, price=replace(spot.price, purchase="spot"))], given).values()
+    assert found.per_instance_hour * 16 == pytest.approx(0.8 / (found.hours + 1))
+
+
+def test_a_launcher_that_starts_again_on_demand_is_no_fault_of_the_service() -> None:
+    """Unless the service reported an interruption."""
+    first = completed_result(CELL, 1)
+    assert first.measured is not None
+    restarted = replace(first, measured=replace(first.measured, interruptions=3, lost_seconds=60.0, kept_seconds=9.0))
+    (found,) = observe_hazards([restarted]).values()
+    assert (found.count, found.wait_seconds, found.resumed) == (0, None, None)
+    (attempt,) = restarted.attempts
+    reported = replace(attempt, phase_seconds={**attempt.phase_seconds, "interrupted": 20.0})
+    (found,) = observe_hazards([replace(restarted, attempts=(reported,))]).values()
+    assert found.count == 3
 
 
 def test_how_long_an_interrupted_job_waited_is_shared_by_a_type() -> None:

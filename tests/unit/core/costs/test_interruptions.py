@@ -6,8 +6,9 @@ from math import exp, log
 import pytest
 
 from tests.unit.run_samples import completed_result, make_attempt, make_cell
-from traindyno.core.costs.hazard import Hazard, posterior
-from traindyno.core.costs.interruptions import Restart, expect_delay, exposure_of, seen_interruption
+from traindyno.core.costs.hazard import Hazard, Restart, posterior, seen_resumption
+from traindyno.core.costs.interruptions import expect_delay, exposure_of
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.pricing import SpotTerms
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.extra_time import extra_time
@@ -47,9 +48,16 @@ def test_each_interruption_waits_for_capacity_and_starts_again() -> None:
     assert delay.waiting_seconds == pytest.approx(199.9139, rel=1e-5)
 
 
+def test_without_checkpoints_the_start_is_part_of_what_is_repeated() -> None:
+    """Of 4 h, half an hour is the start: it is interrupted and repeated with the rest, and counts once."""
+    restart = Restart(waiting=60, training=1800)
+    for delay in (expect_delay(RATE, 4 * 3600, restart), expect_delay(RATE, 4 * 3600, restart, 5 * 3600)):
+        assert delay == expect_delay(RATE, 4 * 3600, replace(restart, training=0))
+
+
 @pytest.mark.parametrize(
     ("hours", "restart_hours", "checkpoint_hours"),
-    [(20.1, 0, None), (1e6, 0, None), (4, 20, None), (15, 5.1, None), (1e6, 15, 5.1), (1e6, 2000, 2000)],
+    [(20.1, 0, None), (1e6, 0, None), (1e6, 15, 5.1), (1e6, 2000, 2000)],
 )
 def test_a_run_that_hardly_ever_ends_has_no_expected_time(
     hours: float, restart_hours: float, checkpoint_hours: float | None
@@ -82,17 +90,23 @@ def test_a_rate_of_zero_adds_nothing() -> None:
     assert (found.log_factor, found.variance, found.low, found.high) == (0, 0, 0, 0)
 
 
-def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:
-    """Two interruptions of 50 s each, of which 10 s were not billed; 2 an hour in the whole work."""
+def interrupted_result(kept_seconds: float) -> RunResult:
+    """Two interruptions of 50 s each, of which 10 s were not billed."""
     result = completed_result(make_cell(), 1, suite=None)
     assert result.measured is not None
     phases = {**result.attempts[0].phase_seconds, "interrupted": 20.0, "starting": 0.0, "training": 230.0}
     attempt = replace(result.attempts[0], phase_seconds=phases, billable_seconds=250.0)
-    interrupted = replace(
-        result, attempts=(attempt,), measured=replace(result.measured, interruptions=2, lost_seconds=100.0)
-    )
-    assert seen_interruption([result, interrupted]) == Restart(waiting=10.0, training=40.0)
-    trials = CellTrials(cell=make_cell(), measured=(interrupted,), others=(), hazard=hazard_of(2))
+    measured = replace(result.measured, interruptions=2, lost_seconds=100.0, kept_seconds=kept_seconds)
+    return replace(result, attempts=(attempt,), measured=measured, price=replace(result.price, purchase="spot"))
+
+
+def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:
+    """2 interruptions an hour in the whole work."""
+    interrupted = interrupted_result(kept_seconds=20.0)
+    seen = seen_resumption([completed_result(make_cell(), 1), interrupted])
+    assert seen == Restart(waiting=10.0, training=40.0)
+    hazard = replace(hazard_of(2), resumed=seen)
+    trials = CellTrials(cell=make_cell(), measured=(interrupted,), others=(), hazard=hazard)
     wall, billed = (extra_time(trials, each) for each in (projected_seconds, projected_billable_seconds))
     exposure = exposure_of(interrupted)
     assert wall is not None
@@ -101,3 +115,8 @@ def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:
     expected = 2 * exposure.training_seconds / 3600
     assert wall.log_factor == pytest.approx(log(1 + expected * 50 / exposure.seconds))
     assert billed.log_factor == pytest.approx(log(1 + expected * 40 / exposure.training_seconds))
+
+
+def test_short_trials_that_began_again_say_nothing_about_a_long_run() -> None:
+    """All of the work is repeated, and not the minutes that the trials had done."""
+    assert seen_resumption([interrupted_result(kept_seconds=0.0)]) is None

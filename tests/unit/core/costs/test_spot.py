@@ -9,6 +9,7 @@ from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_c
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, observe_discounts, spot_cost_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Limits, Measurement
+from traindyno.core.suite.workload import FullRun
 
 LIMITS = Limits(max_usd=Decimal(100), max_hours=Decimal(4), max_job_seconds=7200)
 
@@ -25,6 +26,9 @@ def test_checkpoints_limit_what_an_interruption_repeats() -> None:
     saved = replace(plain, measurement=Measurement(max_steps=200, checkpoint_every_steps=50))
     rare = replace(plain, measurement=Measurement(max_steps=200, checkpoint_every_steps=500))
     assert [at_risk_seconds(suite) for suite in (plain, saved, rare)] == [7200, 1800, 7200]
+    # the job saves in its midst, since the full run saves
+    schedule = FullRun(checkpoint_every_minutes=10)
+    assert at_risk_seconds(replace(plain, workload=replace(plain.workload, full_run=schedule))) == 3600
 
 
 def test_the_text_says_what_is_assumed() -> None:

@@ -168,8 +168,13 @@ def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
         {"workload": {**workload, "dataset": {"path": "s3://bucket/data/other/"}}},
         {"measurement": {"trials": 2, "save_model": True}},
         {"purchase": "spot"},
+        {"workload": {**workload, "full_run": {"checkpoint_every_minutes": 10}}},
+        {"workload": {**workload, "full_run": {"evaluate_every_steps": 1000}}},
     ):
         assert work_id_of(small_suite(**changes)) != work_id_of(suite)
+    # Their jobs do the same: one checkpoint.
+    minutes = ({"workload": {**workload, "full_run": {"checkpoint_every_minutes": each}}} for each in (10, 30))
+    assert len({work_id_of(small_suite(**changes)) for changes in minutes}) == 1
     targets = [{"goal": {"fastest-to": {"loss": loss}}, "measurement": {"evaluate_every_steps": 5}} for loss in (2, 3)]
     # Runs end at the target, so they are of another length.
     assert len({work_id_of(small_suite(**changes)) for changes in targets}) == 2

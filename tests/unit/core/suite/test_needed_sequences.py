@@ -44,6 +44,8 @@ def test_what_is_held_out_comes_on_top_unless_there_is_a_split_for_it() -> None:
     apart = suite_of(measurement={"evaluate": True}, dataset={**data, "evaluation_split": "test"})
     assert needed(evaluated) == STEPS * 16 * 4 + MOST_HELD_OUT
     assert needed(apart) == STEPS * 16 * 4
+    scheduled = suite_of(full_run={"evaluate_every_steps": 1000})
+    assert needed(scheduled) == needed(evaluated)
 
 
 def test_rows_that_may_be_sorted_by_their_label_are_all_read() -> None:

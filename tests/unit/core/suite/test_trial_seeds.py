@@ -57,6 +57,8 @@ def test_cells_that_compare_seeds_keep_their_own_in_all_trials() -> None:
     assert seeds(suite, 1, 2, 3) == {1: {3, 11}, 2: {3, 11}, 3: {3, 11}}
     included = small_suite(include=[{"seed": 5}])
     assert seeds(included, 2) == {2: {0, 5}}
+    # a seed that every cell has is not compared
+    assert seeds(small_suite(include=[{"seed": 0, "weight_decay": 0.5}]), 2) == {2: {1}}
     # one value for all cells is the seed of the first trial
     assert seeds(small_suite(matrix={"seed": [3]}, baseline={}), 1, 2) == {1: {3}, 2: {4}}
 

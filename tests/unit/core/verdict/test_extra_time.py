@@ -21,7 +21,7 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.cell_trials import group_trials
-from traindyno.core.verdict.extra_time import ExtraTime, extra_time
+from traindyno.core.verdict.extra_time import ENDLESS_FACTOR, ExtraTime, extra_time
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.verdict import Finding, judge
 
@@ -69,13 +69,13 @@ def with_checkpoint(result: RunResult) -> MeasuredRun:
 
 
 def test_trials_that_only_the_service_lost_cost_no_answer() -> None:
-    """One of five trials of each cell has no result: at that rate no run without checkpoints would end."""
+    """Three of seven trials of each cell have no result: at that rate no run without checkpoints would end."""
     results = [
         each
         for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True)
         for each in (
             *trials(cell, step_seconds, count=4),
-            failed_result(cell, 5, Outcome.INTERNAL_ERROR),
+            *(failed_result(cell, trial, Outcome.INTERNAL_ERROR) for trial in (5, 6, 7)),
         )
     ]
     long = [replace(each, examples=40_000_000) for each in results]
@@ -106,7 +106,7 @@ def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
     assert same is not None
     assert first.hazard is not None
     assert first.hazard == second.hazard
-    assert one.low < one.log_factor < one.high
+    assert one.low <= one.log_factor < one.high
     assert one.against(same) == (0, 0, Range())
     other = replace(same, hazard=replace(first.hazard, key=("ml.p5.48xlarge", "on-demand")))
     shift, variance, reach = one.against(other)
@@ -157,3 +157,76 @@ def test_one_trial_does_not_tell_whether_a_limit_is_kept() -> None:
 def test_nothing_is_added_to_a_cell_that_was_not_measured() -> None:
     (_, second) = group_trials(CELLS, trials(CELLS[0], 1.0))
     assert extra_time(second, projected_seconds) == ExtraTime()
+
+
+TYPES = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=288_000)
+FAST, SLOW = expand_cells(TYPES)
+
+
+@pytest.mark.parametrize("faults", [1, 2, 3])
+def test_few_faults_in_minutes_of_trials_decide_nothing_and_remove_nothing(faults: int) -> None:
+    """Ten hours without checkpoints on demand; one type is 30 % faster, and met the faults."""
+    results = [
+        *with_faults(trials(FAST, 1.0, TYPES), faults),
+        *trials(SLOW, 1.3, TYPES),
+    ]
+    verdict = judge(TYPES, (FAST, SLOW), results)
+    assert (verdict.finding, verdict.refused) == (Finding.UNDECIDED, {})
+    (row, _) = verdict.rows
+    assert row.seconds is not None
+    assert 10 < row.seconds.mean / 3600 < 10.2
+
+
+def test_a_cell_is_undecided_where_only_the_mean_of_its_rate_is_endless() -> None:
+    """4 events in 0.4 h: 2.9 an hour, 28 in ten hours; at the low end they are 8."""
+    (trial,) = group_trials([FAST], trials(FAST, 1.0, TYPES, count=2))
+    assert trial.hazard is not None
+    several = replace(trial.hazard, low=0.8, per_instance_hour=2.9, high=6.0)
+    found = extra_time(replace(trial, hazard=several), projected_seconds)
+    assert found is not None
+    assert found.is_endless
+    assert found.log_factor == found.low < found.high == ENDLESS_FACTOR
+    assert extra_time(replace(trial, hazard=replace(several, low=2.0)), projected_seconds) is None
+
+
+def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
+    """Spot, ten hours without checkpoints: two interruptions in trials of the slower cell make it no better."""
+    suite = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=288_000)
+    for kept_seconds in (0.0, 30.0):
+        slow, fast = (
+            [
+                replace(each, price=replace(each.price, purchase="spot"))
+                for each in trials(cell, step_seconds, suite, count=4)
+            ]
+            for cell, step_seconds in zip(expand_cells(suite), (1.2, 1.0), strict=True)
+        )
+        hit = [interrupted(each, kept_seconds) for each in slow[:2]]
+        verdict = judge(suite, expand_cells(suite), [*hit, *slow[2:], *fast])
+        assert (verdict.recommended, verdict.finding) == (fast[0].run.cell.cell_id, Finding.RECOMMENDED)
+        assert verdict.refused == {}
+
+
+def interrupted(result: RunResult, kept_seconds: float) -> RunResult:
+    assert result.measured is not None
+    measured = replace(result.measured, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds)
+    return replace(result, measured=measured)
+
+
+@pytest.mark.parametrize("lead", [1.2, 1.5])
+@pytest.mark.parametrize("rate", [None, 0.02])
+def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(lead: float, rate: float | None) -> None:
+    """Two types, 4 trials, a checkpoint each 30 minutes in ten hours, and 0.02 an hour as the suite states."""
+    terms = SpotTerms(discount=0.6, interruptions_per_hour=rate)
+    suite = replace(TYPES, pricing=Pricing(spot=dict.fromkeys(("ml.p4d.24xlarge", "ml.p5.48xlarge"), terms)))
+    results = [
+        replace(
+            each,
+            price=replace(each.price, purchase="spot"),
+            full_run=FullRun(checkpoint_every_minutes=30),
+            measured=with_checkpoint(each),
+        )
+        for cell, step_seconds in ((FAST, 1.0), (SLOW, lead))
+        for each in trials(cell, step_seconds, suite, count=4)
+    ]
+    verdict = judge(suite, (FAST, SLOW), results)
+    assert (verdict.recommended, verdict.finding) == (FAST.cell_id, Finding.RECOMMENDED)

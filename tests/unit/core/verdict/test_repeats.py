@@ -94,6 +94,16 @@ def test_the_repeat_counts_in_place_of_the_contended_run_and_both_are_paid() -> 
     assert after.spent_usd > before.spent_usd
 
 
+def test_an_interruption_of_a_run_that_was_repeated_counts() -> None:
+    """The host was busy; that the capacity failed is as true as with the hours that remain."""
+    first, *others = results(contended_trial=1)
+    assert first.measured is not None
+    hit = replace(first, measured=replace(first.measured, interruptions=1, lost_seconds=10.0))
+    runs = [hit, *others, completed_result(DDP, 3)]
+    spot = [replace(each, price=replace(each.price, purchase="spot")) for each in runs]
+    assert [row.hazard and row.hazard.count for row in judge(SUITE, (DDP, FSDP), spot).rows] == [1, 1]
+
+
 def test_a_contended_run_is_marked_in_its_row() -> None:
     slow, *others = results(contended_trial=1)
     assert summarise(slow).is_contended is True

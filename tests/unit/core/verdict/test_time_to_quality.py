@@ -251,3 +251,18 @@ def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(steps: int,
     assert projection is not None
     # 62 s are paid once: until training, and after the last step; 1 s of warm-up; 99,992 samples are left
     assert projection.seconds == pytest.approx(63 + 99_992 * 1.1 / 8)
+
+
+def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
+    """400 s between two sessions, and 10 s of the first one that the second one repeated; 29 s of it are kept."""
+    suite = suite_of(FASTEST)
+    cell = expand_cells(suite)[0]
+    plain = evaluated(cell, 1, suite)
+    assert plain.measured is not None
+    target = suite.goal.target
+    assert target is not None
+    later = [replace(each, time=each.time + 410) for each in plain.measured.evaluations]
+    resumed = replace(plain.measured, evaluations=tuple(later), interruptions=1, lost_seconds=410.0, kept_seconds=29.0)
+    assert reach_target(replace(plain, measured=resumed), target) == reach_target(plain, target)
+    before = replace(resumed, evaluations=plain.measured.evaluations)
+    assert reach_target(replace(plain, measured=before), target) == reach_target(plain, target)
