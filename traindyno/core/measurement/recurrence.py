@@ -100,6 +100,11 @@ def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stall
     return Stalls(even=tuple(even), uneven=tuple(uneven), single=tuple(single))
 
 
+def are_alike(first_seconds: float, second_seconds: float) -> bool:
+    """Whether stalls of these lengths may have one cause."""
+    return max(first_seconds, second_seconds) <= _ALIKE_FACTOR * min(first_seconds, second_seconds)
+
+
 def recur_at_random(seconds: Sequence[float], count: int) -> RecurringEvent:
     """Stalls of a Poisson process: the sum of their squares is the variance of their sum (a compound one)."""
     squares = sum(value * value for value in seconds)
@@ -162,7 +167,7 @@ def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
     """Groups of stalls of similar length; each group is in order of time."""
     groups: list[list[Stall]] = []
     for stall in sorted(stalls, key=lambda each: each.seconds):
-        if groups and stall.seconds <= _ALIKE_FACTOR * groups[-1][-1].seconds:
+        if groups and are_alike(groups[-1][-1].seconds, stall.seconds):
             groups[-1].append(stall)
         else:
             groups.append([stall])
