@@ -1,7 +1,7 @@
 """Which events of a run recur, how often, and which happen once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, variance
 
@@ -26,7 +26,8 @@ class OneTimeEvent:
 class RecurringEvent:
     """It happens once in ``steps_between`` steps, each time for ``seconds`` on average; ``count`` were seen.
 
-    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds.
+    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds. ``longest_seconds`` is of
+    stalls; earlier results don't have it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class RecurringEvent:
     steps_between: float
     seconds: float
     variance_per_step: float = 0.0
+    longest_seconds: float | None = None
 
     @property
     def seconds_per_step(self) -> float:
@@ -92,7 +94,7 @@ def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stall
         seconds = [stall.seconds for stall in alike]
         period = _even_period([stall.first for stall in alike], first, first + count)
         if period is not None:
-            even.append(_recurring(STALL, seconds, period))
+            even.append(replace(_recurring(STALL, seconds, period), longest_seconds=max(seconds)))
         elif len(alike) > 1:
             uneven.append(recur_at_random(seconds, count))
         else:
@@ -100,9 +102,11 @@ def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stall
     return Stalls(even=tuple(even), uneven=tuple(uneven), single=tuple(single))
 
 
-def are_alike(first_seconds: float, second_seconds: float) -> bool:
-    """Whether stalls of these lengths may have one cause."""
-    return max(first_seconds, second_seconds) <= _ALIKE_FACTOR * min(first_seconds, second_seconds)
+def is_one_of(event: RecurringEvent, seconds: float) -> bool:
+    """Whether a stall of this length may have the cause of recurring ones."""
+    longest = event.longest_seconds or event.seconds
+    shows_recurrence = event.name == STALL and event.count > 1
+    return shows_recurrence and event.seconds / _ALIKE_FACTOR <= seconds <= _ALIKE_FACTOR * longest
 
 
 def recur_at_random(seconds: Sequence[float], count: int) -> RecurringEvent:
@@ -114,6 +118,7 @@ def recur_at_random(seconds: Sequence[float], count: int) -> RecurringEvent:
         steps_between=count / len(seconds),
         seconds=fmean(seconds),
         variance_per_step=squares / count**2,
+        longest_seconds=max(seconds),
     )
 
 
@@ -167,7 +172,7 @@ def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
     """Groups of stalls of similar length; each group is in order of time."""
     groups: list[list[Stall]] = []
     for stall in sorted(stalls, key=lambda each: each.seconds):
-        if groups and are_alike(groups[-1][-1].seconds, stall.seconds):
+        if groups and stall.seconds <= _ALIKE_FACTOR * groups[-1][-1].seconds:
             groups[-1].append(stall)
         else:
             groups.append([stall])

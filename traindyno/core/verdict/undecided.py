@@ -5,12 +5,13 @@ It is a range of factors beside the noise: more trials of the same length would 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import copysign, log, sqrt
+from math import comb, copysign, log, sqrt
 from statistics import NormalDist, fmean, stdev
 
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.measurement.recurrence import STALL, are_alike
+from traindyno.core.measurement.recurrence import is_one_of
 from traindyno.core.measurement.steady_state import Drift
+from traindyno.core.measurement.unsteadiness import DRIFT_P as RUN_DRIFT_P
 from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
 
 # A trend over all trials of a cell counts as a drift at this two-sided level.
@@ -25,6 +26,7 @@ class Undecided:
 
     ``trend`` is the mean change of the trials, detected or not; None if no trial shows one. ``unsteady`` of the
     ``trials`` did not reach a steady level. ``is_unknown``: one of them doesn't say how far it is from it.
+    ``leaves_out``: they are so few that noise may have caused it, and nothing is added for them.
     """
 
     stalls: Range = NO_RANGE
@@ -34,6 +36,7 @@ class Undecided:
     unsteady: int = 0
     trials: int = 0
     is_unknown: bool = False
+    leaves_out: bool = False
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -59,7 +62,8 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     drift = _detected(trend)
     # Stalls have a range of their own, and noise alone is in the spread of the trials.
     unsteady = [run for run in projected if run.is_unsteady and not run.steady_state.is_only_noisy]
-    errors = [_level_error(run) for run in unsteady]
+    leaves_out = bool(unsteady) and not _is_more_than_chance(len(unsteady), len(projected))
+    errors = [] if leaves_out else [_level_error(run) for run in unsteady]
     known = [error for error in errors if error is not None]
     # Of what the trials say of their levels, the drift has a range of its own.
     reach = max(0.0, round(sum(known) / len(projected) - _reach_of_drift(drift), 9))
@@ -70,6 +74,7 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
         trend=trend,
         unsteady=len(unsteady),
         trials=len(projected),
+        leaves_out=leaves_out,
         is_unknown=len(known) < len(errors),
     )
 
@@ -93,11 +98,11 @@ def _drift_between(first: Undecided, second: Undecided) -> float:
 
 def _stalls(runs: Sequence[MeasuredRun]) -> Range:
     """Stalls like those that one trial shows to recur are in the mean over all trials as they were seen."""
-    recurring = [event.seconds for run in runs for event in run.recurring if event.name == STALL and event.count > 1]
+    recurring = [event for run in runs for event in run.recurring]
     low = high = 0.0
     for run in runs:
         single = run.undecided_stalls.single if run.undecided_stalls else ()
-        still_open = [each for each in single if not any(are_alike(each.seconds, seconds) for seconds in recurring)]
+        still_open = [each for each in single if not any(is_one_of(event, each.seconds) for event in recurring)]
         share = sum(each.share for each in still_open)
         low += log(1 - share)
         high += log(1 - share + sum(each.share_again for each in still_open))
@@ -129,6 +134,14 @@ def _ahead(drift: float) -> Range:
 def _reach_of_drift(drift: float) -> float:
     """The mean of the window is half of the change before its end."""
     return (DRIFT_GOES_ON + 0.5) * abs(drift)
+
+
+def _is_more_than_chance(unsteady: int, trials: int) -> bool:
+    """Noise alone makes a run unsteady with a probability of ``RUN_DRIFT_P``. Half of the trials always count."""
+    chances = (
+        comb(trials, count) * RUN_DRIFT_P**count * (1 - RUN_DRIFT_P) ** (trials - count) for count in range(unsteady)
+    )
+    return 2 * unsteady >= trials or 1 - sum(chances) < RUN_DRIFT_P
 
 
 def _level_error(run: MeasuredRun) -> float | None:
