@@ -7,14 +7,14 @@ from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Finding, Verdict
 
-_MOST_REASONS = 3
+_MOST_NAMED = 3
 
 
 def open_reasons_text(verdict: Verdict) -> str:
     """Of the recommended cell and of those that may be as good; cells that it beats have none."""
     found = [f"of {row.label}, {reason}" for row in _open_rows(verdict) for reason in row.undecided_reasons]
     found += [f"of {row.label}, {_hazard_reason(row)}" for row in _rows_of_unknown_hazard(verdict)]
-    return f": {'; '.join(found[:_MOST_REASONS])}" if found else ""
+    return f": {'; '.join(found[:_MOST_NAMED])}" if found else ""
 
 
 def describe_open(verdict: Verdict) -> Iterator[str]:
