@@ -1,6 +1,6 @@
 """What a cell's trials together can't decide about its rate: whether stalls recur, and whether a drift goes on.
 
-It is a range of factors beside the noise: more trials of the same length would not narrow it.
+It is a range of factors beside the noise: longer trials narrow it sooner than more of them.
 """
 
 from collections.abc import Sequence

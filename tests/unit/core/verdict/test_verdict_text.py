@@ -202,7 +202,7 @@ def test_an_unknown_rate_of_interruptions_is_named_with_advice_of_its_own(stalls
 
 
 def test_a_rate_of_interruptions_that_all_cells_share_is_no_reason() -> None:
-    alike = {"hazard": HAZARD, "hazard_width": 0.4}
+    alike: dict[str, Any] = {"hazard": HAZARD, "hazard_width": 0.4}
     rows = (make_row(**alike, undecided_reasons=("it drifts",)), make_row(SECOND, **alike))
     text = described(
         finding=Finding.UNDECIDED, rows=rows, rivals=(make_rival(relation=Relation.OPEN),), needs_longer_trials=True
