@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from traindyno.core.costs.quantity_text import UNKNOWN, range_text
+from traindyno.core.costs.quantity_text import UNKNOWN, interval_text
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.report.markup import Markup, element, join
 
@@ -11,5 +11,5 @@ def estimate_cell(estimate: Estimate | None, value_text: Callable[[float], str])
     if estimate is None:
         return element("span", "–", class_="absent", title="not measured")
     interval = estimate.interval
-    spread = range_text(value_text(interval.low), value_text(interval.high)) if interval else f"interval {UNKNOWN}"
+    spread = interval_text(interval.low, interval.high, value_text) if interval else f"interval {UNKNOWN}"
     return join(value_text(estimate.mean), element("small", spread))

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from traindyno.cli.output import SIMULATED, Terminal, styled
-from traindyno.core.costs.quantity_text import seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, is_end_known, seconds_text, share_text, usd_text
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, outcomes_text
@@ -119,6 +119,8 @@ def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
     """The mean ± half the interval, which is in percentage points for a share, else in percent of the mean."""
     if estimate.interval is None:
         return text(estimate.mean)
+    if text is not share_text and not is_end_known(estimate.interval.low, estimate.interval.high):
+        return f"{text(estimate.mean)} ± {UNKNOWN}"
     half_width = (estimate.interval.high - estimate.interval.low) / 2
     spread = f"{half_width * 100:.1f}" if text is share_text else share_text(half_width / estimate.mean)
     return f"{text(estimate.mean)} ± {spread}"

@@ -1,5 +1,6 @@
 """Quantities as a person reads them: three or four digits and a unit; what is not known is "unknown"."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from math import floor, log10
 
@@ -7,6 +8,8 @@ from traindyno.core.costs.money import dollars, to_cents
 
 UNKNOWN = "unknown"
 MINUTE, HOUR, DAY = 60, 3600, 86_400
+# An interval that is wider comes from an interruption rate at which no run would end.
+_WIDEST = 1000
 
 
 def number_text(value: float | None, *, digits: int = 3) -> str:
@@ -52,6 +55,15 @@ def range_text(low: str, high: str) -> str:
     number, _, unit = low.partition(" ")
     is_shared = unit and high.partition(" ")[2] == unit and " " not in unit
     return f"{number} to {high}" if is_shared else f"{low} to {high}"
+
+
+def is_end_known(low: float, high: float) -> bool:
+    """Whether both ends of an interval of a positive quantity say something about it."""
+    return high <= _WIDEST * low
+
+
+def interval_text(low: float, high: float, text: Callable[[float], str]) -> str:
+    return range_text(text(low), text(high) if is_end_known(low, high) else UNKNOWN)
 
 
 def share_text(share: float | None, *, digits: int = 1) -> str:

@@ -1,7 +1,7 @@
 """Which events of a run recur, how often, and which happen once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, variance
 
@@ -25,7 +25,8 @@ class OneTimeEvent:
 class RecurringEvent:
     """It happens once in ``steps_between`` steps, each time for ``seconds`` on average; ``count`` were seen.
 
-    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds.
+    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds. ``longest_seconds`` is of
+    stalls; earlier results don't have it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class RecurringEvent:
     steps_between: float
     seconds: float
     variance_per_step: float = 0.0
+    longest_seconds: float | None = None
 
     @property
     def seconds_per_step(self) -> float:
@@ -97,12 +99,19 @@ def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stall
         seconds = [stall.seconds for stall in alike]
         period = _even_period([stall.first for stall in alike], first, first + count)
         if period is not None:
-            even.append(_recurring(STALL, seconds, period))
+            even.append(replace(_recurring(STALL, seconds, period), longest_seconds=max(seconds)))
         elif len(alike) > 1:
             uneven.append(recur_at_random(seconds, count))
         else:
             single += alike
     return Stalls(even=tuple(even), uneven=tuple(uneven), single=tuple(single))
+
+
+def is_one_of(event: RecurringEvent, seconds: float) -> bool:
+    """Whether a stall of this length may have the cause of recurring ones."""
+    longest = event.longest_seconds or event.seconds
+    shows_recurrence = event.name == STALL and event.count > 1
+    return shows_recurrence and event.seconds / _ALIKE_FACTOR <= seconds <= _ALIKE_FACTOR * longest
 
 
 def recur_at_random(seconds: Sequence[float], count: int, name: str = STALL) -> RecurringEvent:
@@ -114,6 +123,7 @@ def recur_at_random(seconds: Sequence[float], count: int, name: str = STALL) -> 
         steps_between=count / len(seconds),
         seconds=fmean(seconds),
         variance_per_step=squares / count**2,
+        longest_seconds=max(seconds),
     )
 
 

@@ -8,28 +8,52 @@ from traindyno.core.measurement.steady_state import SteadyWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndecidedStalls:
-    """They are in the run's rate as they were seen: ``share`` of the steady window's time.
+class SingleStall:
+    """``seconds`` are its length; ``share`` is its part of the steady window's time, in which it was seen once.
 
-    ``most_share`` is their share of a long run's time if they recur as soon as what was seen allows: after no more
-    steps than the longest part of the window without them.
+    ``share_again`` is what it takes of the same time if it recurs as soon as what was seen allows: after no more steps
+    than the longest part of the window without it.
     """
 
+    seconds: float
     share: float
-    most_share: float
+    share_again: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndecidedStalls:
+    """They are in the run's rate as they were seen."""
+
+    single: tuple[SingleStall, ...]
+
+    @property
+    def share(self) -> float:
+        """Of the steady window's time."""
+        return sum(stall.share for stall in self.single)
+
+    @property
+    def most_share(self) -> float:
+        """Of a long run's time, if all recur as soon as what was seen allows."""
+        again = sum(stall.share_again for stall in self.single)
+        return again / (1 - self.share + again)
 
 
 def judge_single_stalls(
     single: Sequence[Stall], window: SteadyWindow, seconds_per_step: float
 ) -> UndecidedStalls | None:
     """``seconds_per_step`` includes them as they were seen; None if the steps took no time beside them."""
-    if not single:
+    if not single or seconds_per_step <= sum(stall.seconds for stall in single) / window.steps:
         return None
-    seen = sum(stall.seconds for stall in single) / window.steps
-    if seconds_per_step <= seen:
-        return None
-    most = sum(stall.seconds / _least_steps_between(stall, window) for stall in single)
-    return UndecidedStalls(share=seen / seconds_per_step, most_share=most / (seconds_per_step - seen + most))
+    return UndecidedStalls(
+        single=tuple(
+            SingleStall(
+                seconds=stall.seconds,
+                share=stall.seconds / window.steps / seconds_per_step,
+                share_again=stall.seconds / _least_steps_between(stall, window) / seconds_per_step,
+            )
+            for stall in single
+        )
+    )
 
 
 def _least_steps_between(stall: Stall, window: SteadyWindow) -> int:

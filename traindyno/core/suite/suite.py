@@ -299,20 +299,20 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One trial of one cell, as the state machine carries it, with the tokens that it reads.
-
-    ``place`` is its place in the random order of its round, from 1. ``block``: runs of different cells in one block are
-    measured about the same time; in earlier documents it is None, and runs with one trial number are a block.
-    ``model_s3_uri``: the lab's copy of the workload's model; None for a model that is not on the Hub. ``seed``: that of
-    this trial (``with_seeds``); None in runs of earlier versions, which trained with the cell's.
-    """
+    """One trial of one cell, as the state machine carries it."""
 
     run_id: str
     execution_id: str
     trial: int
     cell: Cell
+    #: Those that it reads.
     tokens: Tokens | None = None
+    #: Its place in the random order of its round, from 1.
     place: int | None = None
+    #: Runs of different cells in one block are measured about the same time. None in earlier documents, where runs with
+    #: one trial number are a block.
     block: str | None = None
+    #: The lab's copy of the workload's model; None for a model that is not on the Hub.
     model_s3_uri: str | None = None
+    #: That of this trial (``with_seeds``); None in runs of earlier versions, which trained with the cell's.
     seed: int | None = None

@@ -147,8 +147,9 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         names = unsteady[0].label if len(unsteady) == 1 else f"{len(unsteady)} cells"
         verb = "1 trial" if trials == 1 else f"{trials} trials"
         included = "it is included" if trials == 1 else "they are included"
-        if verdict.method is Method.WHOLE_RUN and verdict.finding in SETTLED:
-            included += ", and the answer holds for all that they leave open"
+        holds = verdict.finding in SETTLED and not any(row.leaves_trials_out for row in unsteady)
+        if verdict.method is Method.WHOLE_RUN and holds:
+            included += f", and the answer holds for all that {'it leaves' if trials == 1 else 'they leave'} open"
         yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
     contended = [row for row in verdict.rows if row.contended_trials]
     if contended and verdict.finding is not Finding.CONTENDED:

@@ -14,7 +14,9 @@ from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
+from traindyno.core.verdict.extra_time import extra_time
 from traindyno.core.verdict.quantity import (
+    SecondsToTarget,
     projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
@@ -97,6 +99,8 @@ class CellRow:
     unsteady_reasons: tuple[str, ...] = ()
     #: What the trials can't decide about the cell, however many there are.
     undecided_reasons: tuple[str, ...] = ()
+    #: Few trials did not reach a steady level, and nothing is added for them.
+    leaves_trials_out: bool = False
     #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
@@ -104,6 +108,8 @@ class CellRow:
     billable_seconds: Estimate | None = None
     #: How often its capacity fails, as ``seconds``, ``usd`` and ``instance_hours`` include it.
     hazard: Hazard | None = None
+    #: Width of what is unknown of the hazard's factor of the time, a logarithm.
+    hazard_width: float = 0.0
     #: No trial shows what a checkpoint or an evaluation of the full run costs.
     misses_event: bool = False
     #: The different seeds of the measured trials; None if one does not show its seed.
@@ -178,8 +184,10 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         recurring_share=mean_of([each.recurring_share for each in throughputs]),
         unsteady_reasons=_unsteady_reasons(trials.measured),
         undecided_reasons=trials.undecided.reasons,
+        leaves_trials_out=trials.undecided.leaves_out,
         prediction=predict_cell(trials, seconds, usd, noise),
         hazard=trials.hazard,
+        hazard_width=_hazard_width(trials, target),
         misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
         peak_memory_bytes=max(memory, default=0) or None,
         waiting_seconds=mean_of([each.phases_seconds.get("waiting") for each in everything]),
@@ -190,6 +198,11 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         warm_share=mean_of([each.started_warm for each in trials.measured]),
         seeds=seeds_of(trials.measured) if trials.measured else None,
     )
+
+
+def _hazard_width(trials: CellTrials, target: QualityTarget | None) -> float:
+    extra = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target))
+    return 0.0 if extra is None else extra.range.high - extra.range.low
 
 
 def predict_cell(trials: CellTrials, seconds: Estimate | None, usd: Estimate | None, noise: Noise) -> Prediction | None:

@@ -29,7 +29,7 @@ def describe_remedies(verdict: Verdict) -> Iterator[str]:
     if repeats is not None and repeats < MOST_CONTENDED_REPEATS:
         yield (
             "Where the other work comes and goes, raise limits.max_contended_repeats (now"
-            f" {repeats}, at most {MOST_CONTENDED_REPEATS}): so often is a trial repeated whose host was busy."
+            f" {repeats}, at most {MOST_CONTENDED_REPEATS}): it limits the repeats of a trial whose host was busy."
         )
 
 

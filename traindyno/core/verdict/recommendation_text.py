@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from traindyno.core.costs.quantity_text import count_text, range_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import count_text, interval_text, seconds_text, share_text, usd_text
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import Relation
@@ -38,7 +38,7 @@ def _work_sentence(verdict: Verdict) -> str:
 
 
 def _within(one_run: Interval | None, text: Callable[[float], str]) -> str:
-    return f" (nine of ten runs: {range_text(text(one_run.low), text(one_run.high))})" if one_run else ""
+    return f" (nine of ten runs: {interval_text(one_run.low, one_run.high, text)})" if one_run else ""
 
 
 def _against_next(verdict: Verdict) -> str:
@@ -51,7 +51,8 @@ def _against_next(verdict: Verdict) -> str:
     what = "time" if verdict.metric.is_time else "cost" if verdict.metric.is_money else "instance time"
     next_best = verdict.row(rival.cell_id).label
     if rival.relation is not Relation.BEATEN:
-        return f"; the next best, {next_best}, is within {share_text(less)} of its {what}"
+        more = share_text(1 / rival.comparison.ratio - 1)
+        return f"; the next best, {next_best}, was measured at {more} more {what}"
     return f", {share_text(less)} less {what} than the next best, {next_best}"
 
 
@@ -68,23 +69,30 @@ def _certainty(verdict: Verdict) -> str:
         case Finding.RECOMMENDED:
             return f"; {_lead(verdict)}"
         case Finding.WITHIN_TOLERANCE:
-            wrongly = f", which is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else ""
+            wrongly = f", a claim that is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else ""
             return f"; no other cell is better by more than {verdict.tolerance * 100:g} %{wrongly}"
         case Finding.ONLY_ONE:
             return "; no other cell qualifies for the goal"
         case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
-            are = "too short" if verdict.needs_longer_trials else "too few runs"
-            return f"; these are {are} to tell the best cells apart"
+            return f"; {_why_undecided(verdict)}"
         case _:
             return _REASONS.get(verdict.finding, "")
 
 
+def _why_undecided(verdict: Verdict) -> str:
+    if verdict.finding is Finding.UNDECIDED and verdict.is_without_interruptions:
+        return "at the observed rate of interruptions, no run of the whole work would end"
+    if verdict.finding is Finding.UNDECIDED and verdict.needs_longer_trials:
+        return "these leave open more than the best cells differ by"
+    return "these are too few runs to tell the best cells apart"
+
+
 def _lead(verdict: Verdict) -> str:
-    return f"that it is the best is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else _chance(verdict)
+    return f"the claim that it is the best is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else _chance(verdict)
 
 
 def _wrongly() -> str:
-    return f" said wrongly in at most {SIGNIFICANCE * 100:g} of 100 such suites"
+    return f" wrong in at most {SIGNIFICANCE * 100:g} of 100 such suites"
 
 
 def _chance(verdict: Verdict) -> str:

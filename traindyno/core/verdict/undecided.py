@@ -1,15 +1,17 @@
 """What a cell's trials together can't decide about its rate: whether stalls recur, and whether a drift goes on.
 
-It is a range of factors beside the noise: more trials of the same length would not narrow it.
+It is a range of factors beside the noise: longer trials narrow it sooner than more of them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import comb, copysign, log, sqrt
 from statistics import NormalDist, fmean, stdev
 
 from traindyno.core.measurement.measured_run import MeasuredRun
+from traindyno.core.measurement.recurrence import is_one_of
 from traindyno.core.measurement.steady_state import Drift
+from traindyno.core.measurement.unsteadiness import DRIFT_P as RUN_DRIFT_P
 from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
 
 # A trend over all trials of a cell counts as a drift at this two-sided level.
@@ -22,13 +24,19 @@ DRIFT_GOES_ON = 3
 class Undecided:
     """Of a cell's time per step. ``drift`` is the detected change over a run (a logarithm), 0 if there is none.
 
-    ``is_unknown``: half of the trials or more did not reach a steady level, and don't say how far they are from it.
+    ``trend`` is the mean change of the trials, detected or not; None if no trial shows one. ``unsteady`` of the
+    ``trials`` did not reach a steady level. ``is_unknown``: one of them doesn't say how far it is from it.
+    ``leaves_out``: they are so few that noise may have caused it, and nothing is added for them.
     """
 
     stalls: Range = NO_RANGE
     level: Range = NO_RANGE
     drift: float = 0.0
+    trend: Drift | None = None
+    unsteady: int = 0
+    trials: int = 0
     is_unknown: bool = False
+    leaves_out: bool = False
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -38,7 +46,7 @@ class Undecided:
         if self.drift:
             found.append(f"its step times drift by {self.drift:+.1%} over a run".replace("%", " %"))
         if self.is_unknown or not self.level.is_empty:
-            found.append("half of its trials or more did not reach a steady state")
+            found.append(f"{self.unsteady} of its {self.trials} trials did not reach a steady state")
         return tuple(found)
 
     @property
@@ -50,54 +58,90 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     projected = [run for run in runs if not run.ended_at_target]
     if not projected:
         return Undecided()
-    drift = _detect_drift([run.drift for run in projected if run.drift])
-    # Noise alone is in the spread of the trials.
-    unsteady = [
-        run for run in projected if run.is_unsteady and not run.undecided_stalls and not run.steady_state.is_only_noisy
-    ]
-    is_level_open = not drift and 2 * len(unsteady) >= len(projected) and bool(unsteady)
-    errors = [_level_error(run) for run in unsteady] if is_level_open else []
+    trend = _mean_drift([run.drift for run in projected if run.drift])
+    drift = _detected(trend)
+    # Stalls have a range of their own, and noise alone is in the spread of the trials.
+    unsteady = [run for run in projected if run.is_unsteady and not run.steady_state.is_only_noisy]
+    leaves_out = bool(unsteady) and not _is_more_than_chance(len(unsteady), len(projected))
+    errors = [] if leaves_out else [_level_error(run) for run in unsteady]
     known = [error for error in errors if error is not None]
-    reach = fmean(known) if known else 0.0
+    # Of what the trials say of their levels, the drift has a range of its own.
+    reach = max(0.0, round(sum(known) / len(projected) - _reach_of_drift(drift), 9))
     return Undecided(
         stalls=_stalls(projected),
         level=Range(low=-reach, high=reach),
         drift=drift,
+        trend=trend,
+        unsteady=len(unsteady),
+        trials=len(projected),
+        leaves_out=leaves_out,
         is_unknown=len(known) < len(errors),
     )
 
 
 def range_between(first: Undecided, second: Undecided) -> Range:
-    """Of the time of the first ÷ that of the second: where both drift, only the difference counts."""
+    """Of the time of the first ÷ that of the second. Of their drifts, only the difference counts, if it is detected."""
     own = first.stalls.plus(first.level)
     other = second.stalls.plus(second.level).inverse()
-    return own.plus(other).plus(_ahead(first.drift - second.drift))
+    return own.plus(other).plus(_ahead(_drift_between(first, second)))
+
+
+def _drift_between(first: Undecided, second: Undecided) -> float:
+    """A trend that is too small to detect in one cell may still be that of the other."""
+    if not first.drift and not second.drift:
+        return 0.0
+    if first.trend is None or second.trend is None:
+        return first.drift - second.drift
+    error = sqrt(first.trend.standard_error**2 + second.trend.standard_error**2)
+    return _detected(Drift(change=first.trend.change - second.trend.change, standard_error=error))
 
 
 def _stalls(runs: Sequence[MeasuredRun]) -> Range:
-    """None if one trial shows that stalls recur: then they are in the mean over all trials as they were seen."""
-    if any(run.shows_recurring_stalls for run in runs):
-        return NO_RANGE
-    seen = [run.undecided_stalls for run in runs if run.undecided_stalls]
-    without = sum(log(1 - each.share) for each in seen)
-    again = sum(log((1 - each.share) / (1 - each.most_share)) for each in seen)
-    return Range(low=without / len(runs), high=max(0.0, again) / len(runs))
+    """Stalls like those that one trial shows to recur are in the mean over all trials as they were seen."""
+    recurring = [event for run in runs for event in run.recurring]
+    low = high = 0.0
+    for run in runs:
+        single = run.undecided_stalls.single if run.undecided_stalls else ()
+        still_open = [each for each in single if not any(is_one_of(event, each.seconds) for event in recurring)]
+        share = sum(each.share for each in still_open)
+        low += log(1 - share)
+        high += log(1 - share + sum(each.share_again for each in still_open))
+    return Range(low=low / len(runs), high=max(0.0, high) / len(runs))
 
 
-def _detect_drift(drifts: Sequence[Drift]) -> float:
-    """The mean change, if it is larger than its errors, by the trends' own and by the spread between trials."""
+def _mean_drift(drifts: Sequence[Drift]) -> Drift | None:
+    """The larger one of its errors: by the trends' own, and by the spread between trials."""
     if not drifts:
-        return 0.0
-    mean = fmean([each.change for each in drifts])
+        return None
     errors = [sqrt(sum(each.standard_error**2 for each in drifts)) / len(drifts)]
     if len(drifts) > 1:
         errors.append(stdev([each.change for each in drifts]) / sqrt(len(drifts)))
-    return mean if abs(mean) > NormalDist().inv_cdf(1 - DRIFT_P / 2) * max(errors) else 0.0
+    return Drift(change=fmean([each.change for each in drifts]), standard_error=max(errors))
+
+
+def _detected(drift: Drift | None) -> float:
+    """The change, if it is larger than its error allows."""
+    if drift is None:
+        return 0.0
+    return drift.change if abs(drift.change) > NormalDist().inv_cdf(1 - DRIFT_P / 2) * drift.standard_error else 0.0
 
 
 def _ahead(drift: float) -> Range:
-    """From the mean of the window, which is half of the change before its end, to where the drift may lead."""
-    return range_to((DRIFT_GOES_ON + 0.5) * drift)
+    """From the mean of the window to where the drift may lead."""
+    return range_to(copysign(_reach_of_drift(drift), drift))
+
+
+def _reach_of_drift(drift: float) -> float:
+    """The mean of the window is half of the change before its end."""
+    return (DRIFT_GOES_ON + 0.5) * abs(drift)
+
+
+def _is_more_than_chance(unsteady: int, trials: int) -> bool:
+    """Noise alone makes a run unsteady with a probability of ``RUN_DRIFT_P``. Half of the trials always count."""
+    chances = (
+        comb(trials, count) * RUN_DRIFT_P**count * (1 - RUN_DRIFT_P) ** (trials - count) for count in range(unsteady)
+    )
+    return 2 * unsteady >= trials or 1 - sum(chances) < RUN_DRIFT_P
 
 
 def _level_error(run: MeasuredRun) -> float | None:
@@ -105,6 +149,6 @@ def _level_error(run: MeasuredRun) -> float | None:
 
     Trials may all be off in one direction.
     """
-    found = [] if run.drift is None else [(DRIFT_GOES_ON + 0.5) * abs(run.drift.change)]
+    found = [] if run.drift is None else [_reach_of_drift(run.drift.change)]
     found += [] if run.relative_half_width is None else [run.relative_half_width]
     return max(found) if found else None

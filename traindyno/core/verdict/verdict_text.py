@@ -3,7 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from traindyno.core.costs.quantity_text import count_text, number_text, range_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
+    count_text,
+    interval_text,
+    is_end_known,
+    number_text,
+    seconds_text,
+    share_text,
+    usd_text,
+)
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
@@ -14,6 +23,7 @@ from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.contention_text import describe_remedies, programs_text
 from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.open_text import describe_open, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.search_text import describe_dropped, describe_search
 from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Method, Verdict
@@ -70,6 +80,8 @@ def metric_text(metric: Metric, value: float | None) -> str:
 
 def saving_interval_text(interval: Interval) -> str:
     """The interval of a ratio, as a saving; as factors if the ratio may exceed 2."""
+    if not is_end_known(interval.low, interval.high):
+        return UNKNOWN
     if interval.high > 2:
         return f"{number_text(interval.low)} to {number_text(interval.high)} times"
     return f"{(1 - interval.high) * 100:z.1f} to {(1 - interval.low) * 100:z.1f} %".replace("-", "−")
@@ -136,19 +148,18 @@ def _one_draw(finding: Finding) -> str:
 
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
+    if verdict.is_without_interruptions:
+        return (
+            "No recommendation: at the observed rate of interruptions, no run of the whole work would end."
+            f" Without them, {row.label} was {describe_goal(verdict.goal)}."
+        )
     labels = _labels(verdict, verdict.related(Relation.OPEN, Relation.UNKNOWN))
     are_few = len(labels) < MOST_NAMES
     cells = names_text([row.label, *labels]) if are_few else f"{row.label} and {len(labels)} other cells"
     if verdict.needs_longer_trials:
-        return f"{cells} can't be told apart by more trials like these{_undecided_reasons(verdict)}."
+        return f"{cells} can't be told apart yet{open_reasons_text(verdict)}."
     wanted = verdict.trials_to_decide or f"more than {MOST_TRIALS}"
     return f"{cells} can't be told apart yet: {wanted} trials of each would decide."
-
-
-def _undecided_reasons(verdict: Verdict) -> str:
-    rows = [verdict.row(verdict.recommended or ""), *(verdict.row(rival.cell_id) for rival in verdict.rivals)]
-    found = [f"of {row.label}, {reason}" for row in rows for reason in row.undecided_reasons]
-    return f": {'; '.join(found[:MOST_NAMES])}" if found else ""
 
 
 def _within_tolerance(verdict: Verdict, row: CellRow) -> str:
@@ -163,7 +174,11 @@ def _within_tolerance(verdict: Verdict, row: CellRow) -> str:
 
 def _error(verdict: Verdict) -> str:
     """How often such claims may be wrong, which earlier versions did not say."""
-    return f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)" if _is_whole(verdict) else ""
+    return f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)" if _is_claimed(verdict) else ""
+
+
+def _is_claimed(verdict: Verdict) -> bool:
+    return _is_whole(verdict) and not verdict.is_without_interruptions
 
 
 def _is_whole(verdict: Verdict) -> bool:
@@ -211,10 +226,9 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
     if rival.relation is not Relation.BEATEN:
         return f"It was {saving} below {second.label} ({trials}). This difference may be noise."
     if _is_whole(verdict):
-        return (
-            f"That is {saving} less than the runner-up, {second.label} ({trials}). That a cell beats each other one is"
-            f" said wrongly in at most {share_text(SIGNIFICANCE, digits=0)} of suites."
-        )
+        claim = " The claim that a cell beats each other one is wrong in at most"
+        wrong = f"{claim} {share_text(SIGNIFICANCE, digits=0)} of suites." if _is_claimed(verdict) else ""
+        return f"That is {saving} less than the runner-up, {second.label} ({trials}).{wrong}"
     sure = (
         "" if verdict.confidence is None else f"; confidence that it beats each cell {_confidence(verdict.confidence)}"
     )
@@ -272,9 +286,12 @@ def _contents(verdict: Verdict) -> str:
     """What the one figure holds that headline, table and prediction name."""
     if verdict.goal.target is not None:
         return "The figure is measured from the job's creation to the target, with everything in it."
+    rates = "failures and interruptions at their rates"
+    if verdict.is_without_interruptions:
+        rates = "failures at their rate; interruptions are left out"
     return (
         "The figure holds all time after the warm-up as the trials had it (stalls, checkpoints, evaluations, waits),"
-        " the start of a job, and failures and interruptions at their rates."
+        f" the start of a job, and {rates}."
     )
 
 
@@ -290,19 +307,18 @@ def _estimate(metric: Metric, found: Estimate | None, one_run: Interval | None =
 
 
 def _reach(metric: Metric, interval: Interval) -> str:
-    return range_text(metric_text(metric, interval.low), metric_text(metric, interval.high))
+    return interval_text(interval.low, interval.high, lambda value: metric_text(metric, value))
 
 
 def _changes(verdict: Verdict) -> Iterator[str]:
     yield from describe_remedies(verdict)
-    if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide:
+    if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide and not verdict.is_without_interruptions:
         run = verdict.row(verdict.recommended or "").trials
         yield (
             f"A suite of these cells with {verdict.trials_to_decide} trials of each ({run} were run) settles it with a"
             f" probability of {share_text(POWER, digits=0)}."
         )
-    if verdict.finding is Finding.UNDECIDED and verdict.needs_longer_trials:
-        yield "Longer trials (measurement.max_steps) show whether stalls recur and where a drift leads."
+    yield from describe_open(verdict)
     if verdict.finding is Finding.ONE_SEED:
         yield (
             "If each trial trains with a seed of its own, the trials show what depends on it: see"

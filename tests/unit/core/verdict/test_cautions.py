@@ -69,7 +69,12 @@ def test_an_assumed_spread_between_hosts_is_named() -> None:
 def test_unsteady_trials_are_counted_over_cells_with_each_reason_once() -> None:
     holds = ", and the answer holds for all that they leave open."
     (one,) = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
-    assert one == f"1 trial of fsdp did not reach a steady state; it is included{holds} Reason: they drift."
+    assert one == (
+        "1 trial of fsdp did not reach a steady state; it is included, and the answer holds for all that it leaves"
+        " open. Reason: they drift."
+    )
+    (left_out,) = cautions(second={"unsteady_trials": 1, "leaves_trials_out": True})
+    assert left_out == "1 trial of fsdp did not reach a steady state; it is included."
     (several,) = cautions(second={"unsteady_trials": 2})
     assert several == f"2 trials of fsdp did not reach a steady state; they are included{holds}"
     (both,) = cautions(

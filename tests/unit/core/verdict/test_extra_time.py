@@ -23,7 +23,9 @@ from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.cell_trials import group_trials
 from traindyno.core.verdict.extra_time import ENDLESS_FACTOR, ExtraTime, extra_time
 from traindyno.core.verdict.quantity import projected_seconds
+from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
 
 SUITE = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000)
 CELLS = expand_cells(SUITE)
@@ -51,7 +53,10 @@ def with_faults(results: Sequence[RunResult], count: int) -> list[RunResult]:
 @pytest.mark.parametrize("faults", [(1, 0), (0, 1), (2, 0), (3, 3)])
 @pytest.mark.parametrize("checkpoints", [None, 10.0])
 def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoints: float | None) -> None:
-    """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any."""
+    """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any.
+
+    No cell is recommended if no run of any would end.
+    """
     schedule = None if checkpoints is None else FullRun(checkpoint_every_minutes=checkpoints)
     results = [
         replace(each, full_run=schedule, measured=with_checkpoint(each))
@@ -59,7 +64,9 @@ def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoin
         for each in with_faults(trials(cell, step_seconds), count)
     ]
     verdict = judge(SUITE, CELLS, results)
-    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.RECOMMENDED)
+    ends = checkpoints is not None or sum(faults) < 2
+    assert verdict.recommended == CELLS[0].cell_id
+    assert verdict.finding is (Finding.RECOMMENDED if ends else Finding.UNDECIDED)
     assert all(not row.failed for row in verdict.rows)
 
 
@@ -68,7 +75,7 @@ def with_checkpoint(result: RunResult) -> MeasuredRun:
     return replace(result.measured, one_time=(OneTimeEvent(name="checkpoint", step=30, seconds=2.0),))
 
 
-def test_trials_that_only_the_service_lost_cost_no_answer() -> None:
+def test_no_cell_is_recommended_if_no_run_would_end() -> None:
     """Three of seven trials of each cell have no result: at that rate no run without checkpoints would end."""
     results = [
         each
@@ -80,7 +87,17 @@ def test_trials_that_only_the_service_lost_cost_no_answer() -> None:
     ]
     long = [replace(each, examples=40_000_000) for each in results]
     verdict = judge(replace(SUITE, workload=replace(SUITE.workload, examples=40_000_000)), CELLS, long)
-    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.RECOMMENDED)
+    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.UNDECIDED)
+    text, sentences = describe_verdict(verdict), recommendation_sentences(verdict)
+    assert text.headline.startswith(
+        "No recommendation: at the observed rate of interruptions, no run of the whole work"
+    )
+    assert not any("5 %" in each or "at their rates" in each or "trials of each" in each for each in text.support)
+    assert any("interruptions are left out" in each for each in text.support)
+    assert text.changes[0].startswith("With checkpoints more often")
+    assert sentences[2].endswith("; at the observed rate of interruptions, no run of the whole work would end.")
+    alone = judge(replace(SUITE, workload=replace(SUITE.workload, examples=40_000_000)), CELLS[:1], long[:7])
+    assert alone.finding is Finding.UNDECIDED
     assert all(row.is_without_interruptions for row in verdict.rows)
     assert any("Time and cost are without interruptions" in text for text in describe_cautions(verdict))
     assert {row.prediction.reason for row in verdict.rows if row.prediction} == {ENDLESS}

@@ -109,7 +109,7 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     assert finding is Finding.RECOMMENDED
 
 
-def test_an_observed_discount_counts_before_the_given_one_and_the_given_rate_as_much_as_one_hour() -> None:
+def test_an_observed_discount_counts_first_and_a_given_rate_as_much_as_one_hour() -> None:
     suite = suite_of(spot={P4D: SpotTerms(discount=0.9, interruptions_per_hour=0.5)})
     results = [
         on_spot(result, billed=0.3, interruptions=1) if result.run.cell.settings.instance == P4D else result
@@ -241,7 +241,7 @@ def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> 
     assert without == pytest.approx(once * expm1(0.75) / 0.75, rel=1e-3)
 
 
-def test_what_the_full_run_does_counts_before_the_log_and_the_log_before_the_setting() -> None:
+def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> None:
     (result, *_) = measured(suite_of())
     assert result.measured is not None
     assert result.measured.throughput is not None

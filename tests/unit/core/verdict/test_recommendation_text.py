@@ -53,7 +53,7 @@ def test_the_range_of_one_run_is_beside_the_figure() -> None:
 
 def test_a_lead_that_may_be_noise_is_no_saving() -> None:
     verdict = make_verdict(rivals=(make_rival(relation=Relation.OPEN, ratio=0.97),))
-    assert takes(verdict).endswith("; the next best, fsdp, is within 3.0 % of its cost.")
+    assert takes(verdict).endswith("; the next best, fsdp, was measured at 3.1 % more cost.")
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.1])
@@ -110,11 +110,11 @@ def test_verdicts_of_earlier_versions_keep_the_chance_of_the_nearest_rival(p: fl
     [
         (
             Finding.RECOMMENDED,
-            "{}; that it is the best is said wrongly in at most 5 of 100 such suites.",
+            "{}; the claim that it is the best is wrong in at most 5 of 100 such suites.",
         ),
         (
             Finding.WITHIN_TOLERANCE,
-            "{}; no other cell is better by more than 2 %, which is said wrongly in at most 5 of 100 such suites.",
+            "{}; no other cell is better by more than 2 %, a claim that is wrong in at most 5 of 100 such suites.",
         ),
         (Finding.ONLY_ONE, "{}; no other cell qualifies for the goal."),
         (Finding.UNDECIDED, "{}; these are too few runs to tell the best cells apart."),

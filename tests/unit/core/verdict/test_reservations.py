@@ -193,4 +193,5 @@ def test_trials_that_are_not_steady_are_named_with_their_reason() -> None:
         cautions = describe_verdict(judged([unsteady, *results[1:]])).cautions
         label = next(iter(judged(results).rows)).label
         included = f"1 trial of {label} did not reach a steady state; it is included"
-        assert f"{included}, and the answer holds for all that they leave open.{sentence}" in cautions
+        # one of three may be chance: nothing is added for it, and nothing said of it
+        assert f"{included}.{sentence}" in cautions

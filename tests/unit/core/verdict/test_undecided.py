@@ -7,9 +7,11 @@ import pytest
 
 from tests.unit.run_samples import completed_result, make_cell, make_suite
 from traindyno.core.measurement.measured_run import MeasuredRun
+from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.steady_state import Drift
-from traindyno.core.measurement.undecided_stalls import UndecidedStalls
+from traindyno.core.measurement.step_time import measure_step_time
+from traindyno.core.measurement.undecided_stalls import SingleStall, UndecidedStalls
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
@@ -21,7 +23,14 @@ SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"}, examples=1_000_000
 )
 FAST, SLOW = expand_cells(SUITE)
-STALLS = UndecidedStalls(share=0.02, most_share=0.08)
+
+
+def a_stall(share: float, most_share: float, seconds: float = 30.0) -> UndecidedStalls:
+    again = (1 - share) * most_share / (1 - most_share)
+    return UndecidedStalls(single=(SingleStall(seconds=seconds, share=share, share_again=again),))
+
+
+STALLS = a_stall(0.02, 0.08)
 
 
 def a_run() -> MeasuredRun:
@@ -70,7 +79,40 @@ def test_stalls_that_no_trial_shows_twice_are_a_range() -> None:
     found = find_undecided([run, a_run()])
     # in one of two trials: without them 2 % less; at most 8 % of the time instead of 2 %
     assert ends(found.stalls) == pytest.approx((log(0.98) / 2, log(0.98 / 0.92) / 2))
-    assert find_undecided([run, replace(a_run(), shows_recurring_stalls=True)]).range == NO_RANGE
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_decided"), [(0.08, False), (11.0, True), (30.0, True), (85.0, True), (95.0, False)]
+)
+def test_only_stalls_that_are_alike_show_that_one_of_another_trial_recurs(seconds: float, is_decided: bool) -> None:
+    run = replace(a_run(), undecided_stalls=a_stall(0.02, 0.08, seconds=30.0))
+    recurring = RecurringEvent(name="stall", count=10, steps_between=40, seconds=seconds)
+    other = replace(a_run(), recurring=(recurring,))
+    assert find_undecided([run, other]).stalls.is_empty is is_decided
+    # lengths of one cause may reach up to the longest
+    assert find_undecided(
+        [run, replace(other, recurring=(replace(recurring, longest_seconds=95.0),))]
+    ).stalls.is_empty is (seconds <= 90)
+    # one event is a single stall at its rate, and one of another name was logged
+    for unlike in (replace(recurring, count=1), replace(recurring, name="checkpoint")):
+        assert not find_undecided([run, replace(other, recurring=(unlike,))]).stalls.is_empty
+    assert find_undecided([run, run, a_run(), a_run()]).range == find_undecided([run, a_run()]).range
+
+
+def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
+    steps = [0.1] * 400
+    stalled = [*steps[:200], 30.1, *steps[201:]]
+    hiccups = [seconds + 0.08 * (step % 40 == 39) for step, seconds in enumerate(steps)]
+
+    def run_of(seconds: list[float]) -> MeasuredRun:
+        found = measure_step_time(seconds)
+        return replace(a_run(), undecided_stalls=found.undecided_stalls, recurring=found.recurring)
+
+    alone = find_undecided([run_of(each) for each in (stalled, steps, steps, steps)])
+    beside = find_undecided([run_of(each) for each in (stalled, hiccups, hiccups, hiccups)])
+    assert ends(beside.stalls) == ends(alone.stalls)
+    assert alone.stalls.low < -0.1
+    assert alone.stalls.high > 0.05
 
 
 def test_a_drift_counts_where_it_is_detected_over_the_trials_together() -> None:
@@ -92,17 +134,53 @@ def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
     assert ends(range_between(second, first)) == pytest.approx((0, 0.035))
 
 
-def test_a_level_that_half_of_the_trials_did_not_reach_is_off_by_what_they_say() -> None:
+def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
+    drifting, alike, steady = (
+        find_undecided([replace(a_run(), drift=Drift(change=change, standard_error=0.006))])
+        for change in (0.02, 0.01, -0.01)
+    )
+    assert (drifting.drift, alike.drift, steady.drift) == (0.02, 0, 0)
+    # the second may drift as the first, although one alone is detected
+    assert range_between(drifting, alike) == NO_RANGE == range_between(alike, drifting)
+    assert ends(range_between(drifting, steady)) == pytest.approx((0, 0.105))
+    assert range_between(alike, steady) == NO_RANGE
+    # without a trend of its own, a cell may be steady
+    assert ends(range_between(drifting, find_undecided([a_run()]))) == pytest.approx((0, 0.07))
+
+
+def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
+    fields: dict[str, object] = {"steady_state": unsteady(completed_result(make_cell(), 1)).measured.steady_state}  # type: ignore[union-attr]
+    changing = fields | {"relative_half_width": 0.05, "drift": None}
+    for stalls in (None, a_stall(0.001, 0.002)):
+        assert judged(0.03, changing | {"undecided_stalls": stalls}).finding is Finding.UNDECIDED
+    # a run whose only reason is its stall has the range of the stall alone
+    run = replace(a_run(), undecided_stalls=STALLS, relative_half_width=0.05)
+    only = replace(run, steady_state=replace(run.steady_state, is_reached=False, reason="a stall", is_only_noisy=True))
+    assert find_undecided([only]).range == find_undecided([run]).range
+
+
+def test_a_level_that_trials_did_not_reach_is_off_by_what_they_say() -> None:
     result = completed_result(make_cell(), 1)
     still = unsteady(result, relative_half_width=0.03, drift=None).measured
     short = unsteady(result, relative_half_width=None, drift=None).measured
     assert still is not None
     assert short is not None
-    assert find_undecided([still, a_run(), a_run()]).range == NO_RANGE
-    assert find_undecided([still, a_run()]).range == Range(low=-0.03, high=0.03)
+    few = find_undecided([still, a_run(), a_run()])
+    assert (few.range, few.leaves_out) == (NO_RANGE, True)
+    assert find_undecided([still]).range == Range(low=-0.03, high=0.03)
+    drifting = [replace(each, drift=Drift(change=0.2, standard_error=0.15)) for each in (still, still)]
+    two_of_five = find_undecided([*drifting, a_run(), a_run(), a_run()])
+    assert ends(two_of_five.level) == pytest.approx((-0.28, 0.28))
+    assert not two_of_five.leaves_out
+    assert two_of_five.reasons == ("2 of its 5 trials did not reach a steady state",)
+    # a small drift of all trials does not hide that they still change; one that says it all adds nothing
+    for change, reach in ((0.002, 0.03 - 0.007), (0.02, 0.0)):
+        trend = Drift(change=change, standard_error=change / 10)
+        assert ends(find_undecided([replace(still, drift=trend)]).level) == pytest.approx((-reach, reach))
     noisy = replace(still, steady_state=replace(still.steady_state, is_only_noisy=True))
     assert find_undecided([noisy] * 9).range == NO_RANGE
     assert find_undecided([short]).is_unknown
+    assert find_undecided([short, short, a_run(), a_run(), a_run()]).is_unknown
     # a run that ended at its target is measured, and not projected
     assert not find_undecided([replace(short, end_reason="target_reached")]).is_unknown
 
@@ -122,9 +200,7 @@ def test_a_lead_has_to_hold_wherever_the_truth_lies_in_the_range(lead: float, fi
 
 
 def test_a_rival_that_may_be_better_than_it_was_seen_is_not_beaten() -> None:
-    assert judged(0.03, {}, {"undecided_stalls": UndecidedStalls(share=0.05, most_share=0.1)}).finding is (
-        Finding.UNDECIDED
-    )
+    assert judged(0.03, {}, {"undecided_stalls": a_stall(0.05, 0.1)}).finding is (Finding.UNDECIDED)
 
 
 def test_a_cell_whose_level_is_unknown_is_not_recommended_and_neither_is_its_rival() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
+from traindyno.core.costs.hazard import Hazard
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.statistics.selection import Relation
@@ -92,7 +93,7 @@ def test_a_clear_winner_is_supported_by_its_cost_its_time_and_its_margin() -> No
     assert text.support[:-1] == (
         "ddp would do the work of 100,000 examples for $10.00 (95% interval $9.00 to $11.00), in 16 min 40 s.",
         "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials). "
-        "That a cell beats each other one is said wrongly in at most 5 % of suites.",
+        "The claim that a cell beats each other one is wrong in at most 5 % of suites.",
     )
     assert text.changes == ()
 
@@ -169,10 +170,59 @@ def test_what_more_trials_would_not_decide_is_said_with_its_reason() -> None:
         rivals=(make_rival(relation=Relation.OPEN),),
         needs_longer_trials=True,
     )
-    assert text.headline == (
-        "ddp and fsdp can't be told apart by more trials like these: of fsdp, no trial shows whether its stalls recur."
+    assert text.headline == ("ddp and fsdp can't be told apart yet: of fsdp, no trial shows whether its stalls recur.")
+    assert text.changes == (
+        "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur and"
+        " where a drift leads.",
     )
-    assert text.changes == ("Longer trials (measurement.max_steps) show whether stalls recur and where a drift leads.",)
+
+
+HAZARD = Hazard(
+    key=("ml.p4d.24xlarge", "spot"),
+    per_instance_hour=0.5,
+    low=0.01,
+    high=3.1,
+    hours=1.0,
+    count=1,
+    source="an assumption",
+)
+
+
+@pytest.mark.parametrize("stalls", [False, True])
+def test_an_unknown_rate_of_interruptions_is_named_with_advice_of_its_own(stalls: bool) -> None:
+    reasons = ("no trial shows whether its stalls recur",) if stalls else ()
+    rows = (make_row(undecided_reasons=reasons), make_row(SECOND, hazard=HAZARD, hazard_width=0.4), make_row(THIRD))
+    rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.OPEN))
+    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, needs_longer_trials=True)
+    hazard = "of fsdp, 0.01 to 3.1 interruptions per instance-hour are possible."
+    assert text.headline.endswith(hazard)
+    assert ("recur; of fsdp" in text.headline) is stalls
+    assert any("More hours of measurement" in each for each in text.changes)
+    assert any("Longer trials" in each for each in text.changes) is stalls
+
+
+def test_a_rate_of_interruptions_that_all_cells_share_is_no_reason() -> None:
+    alike: dict[str, Any] = {"hazard": HAZARD, "hazard_width": 0.4}
+    rows = (make_row(**alike, undecided_reasons=("it drifts",)), make_row(SECOND, **alike))
+    text = described(
+        finding=Finding.UNDECIDED, rows=rows, rivals=(make_rival(relation=Relation.OPEN),), needs_longer_trials=True
+    )
+    assert text.headline == "ddp and fsdp can't be told apart yet: of ddp, it drifts."
+    assert not any("More hours" in each for each in text.changes)
+
+
+def test_reasons_of_cells_that_are_beaten_are_left_out() -> None:
+    rows = (make_row(), make_row(SECOND, undecided_reasons=("a",)), make_row(THIRD, undecided_reasons=("b",)))
+    rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
+    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, needs_longer_trials=True)
+    assert text.headline == "ddp and fsdp can't be told apart yet: of fsdp, a."
+
+
+def test_the_upper_end_of_a_run_that_may_never_end_is_unknown() -> None:
+    endless = replace(make_estimate(10.0), interval=Interval(low=9.0, high=11_053_662.0, confidence=0.95))
+    text = described(rows=(make_row(usd=endless), make_row(SECOND)))
+    assert "for $10.00 (95% interval $9.00 to unknown)" in text.support[0]
+    assert saving_interval_text(Interval(low=1e-5, high=1.2, confidence=0.95)) == "unknown"
 
 
 def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:

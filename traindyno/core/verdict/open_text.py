@@ -1,0 +1,71 @@
+"""What the trials leave open where it makes the answer open, and what would settle it."""
+
+from collections.abc import Iterator
+from math import expm1
+
+from traindyno.core.statistics.selection import Relation
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.verdict import Finding, Verdict
+
+_MOST_NAMED = 3
+
+
+def open_reasons_text(verdict: Verdict) -> str:
+    """Of the recommended cell and of those that may be as good; cells that it beats have none."""
+    found = [f"of {row.label}, {reason}" for row in _open_rows(verdict) for reason in row.undecided_reasons]
+    found += [f"of {row.label}, {_hazard_reason(row)}" for row in _rows_of_unknown_hazard(verdict)]
+    return f": {'; '.join(found[:_MOST_NAMED])}" if found else ""
+
+
+def describe_open(verdict: Verdict) -> Iterator[str]:
+    """What a person can do."""
+    if verdict.finding is not Finding.UNDECIDED:
+        return
+    if verdict.is_without_interruptions:
+        yield (
+            "With checkpoints more often (workload.full_run.checkpoint_every_minutes), or on capacity that fails less,"
+            " runs end."
+        )
+        return
+    if not verdict.needs_longer_trials:
+        return
+    hazards = _rows_of_unknown_hazard(verdict)
+    if not hazards or any(row.undecided_reasons for row in _open_rows(verdict)):
+        yield (
+            "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur and"
+            " where a drift leads."
+        )
+    if hazards:
+        instances = " and ".join(dict.fromkeys(row.instance for row in hazards))
+        yield (
+            f"More hours of measurement on {instances} show how often its capacity fails, and checkpoints more often"
+            " (workload.full_run.checkpoint_every_minutes) make each interruption cost less."
+        )
+
+
+def _open_rows(verdict: Verdict) -> list[CellRow]:
+    rivals = verdict.related(Relation.OPEN, Relation.UNKNOWN)
+    return [verdict.row(cell_id) for cell_id in (verdict.recommended or "", *(rival.cell_id for rival in rivals))]
+
+
+def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
+    """Those whose capacity may fail so often or so rarely that it matters for the comparison with the first."""
+    best, *others = _open_rows(verdict)
+    found: dict[str, CellRow] = {}
+    for other in others:
+        if expm1(min(1.0, _width_between(best, other))) > verdict.tolerance:
+            found |= {row.cell_id: row for row in (best, other) if row.hazard_width}
+    return list(found.values())
+
+
+def _width_between(first: CellRow, second: CellRow) -> float:
+    """Of a common hazard, each value counts for both cells at once."""
+    if first.hazard and second.hazard and first.hazard.key == second.hazard.key:
+        return abs(first.hazard_width - second.hazard_width)
+    return first.hazard_width + second.hazard_width
+
+
+def _hazard_reason(row: CellRow) -> str:
+    hazard = row.hazard
+    assert hazard is not None
+    return f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible"
