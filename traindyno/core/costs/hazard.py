@@ -58,8 +58,8 @@ class Hazard:
 
     ``count`` were seen in ``hours`` of an instance. 95 % of the posterior are between ``low`` and ``high``, and
     so is the figure ``per_instance_hour``. It is the mean; at most the prior if they are more than ``MOST_SPAN`` apart.
-    ``checkpoint_hours``: of runs that show no checkpoints, as the
-    suite states them. ``is_left_out``: no run of the suite would end at this rate, so that figures are without it.
+    ``checkpoint_hours``: of runs that show no checkpoints, as the suite states them. ``is_left_out``: no run of the
+    suite would end at this rate, so that figures are without it.
     """
 
     key: HazardKey

@@ -142,9 +142,10 @@ def trials_to_decide(
     MOST_TRIALS, or if no spread is known. Stein's two-stage rule (1945): n ≥ s² (t(significance) + t(power))² ÷ d²,
     with t at the degrees of freedom that s² has. For each cell the smaller number counts: to detect the difference
     seen, or to show that it is not better by more than the tolerance, at the worst point of what stays undecided.
+    What hosts contribute stays, however many trials run on them.
     """
     spreads = [
-        (comparison.standard_error**2 * trials, comparison.degrees_of_freedom)
+        ((comparison.standard_error**2 - (comparison.host_variance or 0.0)) * trials, comparison.degrees_of_freedom)
         for comparison in comparisons
         if comparison.standard_error is not None and comparison.degrees_of_freedom is not None
     ]
@@ -159,7 +160,8 @@ def trials_to_decide(
     for comparison in comparisons:
         behind = max(0.0, -log(comparison.ratio) - comparison.range.high)
         zone = log(1 + tolerance) + max(0.0, -log(comparison.ratio)) - comparison.range.high
-        needs.append(min(apart**2 / behind**2 if behind else inf, within**2 / zone**2 if zone > 0 else inf))
+        allowed = max(behind / apart, max(0.0, zone) / within) ** 2 - (comparison.host_variance or 0.0)
+        needs.append(1 / allowed if allowed > 0 else inf)
     if inf in needs:
         return None
     needed = max(trials + 1, -int(-variance * max(needs) // 1))

@@ -14,7 +14,6 @@ from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
-from traindyno.core.verdict.extra_time import extra_time
 from traindyno.core.verdict.quantity import (
     SecondsToTarget,
     projected_billable_seconds,

@@ -52,13 +52,14 @@ class Recommendation:
     """``rivals`` are all other eligible cells, the nearest first.
 
     ``needs_longer_trials``: with as long trials as these, no number of them decides, because it is open what the cells'
-    rates are, or because only that makes the answer open.
+    rates are, or because only that makes the answer open. ``needs_other_hosts``: trials on the same hosts don't decide.
     """
 
     best: CellTrials
     rivals: tuple[Rival, ...]
     trials_to_decide: int | None
     needs_longer_trials: bool = False
+    needs_other_hosts: bool = False
 
     @property
     def comparisons(self) -> list[Comparison]:
@@ -100,13 +101,15 @@ def recommend(
     )
     needs_longer = _needs_longer_trials(best, others, comparisons, tolerance, significance)
     still_open = [other for other, rival in zip(others, rivals, strict=True) if rival.relation is Relation.OPEN]
+    wanted, needs_hosts = None, False
+    if still_open and not needs_longer:
+        wanted, needs_hosts = _trials_to_decide(best, still_open, quantity, noise, tolerance)
     return Recommendation(
         best=best,
         rivals=rivals,
-        trials_to_decide=(
-            _trials_to_decide(best, still_open, quantity, tolerance) if still_open and not needs_longer else None
-        ),
+        trials_to_decide=wanted,
         needs_longer_trials=needs_longer,
+        needs_other_hosts=needs_hosts,
     )
 
 
@@ -193,10 +196,15 @@ def _mean(trials: CellTrials, quantity: Quantity, noise: Noise) -> float:
 
 
 def _trials_to_decide(
-    best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, tolerance: float
-) -> int | None:
-    """The trials of each cell in a suite of these cells only, if trials are independent."""
-    plain = Noise()
-    comparisons = _compare_all(best, others, quantity, plain)
+    best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise, tolerance: float
+) -> tuple[int | None, bool]:
+    """The trials of each cell in a suite of these cells only, if trials are independent; None if none decide.
+
+    And whether they would if they ran on other hosts.
+    """
+    comparisons = _compare_all(best, others, quantity, Noise(spreads=noise.spreads))
     most = max(len(each.values(quantity)) for each in (best, *others))
-    return trials_to_decide(comparisons, trials=most, tolerance=tolerance)
+    found = trials_to_decide(comparisons, trials=most, tolerance=tolerance)
+    alone = [each.without_hosts() for each in comparisons]
+    is_by_hosts = found is None and trials_to_decide(alone, trials=most, tolerance=tolerance) is not None
+    return found, is_by_hosts

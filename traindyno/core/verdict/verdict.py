@@ -125,6 +125,8 @@ class Verdict:
     method: Method = Method.LATEST_REGIME
     #: What the trials leave open beside their noise makes the answer open: longer ones decide sooner than more of them.
     needs_longer_trials: bool = False
+    #: Trials on the same hosts don't decide, however many.
+    needs_other_hosts: bool = False
 
     @property
     def runner_up(self) -> Rival | None:
@@ -210,6 +212,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
         rivals=found.rivals if found else (),
         trials_to_decide=found.trials_to_decide if found else None,
+        needs_other_hosts=found.needs_other_hosts if found else False,
         against_baseline=_against_baseline(found, evidence.baseline, significance),
         refused=evidence.refused,
         rows=rows,

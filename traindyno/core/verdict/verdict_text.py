@@ -158,6 +158,8 @@ def _undecided(verdict: Verdict, row: CellRow) -> str:
     cells = names_text([row.label, *labels]) if are_few else f"{row.label} and {len(labels)} other cells"
     if verdict.needs_longer_trials:
         return f"{cells} can't be told apart yet{open_reasons_text(verdict)}."
+    if verdict.needs_other_hosts:
+        return f"{cells} can't be told apart on these hosts: trials on other hosts are needed."
     wanted = verdict.trials_to_decide or f"more than {MOST_TRIALS}"
     return f"{cells} can't be told apart yet: {wanted} trials of each would decide."
 

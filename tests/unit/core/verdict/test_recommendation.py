@@ -9,7 +9,7 @@ import pytest
 from tests.unit.run_samples import completed_result, make_cell
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Comparison, comparison_of
-from traindyno.core.statistics.selection import Relation
+from traindyno.core.statistics.selection import Relation, trials_to_decide
 from traindyno.core.statistics.student_t import t_quantile
 from traindyno.core.verdict.cell_row import build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials
@@ -112,8 +112,8 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     """The prediction of the recommended cell is around its corrected mean, and no narrower than the mean's interval."""
     cells = [make_cell("00000000", label="a"), make_cell("00000001", label="b")]
     results = [
-        on_one_host(completed_result(cell, trial, step_seconds=level * (1 + trial / 1000)))
-        for cell, level in zip(cells, (1.0, 1.001), strict=True)
+        on_one_host(completed_result(cell, trial, step_seconds=level * (1 + trial * turn % 5 / 1000)))
+        for cell, level, turn in zip(cells, (1.0, 1.0002), (1, 2), strict=True)
         for trial in range(1, 6)
     ]
     trials, noise = group_trials(cells, results), Noise()
@@ -127,5 +127,18 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     assert row.prediction is not None
     one_run = row.prediction.seconds
     assert one_run is not None
-    assert one_run.high / one_run.low > row.seconds.interval.high / row.seconds.interval.low
-    assert one_run.low * one_run.high == pytest.approx(row.seconds.mean**2, rel=1e-2)
+    assert one_run.high / one_run.low > 1.1  # two hosts of 2 %, t(0.95, 3) = 2.35
+    center = row.seconds.mean / rows[0].seconds.mean if rows[0].seconds else 0.0
+    before = rows[0].prediction.seconds if rows[0].prediction else None
+    assert before is not None
+    assert one_run.low / before.low == pytest.approx(center)
+    assert center != pytest.approx(1.0, rel=1e-9)
+
+
+def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:
+    far = comparison_of(-0.05, 0.0008 + 0.0001, 4)
+    assert trials_to_decide([far], trials=5, tolerance=0.02) is not None
+    assert trials_to_decide([replace(far, host_variance=0.0008)], trials=5, tolerance=0.02) is None
+    few = trials_to_decide([replace(far, host_variance=1e-5)], trials=5, tolerance=0.02)
+    assert few is not None
+    assert trials_to_decide([replace(far, host_variance=0.0008).without_hosts()], trials=5, tolerance=0.02) is not None

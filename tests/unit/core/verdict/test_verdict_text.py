@@ -184,6 +184,7 @@ HAZARD = Hazard(
     high=3.1,
     hours=1.0,
     count=1,
+    shape=1.0,
     source="an assumption",
 )
 
