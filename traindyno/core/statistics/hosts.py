@@ -62,7 +62,7 @@ HostPriors = Mapping[HostClass, HostSpread]
 # A run that waits for its data for a larger share of its time is bound by its input.
 INPUT_BOUND_SHARE = 0.1
 # Published runs of one configuration on several hosts: 0.1 to 2 % where computation decides, 4 % where input does; of
-# many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two hosts have to differ by 6.9 %.
+# many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two hosts have to differ by 9.0 %.
 STATED_PRIORS: HostPriors = {
     host_class: HostSpread(deviation=deviation, degrees_of_freedom=3, source=f"a stated prior, {host_class.value}")
     for host_class, deviation in (
