@@ -103,7 +103,9 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -
 
 
 def test_the_prices_of_other_regions_are_read_once_and_reach_the_report() -> None:
-    lab = planned(4, pricing={"regions": ["eu-west-1"], "spot": {"ml.g5.xlarge": {"discount": 0.5}}})
+    lab = planned(
+        4, pricing={"regions": ["eu-west-1"], "spot": {"ml.g5.xlarge": {"discount": 0.5, "interruptions_per_hour": 0}}}
+    )
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
         measure(lab, item)

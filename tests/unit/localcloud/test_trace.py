@@ -157,4 +157,8 @@ def test_a_simulated_job_shows_what_the_full_run_does(checkpoint: float, evaluat
     )
     scheduled = reschedule(result)
     assert scheduled is not None
-    assert scheduled.slower == pytest.approx((1 + evaluation / 100) * (1 + checkpoint / 600), rel=0.01)
+    throughput = result.measured.throughput if result.measured else None
+    assert throughput is not None
+    step_seconds = throughput.step_times.p50_seconds
+    found = scheduled.slower / throughput.steps_per_second
+    assert found == pytest.approx((step_seconds + evaluation / 100) * (1 + checkpoint / 600), rel=0.01)

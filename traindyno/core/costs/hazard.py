@@ -54,23 +54,24 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hazard:
-    """The posterior of a rate: gamma, with ``shape`` over ``hours + 1 h``.
+    """The posterior of a rate, a gamma distribution: ``count`` events in ``hours`` of an instance, and the prior.
 
-    ``count`` were seen in ``hours`` of an instance. 95 % of the posterior are between ``low`` and ``high``, and
-    so is the figure ``per_instance_hour``. It is the mean; at most the prior if they are more than ``MOST_SPAN`` apart.
-    ``checkpoint_hours``: of runs that show no checkpoints, as the suite states them. ``is_left_out``: no run of the
-    suite would end at this rate, so that figures are without it.
+    95 % of it are between ``low`` and ``high``.
     """
 
     key: HazardKey
+    #: The mean; at most the prior if ``low`` and ``high`` are more than ``MOST_SPAN`` apart.
     per_instance_hour: float
     low: float
     high: float
     hours: float
     count: int
     source: str
+    #: Over the hours and the prior's.
     shape: float
+    #: Of runs that show no checkpoints, as the suite states them.
     checkpoint_hours: float | None = None
+    #: No run of the suite would end at this rate, so that figures are without it.
     is_left_out: bool = False
     #: Mean seconds without instances, and starting again, of the interruptions that were seen; None without any.
     wait_seconds: float | None = None
