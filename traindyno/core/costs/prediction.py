@@ -88,6 +88,15 @@ class _Spread:
         return tail if distance < 0 else 1 - tail
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SpreadTerms:
+    """Of the arguments of ``predict_run``."""
+
+    host_spread: HostSpread | None
+    inflation: float
+    confidence: float
+
+
 def predict_run(
     measured: Sequence[RunResult],
     *,
@@ -96,6 +105,7 @@ def predict_run(
     means: tuple[float | None, float | None] | None = None,
     undecided: Range = NO_RANGE,
     host_spread: HostSpread | None = None,
+    inflation: float = 1.0,
     confidence: float = PREDICTION_CONFIDENCE,
 ) -> Prediction | None:
     """The prediction from the trials of one cell; None without a measured one that can be projected.
@@ -107,7 +117,8 @@ def predict_run(
 
     ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost: those that are stated
     of the cell; by default, the trials' mean with incidents. ``undecided``: what the trials can't decide.
-    ``host_spread``: of trials on one host only; a later run may be on another one.
+    ``host_spread``: of trials on one host only; a later run may be on another one. ``inflation`` of the variance of the
+    trials' mean: for trials that resemble the one before.
     """
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
@@ -124,11 +135,12 @@ def predict_run(
             stated = means or (None, None)
             if first.full_run is not None:
                 undecided = Range(low=undecided.low, high=max(undecided.high, UNSEEN_DRIFT))
+            spread = _SpreadTerms(host_spread=host_spread, inflation=inflation, confidence=confidence)
             walls: list[float] = [projection.seconds for _, projection in projected]
             costs = [float(projection.usd) for _, projection in projected if projection.usd]
-            seconds = _interval(walls, stated[0], found[0], undecided, host_spread=host_spread, confidence=confidence)
+            seconds = _interval(walls, stated[0], found[0], undecided, spread)
             if len(costs) == len(walls):
-                usd = _interval(costs, stated[1], found[1], undecided, host_spread=host_spread, confidence=confidence)
+                usd = _interval(costs, stated[1], found[1], undecided, spread)
     count = first.run.cell.settings.instance_count
     return Prediction(
         trials=len(projected),
@@ -174,21 +186,19 @@ def _interval(
     mean: float | None,
     incidents: Incidents,
     undecided: Range,
-    *,
-    host_spread: HostSpread | None,
-    confidence: float,
+    terms: _SpreadTerms,
 ) -> Interval:
     """``mean`` of None: that of the values, with incidents."""
     logs = [log(value) for value in values]
-    parts = [(variance(logs) * (1 + 1 / len(logs)), float(len(logs) - 1))]
-    if host_spread is not None:
+    parts = [(variance(logs) * (1 + terms.inflation / len(logs)), float(len(logs) - 1))]
+    if terms.host_spread is not None:
         # The hosts of the trials and of the later run are a draw each.
-        parts.append((2 * host_spread.deviation**2, host_spread.degrees_of_freedom))
+        parts.append((2 * terms.host_spread.deviation**2, terms.host_spread.degrees_of_freedom))
     spread = _Spread(
         deviation=sqrt(sum(part for part, _ in parts)),
         degrees_of_freedom=satterthwaite(parts),
         low=undecided.low,
         high=undecided.high,
-        confidence=confidence,
+        confidence=terms.confidence,
     )
     return spread.interval(exp(fmean(logs)) * incidents.mean_factor if mean is None else mean, incidents)

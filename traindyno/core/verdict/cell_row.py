@@ -213,6 +213,7 @@ def predict_cell(trials: CellTrials, seconds: Estimate | None, usd: Estimate | N
         others=trials.others,
         hazard=trials.hazard,
         host_spread=noise.spread_of(trials) if is_on_one_draw else None,
+        inflation=noise.inflation(len(trials.measured)),
         means=(seconds.mean if seconds else None, usd.mean if usd else None),
     )
 

@@ -39,6 +39,15 @@ def test_the_interval_is_for_one_more_run_by_hand() -> None:
     assert (found.trials, found.confidence, found.reason) == (2, 0.9, None)
 
 
+def test_trials_that_resemble_the_one_before_know_their_mean_less_well() -> None:
+    results = [trial(1, 1.0), trial(2, 1.02)]
+    plain, correlated = (predict_run(results, inflation=inflation) for inflation in (1.0, 4.0))
+    assert plain is not None
+    assert correlated is not None
+    reaches = [log(each.seconds.high / each.seconds.low) for each in (plain, correlated) if each.seconds]
+    assert reaches[1] / reaches[0] == pytest.approx(sqrt(3 / 1.5), rel=1e-3)
+
+
 def test_the_cost_has_an_interval_of_its_own() -> None:
     found = predict_run([trial(1, 1.0), trial(2, 1.0)])
     assert found is not None
