@@ -24,6 +24,7 @@ PRIOR_HOURS = 1.0
 _TAIL = 0.025
 FAULTS = (Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE)
 # A rate of which 95 % of the posterior span more than an order of magnitude is no figure: about three events or fewer.
+# On spot, where interruptions are expected, the first ones count.
 MOST_SPAN = 10.0
 # Names of errors after which the state machine starts another attempt (see core/errors.py).
 FAULT_ERRORS = ("ServiceFault", "CapacityUnavailable")
@@ -60,7 +61,7 @@ class Hazard:
     """
 
     key: HazardKey
-    #: The mean; at most the prior if ``low`` and ``high`` are more than ``MOST_SPAN`` apart.
+    #: The mean; off spot at most the prior if ``low`` and ``high`` are more than ``MOST_SPAN`` apart.
     per_instance_hour: float
     low: float
     high: float
@@ -149,7 +150,7 @@ def posterior(
     shape = count + prior.per_instance_hour * PRIOR_HOURS
     figure = shape / (hours + PRIOR_HOURS)
     low, high = (gamma_quantile(tail, shape) / (hours + PRIOR_HOURS) for tail in (_TAIL, 1 - _TAIL))
-    if high > MOST_SPAN * low:
+    if purchase != Purchase.SPOT and high > MOST_SPAN * low:
         figure = min(figure, prior.per_instance_hour)
     if not count:
         # That of an exponential distribution about the figure: types differ, whatever one source counted.

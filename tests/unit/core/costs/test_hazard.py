@@ -56,9 +56,10 @@ def test_restarts_within_a_spot_job_are_events_and_the_suite_may_give_the_prior(
     given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.5, checkpoint_hours=2.0)}
     found = observe_hazards([spot, first], given)
     assert found[DEMAND].count == 0
-    # 0.5 an hour of a job on two instances
-    assert found[DEMAND[0], "spot"].per_instance_hour == pytest.approx(0.25)
-    assert found[DEMAND[0], "spot"].checkpoint_hours == 2.0
+    of_spot = found[DEMAND[0], "spot"]
+    # three were seen, and 0.5 an hour of a job on two instances weighs as much as one hour
+    assert of_spot.per_instance_hour == pytest.approx(3.25 / (of_spot.hours + 1))
+    assert of_spot.checkpoint_hours == 2.0
 
 
 def test_more_events_make_the_rate_more_certain() -> None:
@@ -87,7 +88,12 @@ def test_the_figure_is_in_its_range_and_few_events_do_not_raise_it(purchase: str
     prior = PRIORS[purchase].per_instance_hour
     found = [posterior((DEMAND[0], purchase), count=count, hours=hours, given={}) for count in range(10)]
     assert all(each.low <= each.per_instance_hour <= each.high for each in found)
-    assert all(each.per_instance_hour <= prior for each in found[:4])
+    if purchase == "on-demand":
+        assert all(each.per_instance_hour <= prior for each in found[:4])
+    else:  # the first interruptions count
+        assert [each.per_instance_hour for each in found] == [
+            pytest.approx((count + prior) / (hours + 1)) for count in range(10)
+        ]
     assert all(each.high < MOST_SPAN * each.low for each in found[4:])
     assert [each.high for each in found] == sorted(each.high for each in found)
 
