@@ -18,13 +18,22 @@ RUNS = 40
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "method.md"
 # Rows that miss a limit, which the page lists with their figures.
 NOT_HELD: tuple[str, ...] = (
+    "steps with a Pareto tail, exponent 2.5 [E]",
+    "steps with a Pareto tail, exponent 1.5 [E]",
+    "steps with a Pareto tail, exponent 1.5 [L]",
+    "sawtooth of 6 % each 80 steps in one (+3 %)",
     "the same, for 10 steps, in one (+5 %); another +2 %",
     "the same, for 30 steps, in one (+5 %); another +2 %",
     "the same: its ratio to the baseline is called detected, 8 equal cells",
-    "a fifth of the trials lost at random [L]",
-    "a tenth of the trials repeated after a service fault [L]",
+    "the same: its ratio to the baseline is called detected, 32 equal cells",
     "45 % of one cell's hosts slower by 15 %, their trials lost; another +3 %",
     "spot, 1 per hour on one type, which is 3 % faster; none on the other",
+    "time to quality, the same with 3 trials",
+)
+# Rows that keep their limits with 90 suites, near enough for 10 to exceed them by chance: make chaos runs them.
+NEAR_A_LIMIT = (
+    "a fifth of the trials lost at random [L]",
+    "a tenth of the trials repeated after a service fault [L]",
     "the same with 3 per hour",
 )
 NOT_HELD_RUNS: tuple[str, ...] = ()
@@ -32,6 +41,8 @@ NOT_HELD_RUNS: tuple[str, ...] = ()
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name not in NOT_HELD], ids=lambda row: row.name)
 def test_suite_recommends_no_worse_cell_and_says_how_sure_it_is(row: Row) -> None:
+    if row.name in NEAR_A_LIMIT and SUITES < 90:
+        pytest.skip("near a limit: TRAINDYNO_SIMULATIONS=10 runs enough suites")
     found = measure(row, SUITES)
     assert not found.missed(row), found
 
