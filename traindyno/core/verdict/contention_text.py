@@ -9,6 +9,9 @@ from traindyno.core.suite.suite import MOST_CONTENDED_REPEATS
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict
 
+# Nobody can close the services, or the command line that follows the suite.
+OWN_PROGRAMS = (LOCAL_CLOUD, "traindyno")
+
 
 def programs_text(rows: Sequence[CellRow]) -> str:
     """`` (most CPU time: firefox, code)``; empty where the programs are unknown."""
@@ -21,7 +24,7 @@ def describe_remedies(verdict: Verdict) -> Iterator[str]:
     rows = [row for row in verdict.rows if row.contended_trials]
     if not rows:
         return
-    if names := [name for name in _programs(rows) if name != LOCAL_CLOUD]:
+    if names := [name for name in _programs(rows) if name not in OWN_PROGRAMS]:
         yield f"Close {_joined(names)} while the suite runs{', or what you can of them' if names[1:] else ''}."
     if any(row.instance.startswith(LOCAL_PREFIX) and row.instance_count > 1 for row in rows):
         yield "A smaller instance_count on this machine has fewer processes, and leaves cores to other work."

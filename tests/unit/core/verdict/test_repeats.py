@@ -127,7 +127,7 @@ def test_the_remedies_are_those_of_the_contended_cells() -> None:
     own = make_row(
         instance="local.cpu", instance_count=2, contended_trials=1, busy_programs=(LOCAL_CLOUD, "a", "b", "c")
     )
-    remote = make_row(SECOND, contended_trials=1, busy_programs=(LOCAL_CLOUD,))
+    remote = make_row(SECOND, contended_trials=1, busy_programs=(LOCAL_CLOUD, "traindyno"))
     fewer = "A smaller instance_count on this machine has fewer processes, and leaves cores to other work."
     assert list(describe_remedies(make_verdict(rows=(own,)))) == [
         "Close a and b while the suite runs, or what you can of them.",
