@@ -9,9 +9,9 @@ from tests.local.chaos_lab import PACED_LANES, SIMULATED_WORKLOAD, ChaosLab, unt
 
 pytestmark = pytest.mark.local
 
-# 0.6 s by the machine's clock are 1.2 s of virtual time.
-SECONDS_BETWEEN_STARTS = "0.6"
-RATES = ("--rates", "virtual", "--speed-up", "2")
+# Virtual time passes as the machine's does: functions that are late on a busy machine are as late in virtual time.
+SECONDS_BETWEEN_STARTS = "1.2"
+RATES = ("--rates", "virtual", "--speed-up", "1")
 TRIALS, CELLS_PER_LANE = 3, 2
 RUNS = len(PACED_LANES) * TRIALS * CELLS_PER_LANE
 
@@ -71,7 +71,7 @@ def test_jobs_are_created_at_less_than_one_a_second_with_hardly_a_request_too_ma
     created = paced.requests["CreateTrainingJob"]
     assert created["requests"] - created["refused"] == RUNS
     # Functions that share two cores are late by parts of a second now and then, which are seconds of virtual time.
-    assert created["refused"] <= RUNS
+    assert created["refused"] <= RUNS // 2
 
 
 def test_jobs_are_described_at_less_than_five_a_second(paced: Paced) -> None:

@@ -9,6 +9,7 @@ from tests.simulations.processes import Process, Simulated, with_stalls
 from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
 from tests.unit.step_log_samples import START, file_name
 from traindyno.core.costs.projection import Projection, project_run
+from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
@@ -32,22 +33,29 @@ class Outcomes:
 def run_result_of(simulated: Simulated, *, trial: int = 1, cell_id: str = "0000000a") -> RunResult:
     """A job of one process: the simulated steps after a first one that takes 15 s longer."""
     lines = [json.dumps(line) for line in log_lines(simulated)]
-    training = json.loads(lines[-1])["time"] - START + IMPORT_SECONDS
+    return build_run_result(
+        make_run(make_cell(cell_id), trial),
+        suite=make_suite(examples=EXAMPLES),
+        outcome=Outcome.COMPLETED,
+        attempts=[completed_attempt(json.loads(lines[-1])["time"])],
+        step_log=read_step_log({file_name(): lines}),
+        price=PRICE,
+    )
+
+
+def completed_attempt(
+    last_logged: float, job_name: str = "job-a1", *, starting_seconds: float = STARTING_SECONDS
+) -> Attempt:
+    """Of a job whose log begins at START and ends at ``last_logged``."""
+    training = last_logged - START + IMPORT_SECONDS
     phases = {
-        "starting": STARTING_SECONDS,
+        "starting": starting_seconds,
         "downloading": DOWNLOADING_SECONDS,
         "training": training,
         "uploading": UPLOADING_SECONDS,
     }
     billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
-    return build_run_result(
-        make_run(make_cell(cell_id), trial),
-        suite=make_suite(examples=EXAMPLES),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt(phase_seconds=phases, billable_seconds=billed, job_name="job-a1")],
-        step_log=read_step_log({file_name(): lines}),
-        price=PRICE,
-    )
+    return make_attempt(phase_seconds=phases, billable_seconds=billed, job_name=job_name)
 
 
 def log_lines(simulated: Simulated) -> Iterator[dict[str, object]]:

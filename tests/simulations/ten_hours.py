@@ -7,8 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
+from tests.simulations.logged_runs import (
+    DOWNLOADING_SECONDS,
+    IMPORT_SECONDS,
+    UPLOADING_SECONDS,
+    completed_attempt,
+)
 from tests.simulations.processes import autoregression
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.run_samples import PRICE, make_cell, make_run, make_suite
 from tests.unit.step_log_samples import START, file_name
 from traindyno.core.costs.hazard import PRIORS
 from traindyno.core.jobs.outcome import Outcome
@@ -23,7 +29,7 @@ from traindyno.core.verdict.cell_trials import Noise, group_trials
 STEPS, TRIAL_STEPS, SAMPLES = 36_000, 200, 8
 CHECKPOINT_MINUTES, CHECKPOINT_SECONDS = 30, 60.0
 EVALUATE_STEPS, EVALUATION_SECONDS = 1000, 20.0
-STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 300.0, 30.0, 12.0, 20.0
+STARTING_SECONDS = 300.0
 FIRST_STEP_SECONDS = 15.0
 DRIFT, DRIFT_STEPS = 0.015, 7200
 RECOMPILATION_SECONDS = 40.0
@@ -110,19 +116,11 @@ def _on_a_host(result: RunResult, source: random.Random, trial: int, purchase: s
 def trial_result(source: random.Random, noise: StepNoise = StepNoise()) -> RunResult:
     """200 steps, with one evaluation and one checkpoint in their midst, as the training program does them."""
     lines = [json.dumps(line) for line in _log_lines(source, noise)]
-    training = json.loads(lines[-1])["time"] - START + IMPORT_SECONDS
-    phases = {
-        "starting": STARTING_SECONDS,
-        "downloading": DOWNLOADING_SECONDS,
-        "training": training,
-        "uploading": UPLOADING_SECONDS,
-    }
-    billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
     return build_run_result(
         make_run(make_cell()),
         suite=_suite(),
         outcome=Outcome.COMPLETED,
-        attempts=[make_attempt(phase_seconds=phases, billable_seconds=billed, job_name="job-a1")],
+        attempts=[completed_attempt(json.loads(lines[-1])["time"], starting_seconds=STARTING_SECONDS)],
         step_log=read_step_log({file_name(): lines}),
         price=PRICE,
     )

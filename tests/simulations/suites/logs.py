@@ -6,6 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from tests.simulations.logged_runs import (
+    DOWNLOADING_SECONDS,
+    FIRST_STEP_SECONDS,
+    IMPORT_SECONDS,
+    STARTING_SECONDS,
+    UPLOADING_SECONDS,
+    completed_attempt,
+)
 from tests.simulations.processes import Event, Simulated, autoregression
 from tests.simulations.suites.simulated_suite import make_suite
 from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run
@@ -20,8 +28,6 @@ from traindyno.core.suite.suite import Run, Suite
 STEPS = 200
 POOL = 40
 QUIET = 0.02  # the CV of a step where only the level of a trial matters: 0.14 % of a run
-FIRST_STEP_SECONDS = 15.0
-STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0, 30.0, 12.0, 20.0
 FIXED_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS + UPLOADING_SECONDS + FIRST_STEP_SECONDS
 # From an interruption to the first step: a restart takes what a start takes.
 RESTART_SECONDS = STARTING_SECONDS + DOWNLOADING_SECONDS + IMPORT_SECONDS
@@ -80,19 +86,11 @@ def _timed_lines(
 
 def result_of(run: Run, suite: Suite, sessions: Sequence[Session], *, job_name: str = "job-a1") -> RunResult:
     """A job that completed, of one process."""
-    training = sessions[-1].end - START + IMPORT_SECONDS
-    phases = {
-        "starting": STARTING_SECONDS,
-        "downloading": DOWNLOADING_SECONDS,
-        "training": training,
-        "uploading": UPLOADING_SECONDS,
-    }
-    billed = training + DOWNLOADING_SECONDS + UPLOADING_SECONDS
     return build_run_result(
         run,
         suite=suite,
         outcome=Outcome.COMPLETED,
-        attempts=[make_attempt(phase_seconds=phases, billable_seconds=billed, job_name=job_name)],
+        attempts=[completed_attempt(sessions[-1].end, job_name)],
         step_log=read_step_log({file_name(job=job_name, start=each.begin): each.lines for each in sessions}),
         price=replace(PRICE, purchase=suite.purchase.value),
     )

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, log
 
+from tests.simulations.logged_runs import FIRST_STEP_SECONDS
 from tests.simulations.processes import Process, Simulated
 from tests.simulations.suites.levels import Drawn, LevelNoise, hosts
 from tests.simulations.suites.logs import (
-    FIRST_STEP_SECONDS,
     FIXED_SECONDS,
     RESTART_SECONDS,
     STEPS,

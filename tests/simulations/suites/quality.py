@@ -7,14 +7,8 @@ from functools import cache
 from math import ceil, exp, log
 from statistics import fmean
 
-from tests.simulations.suites.logs import (
-    DOWNLOADING_SECONDS,
-    FIRST_STEP_SECONDS,
-    STARTING_SECONDS,
-    on_speed,
-    result_of,
-    session_of,
-)
+from tests.simulations.logged_runs import DOWNLOADING_SECONDS, FIRST_STEP_SECONDS, STARTING_SECONDS
+from tests.simulations.suites.logs import on_speed, result_of, session_of
 from tests.simulations.suites.noises import quiet
 from tests.simulations.suites.play import Played, index_of, run_rounds
 from tests.simulations.suites.simulated_suite import cells_of, make_suite

@@ -89,12 +89,29 @@ class _Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SpreadTerms:
-    """Of the arguments of ``predict_run``."""
+class _Terms:
+    """What seconds and cost have in common; see the arguments of ``predict_run``."""
 
+    undecided: Range
     host_spread: HostSpread | None
     inflation: float
     confidence: float
+
+    def interval(self, values: Sequence[float], mean: float | None, incidents: Incidents) -> Interval:
+        """``mean`` of None: that of the values, with incidents."""
+        logs = [log(value) for value in values]
+        parts = [(variance(logs) * (1 + self.inflation / len(logs)), float(len(logs) - 1))]
+        if self.host_spread is not None:
+            # The hosts of the trials and of the later run are a draw each.
+            parts.append((2 * self.host_spread.deviation**2, self.host_spread.degrees_of_freedom))
+        spread = _Spread(
+            deviation=sqrt(sum(part for part, _ in parts)),
+            degrees_of_freedom=satterthwaite(parts),
+            low=self.undecided.low,
+            high=self.undecided.high,
+            confidence=self.confidence,
+        )
+        return spread.interval(exp(fmean(logs)) * incidents.mean_factor if mean is None else mean, incidents)
 
 
 def predict_run(
@@ -127,20 +144,13 @@ def predict_run(
     hazard = hazard or observe_hazards(each for each, _ in projected)[hazard_key(first)]
     counted = None if hazard.is_left_out else hazard
     reason = _why_not(projected) or (ENDLESS if counted is None else None)
-    seconds = usd = None
-    if reason is None:
-        found = _expect(projected, others, counted)
-        reason = ENDLESS if found is None else None
-        if found is not None:
-            stated = means or (None, None)
-            if first.full_run is not None:
-                undecided = Range(low=undecided.low, high=max(undecided.high, UNSEEN_DRIFT))
-            spread = _SpreadTerms(host_spread=host_spread, inflation=inflation, confidence=confidence)
-            walls: list[float] = [projection.seconds for _, projection in projected]
-            costs = [float(projection.usd) for _, projection in projected if projection.usd]
-            seconds = _interval(walls, stated[0], found[0], undecided, spread)
-            if len(costs) == len(walls):
-                usd = _interval(costs, stated[1], found[1], undecided, spread)
+    found = None if reason else _expect(projected, others, counted)
+    if reason is None and found is None:
+        reason = ENDLESS
+    if first.full_run is not None:
+        undecided = Range(low=undecided.low, high=max(undecided.high, UNSEEN_DRIFT))
+    terms = _Terms(undecided=undecided, host_spread=host_spread, inflation=inflation, confidence=confidence)
+    seconds, usd = _intervals([each for _, each in projected], means or (None, None), found, terms)
     count = first.run.cell.settings.instance_count
     return Prediction(
         trials=len(projected),
@@ -150,6 +160,20 @@ def predict_run(
         interruptions_per_hour=counted.per_instance_hour * count if counted else 0.0,
         reason=reason,
     )
+
+
+def _intervals(
+    projections: Sequence[Projection],
+    means: tuple[float | None, float | None],
+    incidents: tuple[Incidents, Incidents] | None,
+    terms: _Terms,
+) -> tuple[Interval | None, Interval | None]:
+    """Of seconds and of cost; None without ``incidents``, and where the cost of a trial is unknown."""
+    if incidents is None:
+        return None, None
+    costs = [float(each.usd) for each in projections if each.usd]
+    seconds = terms.interval([each.seconds for each in projections], means[0], incidents[0])
+    return seconds, terms.interval(costs, means[1], incidents[1]) if len(costs) == len(projections) else None
 
 
 def _why_not(projected: Sequence[tuple[RunResult, Projection]]) -> str | None:
@@ -179,26 +203,3 @@ def _expect(
     exposures = [each for result in results if (each := exposure_of(result)) is not None]
     seconds, usd = (expect_incidents(exposures, hazard, share, is_wall=is_wall) for is_wall in (True, False))
     return None if seconds is None or usd is None else (seconds, usd)
-
-
-def _interval(
-    values: Sequence[float],
-    mean: float | None,
-    incidents: Incidents,
-    undecided: Range,
-    terms: _SpreadTerms,
-) -> Interval:
-    """``mean`` of None: that of the values, with incidents."""
-    logs = [log(value) for value in values]
-    parts = [(variance(logs) * (1 + terms.inflation / len(logs)), float(len(logs) - 1))]
-    if terms.host_spread is not None:
-        # The hosts of the trials and of the later run are a draw each.
-        parts.append((2 * terms.host_spread.deviation**2, terms.host_spread.degrees_of_freedom))
-    spread = _Spread(
-        deviation=sqrt(sum(part for part, _ in parts)),
-        degrees_of_freedom=satterthwaite(parts),
-        low=undecided.low,
-        high=undecided.high,
-        confidence=terms.confidence,
-    )
-    return spread.interval(exp(fmean(logs)) * incidents.mean_factor if mean is None else mean, incidents)

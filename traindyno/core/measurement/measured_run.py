@@ -79,8 +79,6 @@ class MeasuredRun:
     end_reason: str | None = None
     #: None if there are none, or in earlier results, whose rate leaves them out.
     undecided_stalls: UndecidedStalls | None = None
-    #: Whether the log shows at least two stalls after the warm-up that are alike.
-    shows_recurring_stalls: bool = False
     #: None below 20 steps, and in earlier results.
     drift: Drift | None = None
 
@@ -165,7 +163,6 @@ def measure_run(
         checkpoints=measure_checkpoints(session),
         end_reason=session.end_reason,
         undecided_stalls=step_time.undecided_stalls,
-        shows_recurring_stalls=step_time.shows_recurring_stalls,
         drift=step_time.drift,
     )
 

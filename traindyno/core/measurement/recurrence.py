@@ -58,10 +58,6 @@ class Stalls:
     uneven: tuple[RecurringEvent, ...] = ()
     single: tuple[Stall, ...] = ()
 
-    @property
-    def show_recurrence(self) -> bool:
-        return bool(self.even or self.uneven)
-
 
 def classify_phases(
     phases: Mapping[int, Mapping[str, float]], *, count: int, first: int = 0, names_after_steps: Iterable[str] = ()

@@ -42,7 +42,6 @@ class StepTime:
     one_time_seconds: float
     variance: float | None
     degrees_of_freedom: float
-    shows_recurring_stalls: bool
     undecided_stalls: UndecidedStalls | None
 
     @property
@@ -162,7 +161,6 @@ def _step_time(found: _Found, steady_state: SteadyState) -> StepTime:
         one_time_seconds=sum(event.seconds for event in one_time if event.step >= window.first),
         variance=variance,
         degrees_of_freedom=degrees,
-        shows_recurring_stalls=found.stalls.show_recurrence,
         undecided_stalls=found.undecided,
     )
 

@@ -82,12 +82,12 @@ def test_two_stalls_that_are_alike_recur_wherever_they_are(places: tuple[int, ..
     found = classify_stalls(stalls_at(*places), first=1, count=199)
     (event,) = found.uneven
     assert (event.count, event.steps_between) == (len(places), 199 / len(places))
-    assert found.show_recurrence
+    assert not found.single
 
 
 def test_one_stall_shows_no_recurrence() -> None:
     found = classify_stalls(stalls_at(97), first=1, count=199)
-    assert (found.even, found.uneven, found.show_recurrence) == ((), (), False)
+    assert (found.even, found.uneven) == ((), ())
     assert [stall.first for stall in found.single] == [97]
 
 
@@ -162,7 +162,7 @@ def test_even_stalls_are_no_farther_from_the_begin_than_from_each_other(first: i
 @pytest.mark.parametrize(("longer", "is_one_cause"), [(15.0, True), (15.1, False)])
 def test_stalls_of_one_cause_differ_by_a_factor_of_three_at_most(longer: float, is_one_cause: bool) -> None:
     found = classify_stalls([*stalls_at(30), *stalls_at(41, seconds=longer)], first=0, count=100)
-    assert found.show_recurrence is is_one_cause
+    assert bool(found.uneven) is is_one_cause
     assert len(found.single) == (0 if is_one_cause else 2)
 
 

@@ -3,6 +3,7 @@ from math import sqrt
 
 import pytest
 
+from traindyno.core.measurement.stalls import STALL
 from traindyno.core.measurement.step_time import measure_step_time
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
 from traindyno.core.statistics.autocorrelation import estimate_mean
@@ -42,7 +43,7 @@ def test_a_stall_that_may_not_recur_is_in_the_rate_and_the_run_not_steady() -> N
     found = measure_step_time(seconds)
     # 20 s in 99 steps
     assert found.seconds == pytest.approx(1 + 20 / 99)
-    assert (found.one_time, found.shows_recurring_stalls) == ((), False)
+    assert (found.one_time, [event.count for event in found.recurring]) == ((), [1])
     assert found.steady_state.reason == (
         "a stall at step 60 takes 16.8% of the time, and the run does not show whether that recurs"
     )
@@ -95,7 +96,7 @@ def test_a_stall_that_is_seen_twice_recurs_and_nothing_is_left_undecided(places:
     for place in places:
         seconds[place] += 30.0
     found = measure_step_time(seconds)
-    assert found.shows_recurring_stalls
+    assert [(event.name, event.count) for event in found.recurring] == [(STALL, len(places))]
     assert found.undecided_stalls is None
     # 97 and 194 are a schedule, of which 199 steps hold a little more than two
     expected = 30 / 97 if places == (97, 194) else 30 * len(places) / 199
