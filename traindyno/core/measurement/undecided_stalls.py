@@ -31,12 +31,6 @@ class UndecidedStalls:
         """Of the steady window's time."""
         return sum(stall.share for stall in self.single)
 
-    @property
-    def most_share(self) -> float:
-        """Of a long run's time, if all recur as soon as what was seen allows."""
-        again = sum(stall.share_again for stall in self.single)
-        return again / (1 - self.share + again)
-
 
 def judge_single_stalls(
     single: Sequence[Stall], window: SteadyWindow, seconds_per_step: float

@@ -51,7 +51,9 @@ def test_a_stall_that_may_not_recur_is_in_the_rate_and_the_run_not_steady() -> N
     assert found.undecided_stalls is not None
     # 59 steps before it had none: at most 20 s in each 60 steps
     assert found.undecided_stalls.share == pytest.approx(20 / (99 + 20))
-    assert found.undecided_stalls.most_share == pytest.approx((20 / 60) / (1 + 20 / 60))
+    (stall,) = found.undecided_stalls.single
+    # of the same time: 99 steps and the stall
+    assert stall.share_again == pytest.approx(20 / 60 * 99 / (99 + 20))
 
 
 def test_a_phase_that_was_logged_once_counts_as_much_as_a_stall_that_was_not() -> None:
@@ -87,7 +89,8 @@ def test_the_longer_part_without_a_stall_says_how_often_it_may_come() -> None:
     found = measure_step_time(seconds).undecided_stalls
     # 148 steps after it, and its own 2: at most 20 s in each 150
     assert found is not None
-    assert found.most_share == pytest.approx((20 / 150) / (1 + 20 / 150))
+    (stall,) = found.single
+    assert stall.share_again == pytest.approx(20 / 150 * 199 / (199 + 20))
 
 
 @pytest.mark.parametrize("places", [(97, 194), (60, 150), (30, 80, 170)])
