@@ -99,7 +99,7 @@ def project(
     instance_count: int,
     usd_per_instance_hour: Decimal | None,
 ) -> Projection:
-    """Overhead as measured, plus what is left of the work at the steady rate.
+    """Overhead as measured, plus what is left of the work at the rate after the warm-up.
 
     A spot job is billed billable ÷ training of its time (SageMaker states the saving as 1 - billable ÷ training).
     """
