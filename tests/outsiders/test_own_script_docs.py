@@ -140,7 +140,7 @@ def test_the_torchvision_of_the_page_is_that_of_the_image_for_gpus() -> None:
 
 
 def test_make_demo_runs_the_suite_that_is_named() -> None:
-    command = ["make", "--dry-run", "demo", "SUITE=../flowers/suite.yaml"]
+    command = ["make", "--dry-run", "--no-print-directory", "demo", "SUITE=../flowers/suite.yaml"]
     made = subprocess.run(command, cwd=PAGE.parents[1], check=True, capture_output=True, text=True).stdout
     assert made.splitlines()[-1].endswith('bin/traindyno run "../flowers/suite.yaml" --local')
-    assert f"    {command[0]} {' '.join(command[2:])}\n" in PAGE.read_text()
+    assert f"    {command[0]} {' '.join(command[3:])}\n" in PAGE.read_text()
