@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import RunShare
 
 # The outcome of a run that has no further attempt: the reason why it could not run.
 LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
@@ -45,6 +46,8 @@ class Attempt:
     keep_warm_seconds: float = 0.0
     #: Time for which they were kept; None until that is known.
     kept_warm_seconds: float | None = None
+    #: What the run used of it; None if the job carried this run only.
+    share: RunShare | None = None
 
 
 def instance_type_of(attempts: Sequence[Attempt]) -> str | None:

@@ -316,3 +316,5 @@ class Run:
     model_s3_uri: str | None = None
     #: That of this trial (``with_seeds``); None in runs of earlier versions, which trained with the cell's.
     seed: int | None = None
+    #: The job that carries it with other runs; None if it has a job of its own.
+    job_id: str | None = None
