@@ -124,6 +124,11 @@ def execution_script_key(execution_id: str) -> str:
     return f"{CODE_PREFIX}{execution_id}/script/sourcedir.tar.gz"
 
 
+def job_document_key(execution_id: str, job_id: str) -> str:
+    """What a shared job's parent process runs. Training jobs can't write it."""
+    return f"{CODE_PREFIX}{execution_id}/jobs/{job_id}.json"
+
+
 def data_prefix(sha256: str) -> str:
     return f"{DATA_PREFIX}{sha256}/"
 
