@@ -72,7 +72,7 @@ class LabGrants:
 
     def job_documents(self) -> Grant:
         """What shared jobs run, which SubmitRun writes and their containers read."""
-        documents = f"{self.bucket_arn}/{CODE_PREFIX}*/jobs/*"
+        documents = f"{self.bucket_arn}/{CODE_PREFIX}*"
         return Grant(actions=["s3:PutObject"], resources=[documents], wildcard_reason=PER_EXECUTION)
 
     def manifests(self) -> Grant:
