@@ -25,7 +25,7 @@ while not asked.exists():
     time.sleep(0.01)
 ml = pathlib.Path(os.environ["SM_MODEL_DIR"]).parent
 (ml / "model" / "weights").write_text("trained")
-(ml / "checkpoints" / "last_steps").write_text("trained")
+(ml / "checkpoints" / "last_steps").write_text("of launch " + os.environ["TRAINDYNO_LAUNCH"])
 ended.write_text(str(os.getpid()))
 """
 
@@ -82,7 +82,7 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
 class Ended:
     status: Status
     moves: list[str]
-    uploads: set[str]
+    uploads: dict[str, bytes]
 
 
 def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Callable[[], None] = lambda: None) -> Ended:
@@ -108,22 +108,26 @@ def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Calla
     loss = AtTheEnd(after_steps=1, has_notice=has_notice, asked=asked, ended=ended, meanwhile=meanwhile)
     final = JobRun(job, context, interruptions=[loss]).run()
     moves = [each.status.value for each in store.change("job", lambda job: job).transitions]
-    return Ended(status=final.status, moves=moves, uploads={Path(uri).name for uri in bucket.objects})
+    return Ended(
+        status=final.status, moves=moves, uploads={Path(uri).name: body for uri, body in bucket.objects.items()}
+    )
 
 
 def test_a_job_that_loses_its_instances_without_notice_at_its_end_starts_again(store: JobStore, tmp_path: Path) -> None:
     ended = run_job(store, tmp_path, has_notice=False)
     assert (ended.status, ended.moves.count("Interrupted")) == (Status.COMPLETED, 1)
-    assert ended.uploads >= {"last_steps", "model.tar.gz"}
+    assert ended.uploads["last_steps"] == b"of launch 2"
+    assert "model.tar.gz" in ended.uploads
 
 
 def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(store: JobStore, tmp_path: Path) -> None:
     ended = run_job(store, tmp_path, has_notice=True)
     assert (ended.status, ended.moves.count("Interrupted")) == (Status.COMPLETED, 0)
-    assert ended.uploads >= {"last_steps", "model.tar.gz"}
+    assert ended.uploads["last_steps"] == b"of launch 1"
+    assert "model.tar.gz" in ended.uploads
 
 
 def test_a_job_that_is_stopped_when_its_instances_are_lost_leaves_no_outputs(store: JobStore, tmp_path: Path) -> None:
     stop = partial(ask_to_stop, store, "job", SystemClock().now_ms)
     ended = run_job(store, tmp_path, has_notice=False, meanwhile=stop)
-    assert (ended.status, ended.uploads) == (Status.STOPPED, set())
+    assert (ended.status, ended.uploads) == (Status.STOPPED, {})
