@@ -22,9 +22,9 @@ from traindyno.core.statistics.hosts import (
     blocks_of,
     compare_on_hosts,
     draw_count,
-    estimate_host_spread,
     host_class,
     mean_over_hosts,
+    update_prior,
 )
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.selection import Correction
@@ -161,10 +161,15 @@ class Noise:
 
 
 def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
-    """The spread between hosts of a class is that of this suite's cells, where they show one."""
+    """The trials on several hosts of a class update its prior."""
     cells = [(each.host_class, each.trials(quantity)) for each in trials]
     spreads = {
-        kind: estimate_host_spread([values for of_kind, values in cells if of_kind is kind]) or prior
+        kind: update_prior(
+            [values for of_kind, values in cells if of_kind is kind],
+            source=f"{prior.source}, with this suite's trials",
+            prior=prior,
+        )
+        or prior
         for kind, prior in priors.items()
     }
     correlation = serial_correlation(residuals([blocks_of(values) for _, values in cells]))
