@@ -148,6 +148,9 @@ def _seeds(verdict: Verdict) -> Iterator[str]:
     if repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in verdict.parities)):
         who = repeating[0] if len(repeating) == 1 else f"{len(repeating)} cells"
         what = "The time and cost to the target" if is_quality else "The comparisons of losses"
+        if verdict.is_simulated:
+            yield f"Simulated runs do not train. {what} say nothing of other seeds."
+            return
         yield (
             f"Trials of {who} share a seed, or do not show their seed. {what} hold for this seed, and nothing is"
             " concluded for other seeds."
