@@ -11,7 +11,7 @@ from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.search_text import describe_unfinished_search
-from traindyno.core.verdict.verdict import SETTLED, Finding, Method, Verdict
+from traindyno.core.verdict.verdict import Finding, Method, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
 NOISY_VARIATION = 0.1
@@ -164,9 +164,6 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         names = unsteady[0].label if len(unsteady) == 1 else f"{len(unsteady)} cells"
         verb = "1 trial" if trials == 1 else f"{trials} trials"
         included = "it is included" if trials == 1 else "they are included"
-        holds = verdict.finding in SETTLED and not any(row.leaves_trials_out for row in unsteady)
-        if verdict.method is Method.WHOLE_RUN and holds:
-            included += f", and the answer holds for all that {'it leaves' if trials == 1 else 'they leave'} open"
         yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
     contended = [row for row in verdict.rows if row.contended_trials]
     if contended and verdict.finding is not Finding.CONTENDED:

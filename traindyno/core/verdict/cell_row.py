@@ -100,8 +100,6 @@ class CellRow:
     unsteady_reasons: tuple[str, ...] = ()
     #: What the trials can't decide about the cell, however many there are.
     undecided_reasons: tuple[str, ...] = ()
-    #: Few trials did not reach a steady level, and nothing is added for them.
-    leaves_trials_out: bool = False
     #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
@@ -187,7 +185,6 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         recurring_share=mean_of([each.recurring_share for each in throughputs]),
         unsteady_reasons=_unsteady_reasons(trials.measured),
         undecided_reasons=trials.undecided.reasons,
-        leaves_trials_out=trials.undecided.leaves_out,
         prediction=predict_cell(trials, seconds, usd, noise),
         hazard=trials.hazard,
         hazard_width=_hazard_width(trials, target),
