@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.clock import now
+from traindyno.core.jobs.journal_format import MARK_VARIABLE
 
 # The launchers are torchrun, SageMaker's MPI and SMDDP runners, and Slurm.
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
@@ -48,11 +49,13 @@ def started() -> Optional[float]:
 def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[float]:
     """Epoch seconds at which the first launcher of this process began (a container's entry point, torchrun), or None.
 
-    A launcher is an ancestor with this job's name in its environment.
+    A launcher is an ancestor with this job's name in its environment. The parent of a shared job is not one: it has
+    run other runs before.
     """
-    mark = "{}={}".format(JOB_VARIABLE, environment.get(JOB_VARIABLE)).encode()
+    names = [name for name in (JOB_VARIABLE, MARK_VARIABLE) if environment.get(name)]
+    marks = {"{}={}".format(name, environment[name]).encode() for name in names}
     launched, ancestor = None, os.getppid()
-    while environment.get(JOB_VARIABLE) and ancestor > 0 and mark in environment_of(ancestor):
+    while environment.get(JOB_VARIABLE) and ancestor > 0 and marks <= set(environment_of(ancestor)):
         launched, ancestor = _started(ancestor), _parent_of(ancestor)
     return launched
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from traindyno.core.suite.preparation import AttemptOwner, owner_id
+from traindyno.core.jobs.job import AttemptOwner, owner_id
 from traindyno.core.suite.suite import Run
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.owners import OwnerRow, OwnerRows, PreparationRows, RunRows

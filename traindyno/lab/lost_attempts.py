@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import Protocol
 
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.jobs.job import AttemptOwner, owner_id, parse_owner
 from traindyno.core.planning.job_terms import job_terms
 from traindyno.core.planning.plan import Plan, prices_of, read_stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.wave_items import WAVE_ITEM
 from traindyno.core.s3_keys import SUITES_PREFIX, execution_code_key, plan_key, rounds_prefix, s3_uri, suite_key
-from traindyno.core.suite.preparation import AttemptOwner, owner_id, parse_owner
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from traindyno.aws.executions import Executions
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.jobs.job import owner_id
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.core.suite.preparation import owner_id
 from traindyno.lab.attempt_owners import rows_of
 from traindyno.lab.budget import money_of
 from traindyno.lab.finish_run import NEVER_STARTED_SECONDS, finish_run, record_job_end

@@ -8,12 +8,14 @@ from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
+from traindyno.core.jobs.job import step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
 from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import run_on
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
@@ -72,7 +74,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     if row.is_over:
         return None
     attempts = ended_attempts(row, services)
-    step_log, log_problem = read_run_log(run.execution_id, run.run_id, services)
+    step_log, log_problem = read_run_log(run, services)
     decided = _decide(attempts, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
     placed_on = instance_type_of(attempts)
@@ -106,9 +108,9 @@ def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
     return ended
 
 
-def read_run_log(execution_id: str, run_id: str, services: AttemptRecords) -> tuple[StepLog | None, str | None]:
+def read_run_log(logged: Run | DataPreparation, services: AttemptRecords) -> tuple[StepLog | None, str | None]:
     """The step log, or None with the reason why it can't be read."""
-    files = services.bucket.step_log_files(execution_id, run_id)
+    files = services.bucket.step_log_files(step_logs_prefix(logged))
     try:
         return (read_step_log(files) if files else None), None
     except StepLogInvalid as error:

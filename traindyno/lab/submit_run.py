@@ -13,11 +13,11 @@ from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.attempt import instance_type_of
+from traindyno.core.jobs.job import AttemptOwner, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_time
 from traindyno.core.planning.job_terms import JobTerms, job_terms
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.preparation import AttemptOwner, owner_text
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of

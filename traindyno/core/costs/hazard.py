@@ -9,9 +9,7 @@ from statistics import fmean
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, read_job_time, unbilled_seconds
-from traindyno.core.errors import CapacityUnavailable, ServiceFault
-from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.gamma import gamma_quantile
 from traindyno.core.suite.choices import Purchase
@@ -23,12 +21,9 @@ HazardKey = tuple[str, str]
 # The prior counts as much as one hour of an instance.
 PRIOR_HOURS = 1.0
 _TAIL = 0.025
-FAULTS = (Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE)
 # A rate of which 95 % of the posterior span more than an order of magnitude is no figure: about three events or fewer.
 # On spot, where interruptions are expected, the first ones count.
 MOST_SPAN = 10.0
-# Of an attempt after which the state machine starts another one.
-FAULT_ERRORS = (ServiceFault.__name__, CapacityUnavailable.__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,18 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
     ServiceFault: Outcome.INTERNAL_ERROR,
     Throttled: Outcome.INTERNAL_ERROR,
 }
+# Faults of the service and missing capacity: outcomes, and errors after which the state machine starts another attempt.
+FAULTS = (Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE)
+FAULT_ERRORS = (ServiceFault.__name__, CapacityUnavailable.__name__)
+UNBILLED_PHASES = (JobPhaseName.WAITING.value, JobPhaseName.STARTING.value, JobPhaseName.INTERRUPTED.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Times are epoch seconds. None is unknown, or has not happened."""
+    """Times are epoch seconds. None is unknown, or has not happened.
+
+    With a ``share``, outcome, billed and training time are the run's, and add up to the job's; phases are the job's.
+    """
 
     number: int
     job_name: str
@@ -48,6 +55,24 @@ class Attempt:
     kept_warm_seconds: float | None = None
     #: What the run used of it; None if the job carried this run only.
     share: RunShare | None = None
+
+    @property
+    def is_charged_for_faults(self) -> bool:
+        """Whether a fault that ended the job counts for this run: it counts once for each job."""
+        return self.share is None or self.share.was_in_progress
+
+
+def trained_seconds(attempt: Attempt) -> float | None:
+    """SageMaker's training time, or the phases that it bills; None if neither is known."""
+    phases = attempt.phase_seconds
+    if not phases and attempt.billable_seconds is None:
+        return None
+    billed = sum(seconds for name, seconds in phases.items() if name not in UNBILLED_PHASES)
+    training = attempt.training_seconds or billed or attempt.billable_seconds or 0.0
+    if phases.get(JobPhaseName.INTERRUPTED):
+        # SageMaker does not document whether its training time includes the time without instances.
+        return min(training, billed)
+    return training
 
 
 def instance_type_of(attempts: Sequence[Attempt]) -> str | None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.hazard import FAULTS, MOST_SPAN, PRIORS, observe_hazards, posterior
+from traindyno.core.costs.hazard import MOST_SPAN, PRIORS, observe_hazards, posterior
+from traindyno.core.jobs.attempt import FAULTS
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.pricing import SpotTerms
 

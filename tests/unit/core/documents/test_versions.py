@@ -8,8 +8,10 @@ import pytest
 from tests.unit.run_samples import completed_result, make_cell, make_run, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
+from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.preparation_result import parse_preparation_result
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
+from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findings_document, parse_findings
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.wave_items import run_ids_of, wave_items
@@ -127,7 +129,9 @@ def test_memory_findings_have_a_version_and_the_list_from_before_is_read_alike()
 def test_the_items_of_a_wave_are_a_list_and_each_has_a_version() -> None:
     """Step Functions reads the items of a Distributed Map from a list only."""
     runs = [make_run(make_cell(), trial) for trial in (1, 2)]
-    items = wave_items(runs, make_suite().limits)
+    items = wave_items(map(separate_job, runs), make_suite().limits)
     assert [item.pop("version") for item in items] == [1, 1]
     assert run_ids_of([{**item, "version": 1} for item in items]) == ("0000000a-t1", "0000000a-t2")
     assert run_ids_of(items) == ("0000000a-t1", "0000000a-t2")
+    shared = wave_items([Job(execution_id="e", job_id="j1-b1", runs=tuple(runs))], make_suite().limits)
+    assert run_ids_of(shared) == ("0000000a-t1", "0000000a-t2")

@@ -1,0 +1,126 @@
+"""How a run of a shared job ended, from the file that each host wrote last."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from traindyno.core.jobs.journal_format import FORMAT_VERSION
+from traindyno.core.jobs.json_text import number_of, read_object, text_of, whole_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """Times are epoch seconds, by the clock of the host that failed or ended first."""
+
+    run_id: str
+    job_name: str
+    #: One of ``journal_format.REASONS``, or what a later version of the parent writes.
+    reason: str
+    #: Of the process that gave the reason; None if there is none, or if a signal ended it.
+    exit_code: int | None = None
+    #: That ended the process.
+    signal: int | None = None
+    #: The run's failure file, or the last lines of its output.
+    failure: str | None = None
+    #: Processes that the kernel killed for memory while it ran, on all hosts.
+    oom_kills: int = 0
+    began_at: float
+    ended_at: float
+    #: From the barrier at which the run began to the end of its clean-up.
+    own_seconds: float
+    #: Among the runs that began in the job, from 1; 0 if it did not begin.
+    place: int
+    #: Kind → how many the parent ended or removed after the run, on all hosts.
+    leftovers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEnd:
+    """``hosts``: all of them, each of which writes its own. ``is_failed``: whether the run failed on this one."""
+
+    host: str
+    hosts: frozenset[str]
+    is_failed: bool
+    end: RunEnd
+
+
+def read_host_end(
+    key: str, files: Mapping[str, bytes], sizes: Mapping[str, int], problems: list[str]
+) -> HostEnd | None:
+    """None if the file is damaged, or if a file that it names is missing or differs; ``problems`` then says why."""
+    found = read_object(files[key])
+    end = None if found is None else _host_end_of(found, key)
+    if found is None or end is None:
+        problems.append(f"{key}: not the end of a run")
+        return None
+    differing = sorted(name for name, said in found["files"].items() if not _agrees(name, said, files, sizes))
+    if differing:
+        problems.append(f"{key}: {', '.join(differing)} missing or not as the end says")
+        return None
+    return end
+
+
+def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
+    """One end of those on all hosts: where the run failed decides. None if one is missing."""
+    hosts = {each.host for each in ends}
+    if len(hosts) != host_count or any(each.hosts != hosts for each in ends):
+        return None
+    first = min(ends, key=lambda each: (not each.is_failed, each.end.failure is None, each.end.ended_at)).end
+    leftovers: dict[str, int] = {}
+    for each in ends:
+        for kind, count in each.end.leftovers.items():
+            leftovers[kind] = leftovers.get(kind, 0) + count
+    return replace(
+        first,
+        own_seconds=max(each.end.own_seconds for each in ends),
+        oom_kills=sum(each.end.oom_kills for each in ends),
+        leftovers=leftovers,
+    )
+
+
+def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
+    """None if what every end has is missing, or if it is of another run or version."""
+    run_id, _, job_name, _ = key.split("/")
+    if (found.get("version"), found.get("run_id"), found.get("job_name")) != (FORMAT_VERSION, run_id, job_name):
+        return None
+    reason, host, files, hosts = (found.get(name) for name in ("reason", "host", "files", "hosts"))
+    times = [number_of(found.get(name)) for name in ("began_at", "ended_at", "own_milliseconds")]
+    known = [value for value in times if value is not None]
+    names = [name for name in hosts if isinstance(name, str)] if isinstance(hosts, list) else []
+    if not (isinstance(reason, str) and isinstance(host, str) and isinstance(files, dict)) or len(known) < len(times):
+        return None
+    end = RunEnd(
+        run_id=run_id,
+        job_name=job_name,
+        reason=reason,
+        exit_code=whole_of(found.get("exit_code")),
+        signal=whole_of(found.get("signal")),
+        failure=text_of(found.get("failure")) or None,
+        oom_kills=_count(found.get("oom_kills")),
+        began_at=known[0],
+        ended_at=known[1],
+        own_seconds=max(0.0, known[2] / 1000),
+        place=_count(found.get("place")),
+        leftovers=_counts(found.get("leftovers")),
+    )
+    return HostEnd(host=host, hosts=frozenset(names), is_failed=found.get("failed_host") == host, end=end)
+
+
+def _count(value: object) -> int:
+    return max(0, whole_of(value) or 0)
+
+
+def _counts(value: object) -> dict[str, int]:
+    return {str(kind): _count(number) for kind, number in value.items()} if isinstance(value, dict) else {}
+
+
+def _agrees(key: str, said: object, files: Mapping[str, bytes], sizes: Mapping[str, int]) -> bool:
+    """Whether the file has the bytes, and the checksum if its contents were read."""
+    if not isinstance(said, dict):
+        return False
+    contents = files.get(key)
+    size = sizes.get(key) if contents is None else len(contents)
+    if size is None or size != whole_of(said.get("bytes")):
+        return False
+    return contents is None or hashlib.sha256(contents).hexdigest() == said.get("sha256")
