@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, read_job_time, unbilled_seconds
-from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt
+from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, unbilled_seconds
+from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt, trained_seconds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.gamma import gamma_quantile
 from traindyno.core.suite.choices import Purchase
@@ -187,7 +187,7 @@ def _waits(result: RunResult) -> list[float]:
 
 
 def _ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
-    if not attempt.billable_seconds:
+    if not attempt.billable_seconds or not attempt.is_charged_for_faults:
         return False
     if attempt.error is not None:
         return attempt.error in FAULT_ERRORS
@@ -196,6 +196,5 @@ def _ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
 
 
 def _instance_hours(result: RunResult) -> float:
-    times = (read_job_time(attempt) for attempt in result.attempts)
-    seconds = sum(time.training for time in times if time is not None)
+    seconds = sum(trained_seconds(attempt) or 0.0 for attempt in result.attempts)
     return seconds * result.run.cell.settings.instance_count / SECONDS_PER_HOUR

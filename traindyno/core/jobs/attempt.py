@@ -64,7 +64,9 @@ class Attempt:
 
 
 def trained_seconds(attempt: Attempt) -> float | None:
-    """SageMaker's training time, or the phases that it bills; None if neither is known."""
+    """SageMaker's training time, or the phases that it bills; None if neither is known. Of a share, its part."""
+    if attempt.share is not None:
+        return attempt.training_seconds
     phases = attempt.phase_seconds
     if not phases and attempt.billable_seconds is None:
         return None

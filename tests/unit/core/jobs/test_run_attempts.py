@@ -1,0 +1,218 @@
+"""Each run of a shared job has its part of the time and of the bill, and nothing is billed twice or lost."""
+
+import random
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.core.jobs.written_jobs import START, WrittenJob, written_job
+from traindyno.core.jobs.attempt import Attempt, trained_seconds
+from traindyno.core.jobs.journal import JobJournal, RunEnd, attempts_of_run, read_job_journal
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import divide_whole
+
+RUNS = ("a-t1", "b-t1", "c-t1", "d-t1")
+Told = tuple[Attempt, JobJournal | None]
+
+
+def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
+    return (Outcome.COMPLETED, None) if end.exit_code == 0 else (Outcome.USER_CODE_ERROR, end.failure)
+
+
+def job_of(
+    phases: dict[str, float], *, name: str = "job-a1", discount: float = 0.0, outcome: Outcome | None, error: str = ""
+) -> Attempt:
+    billed = sum(seconds for phase, seconds in phases.items() if phase not in ("waiting", "starting", "interrupted"))
+    return Attempt(
+        number=int(name[-1]),
+        job_name=name,
+        outcome=outcome,
+        error=error or None,
+        message="of the job",
+        started_at=START - 60,
+        ended_at=START + 4000,
+        billable_seconds=float(round(billed * (1 - discount))),
+        training_seconds=float(round(billed)),
+        phase_seconds=phases,
+    )
+
+
+def told(job: Attempt, written: WrittenJob) -> Told:
+    return job, read_job_journal(written.files, job_name=job.job_name, host_count=1)
+
+
+def all_attempts(jobs: Sequence[Told], runs: Sequence[str] = RUNS) -> dict[str, tuple[Attempt, ...]]:
+    return {run_id: attempts_of_run(run_id, jobs, planned=runs, outcome_of=outcome_of) for run_id in runs}
+
+
+def test_a_job_by_hand() -> None:
+    written = written_job()
+    written.clock = 40.0
+    for seconds, run_id in zip((100, 200, 300), RUNS, strict=False):
+        written.carry(run_id, seconds, exit_code=int(seconds == 200), failure="bad argument")
+    written.write("parent_ended")
+    # 20 to download, 60 before the parent's first line, 40 to the first run, 600 of runs, 10 to upload
+    phases = {"starting": 90.0, "downloading": 20.0, "training": 700.0, "uploading": 10.0}
+    found = all_attempts([told(job_of(phases, outcome=Outcome.COMPLETED), written)], RUNS[:3])
+    first, second, third = (attempts[0] for attempts in found.values())
+    # 730 - 600 = 130 are not of one run: 43.333 each, and the largest remainder gets the last millisecond
+    assert [each.billable_seconds for each in (first, second, third)] == [143.333, 243.333, 343.334]
+    assert third.share is not None
+    assert (third.share.place, third.share.runs, third.share.own_seconds) == (3, 3, 300)
+    assert (third.share.start_seconds, third.share.end_seconds, third.share.alone_seconds) == (120, 10, 430)
+    assert (first.outcome, second.outcome, second.message) == (
+        Outcome.COMPLETED, Outcome.USER_CODE_ERROR, "bad argument"
+    )  # fmt: skip
+
+
+def test_a_fault_is_of_the_run_in_progress_and_the_rest_goes_on() -> None:
+    lost = written_job()
+    lost.clock = 30.0
+    lost.carry("a-t1", 100)
+    lost.begin("b-t1")
+    phases = {"downloading": 10.0, "training": 60.0 + 30 + 100 + 50}
+    dead = told(job_of(phases, outcome=None, error="ServiceFault"), lost)
+    later = written_job("job-a2")
+    later.clock = 30.0
+    for run_id in RUNS[1:]:
+        later.carry(run_id, 50)
+    more = told(job_of({"training": 200.0}, name="job-a2", outcome=Outcome.COMPLETED), later)
+    found = all_attempts([dead, more])
+    assert {run_id: [each.job_name for each in attempts] for run_id, attempts in found.items()} == {
+        "a-t1": ["job-a1"], "b-t1": ["job-a1", "job-a2"], "c-t1": ["job-a2"], "d-t1": ["job-a2"]
+    }  # fmt: skip
+    cut_off = found["b-t1"][0]
+    assert (cut_off.outcome, cut_off.error, cut_off.is_charged_for_faults) == (None, "ServiceFault", True)
+    # the parent began 60 s after the training phase, and the first run 30 s later: 50 s are left for the lost run
+    assert cut_off.share is not None
+    assert (cut_off.share.own_seconds, cut_off.share.start_seconds) == (50, 100)
+    assert cut_off.billable_seconds == 100
+    assert not any(each.is_charged_for_faults for each in (*found["a-t1"], *found["c-t1"], found["b-t1"][1]))
+
+
+def test_a_job_in_which_no_run_began_is_shared_equally_and_its_fault_counts_once() -> None:
+    job = job_of({"training": 101.0}, outcome=None, error="ServiceFault")
+    found = [attempts[0] for attempts in all_attempts([(job, None)], RUNS[:3]).values()]
+    assert sum(Decimal(str(each.billable_seconds)) for each in found) == 101
+    assert [each.is_charged_for_faults for each in found] == [True, False, False]
+    assert {each.share.has_begun for each in found if each.share} == {False}
+
+
+def test_a_fault_between_two_runs_is_of_the_next_one() -> None:
+    written = written_job()
+    written.carry("a-t1", 100)
+    job = told(job_of({"training": 300.0}, outcome=None, error="ServiceFault"), written)
+    found = all_attempts([job])
+    assert [len(attempts) for attempts in found.values()] == [1, 1, 1, 1]
+    assert found["b-t1"][0].is_charged_for_faults
+    assert [each.billable_seconds for each in (*found["c-t1"], *found["d-t1"])] == [0, 0]
+
+
+def test_a_run_that_is_left_has_the_last_job_too_and_pays_nothing_for_it() -> None:
+    written = written_job()
+    written.carry("a-t1", 100)
+    written.write("run_left", run_id="b-t1", reason="deadline", began=False)
+    job = told(job_of({"training": 120.0}, outcome=None, error="RunsLeft"), written)
+    found = all_attempts([job], RUNS[:2])
+    (left,) = found["b-t1"]
+    assert (left.error, left.billable_seconds, left.is_charged_for_faults) == ("RunsLeft", 0, False)
+    assert found["a-t1"][0].billable_seconds == 120
+
+
+def test_a_completed_job_without_the_end_of_a_run_did_not_complete_it() -> None:
+    written = written_job()
+    written.carry("a-t1", 100)
+    written.begin("b-t1")
+    found = all_attempts([told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
+    assert found["a-t1"][0].outcome is Outcome.COMPLETED
+    assert found["b-t1"][0].outcome is Outcome.INTERNAL_ERROR
+
+
+def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
+    written = written_job()
+    written.clock = 10.0
+    written.carry("a-t1", 100)
+    written.begin("b-t1")
+    written.clock += 30
+    written.start()
+    written.clock += 10
+    written.carry("b-t1", 100)
+    written.carry("c-t1", 100)
+    written.write("parent_ended")
+    # 60 + 10 to start, 100 of a, then b: 30 s, 25 s of the new container, 10 s, 100 s; then 100 of c
+    phases = {"training": 70.0 + 100 + 165 + 100, "interrupted": 500.0, "starting": 60.0}
+    found = all_attempts([told(job_of(phases, discount=0.5, outcome=Outcome.COMPLETED), written)], RUNS[:3])
+    shares = [attempts[0].share for attempts in found.values()]
+    assert [share.own_seconds for share in shares if share] == [100, 165, 100]
+    # half of (own + 70 ÷ 3), whole milliseconds of 217.5 s rounded to 218
+    assert sum(Decimal(str(attempts[0].billable_seconds)) for attempts in found.values()) == 218
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shares_add_up_to_every_bill(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(60):
+        runs = [f"{letter}-t{rng.randrange(1, 9)}" for letter in "abcdefghijkl"[: rng.randrange(1, 13)]]
+        jobs, ended = random_jobs(rng, runs)
+        found = all_attempts(jobs, runs)
+        for job, _ in jobs:
+            parts = [each for attempts in found.values() for each in attempts if each.job_name == job.job_name]
+            billed = sum(Decimal(str(each.billable_seconds)) for each in parts)
+            assert billed == Decimal(str(job.billable_seconds))
+            assert sum(each.training_seconds or 0.0 for each in parts) == pytest.approx(trained_seconds(job), abs=1e-6)
+            assert all((each.billable_seconds or 0) >= 0 and (each.training_seconds or 0) >= 0 for each in parts)
+            is_fault = job.error == "ServiceFault"
+            assert sum(each.is_charged_for_faults and each.error == "ServiceFault" for each in parts) == int(is_fault)
+            assert all(each.share and min(each.share.start_seconds, each.share.own_seconds) >= 0 for each in parts)
+        assert {run_id for run_id in runs if found[run_id][-1].outcome is Outcome.COMPLETED} == ended
+
+
+def random_jobs(rng: random.Random, runs: Sequence[str]) -> tuple[list[Told], set[str]]:
+    """Up to four jobs, each of which ends well, dies or leaves runs; on spot, with wrong clocks or lost journals."""
+    jobs: list[Told] = []
+    ended: set[str] = set()
+    for number in range(1, 5):
+        open_runs = [run_id for run_id in runs if run_id not in ended]
+        if not open_runs:
+            break
+        written = written_job(f"job-a{number}")
+        written.clock = rng.choice([0.0, rng.uniform(0, 400)])
+        written.started_at += rng.choice([0.0, 0.0, -1e5, 1e5])
+        dies_after = rng.choice([None, 0, rng.randrange(len(open_runs))])
+        for place, run_id in enumerate(open_runs):
+            if place == dies_after:
+                if rng.random() < 0.7:
+                    written.begin(run_id)
+                break
+            written.carry(run_id, rng.choice([0.001, rng.uniform(0.1, 900)]))
+            ended.add(run_id)
+        else:
+            written.write("parent_ended")
+        lasted = written.clock * rng.choice([1.0, 1.0, 0.5]) + rng.choice([0.0, rng.uniform(0, 300)])
+        is_lost = dies_after is not None
+        phases = {"starting": rng.uniform(0, 99), "downloading": rng.choice([0.0, 5.0]), "training": lasted}
+        job = job_of(
+            phases,
+            name=f"job-a{number}",
+            discount=rng.choice([0.0, 0.0, 0.7]),
+            outcome=None if is_lost else Outcome.COMPLETED,
+            error="ServiceFault" if is_lost else "",
+        )
+        has_none = dies_after == 0 and rng.random() < 0.5
+        jobs.append((job, None) if has_none else told(job, written))
+    return jobs, ended
+
+
+def test_parts_are_whole_and_in_proportion() -> None:
+    rng = random.Random(0)
+    for _ in range(500):
+        total, weights = (
+            rng.randrange(10**7),
+            [rng.choice([0, rng.randrange(10**9)]) for _ in range(rng.randrange(1, 25))],
+        )
+        parts = divide_whole(total, weights)
+        assert sum(parts) == total
+        whole = sum(weights)
+        exact = [total * weight / whole if whole else total / len(weights) for weight in weights]
+        assert all(abs(part - at) < 1 for part, at in zip(parts, exact, strict=True))
