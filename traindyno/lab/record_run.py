@@ -8,7 +8,7 @@ from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
-from traindyno.core.jobs.job import step_logs_prefix
+from traindyno.core.jobs.job import runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
@@ -99,6 +99,8 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
     services.runs.record(run.execution_id, run.run_id, summarise(result))
+    if run.job_id is not None:
+        _close_recorded(run, run.job_id, services)
     return result
 
 
@@ -109,6 +111,19 @@ def _shared_attempts(run: Run, job_id: str, services: RecordRunServices) -> list
     latest = services.attempts.find(attempts[-1].job_name) if attempts else None
     shared = shared_runs_of(latest, services) if latest else None
     return list(shared.attempts_of(run.run_id, attempts)) if shared else []
+
+
+def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
+    """Nothing remains to be done for an ended job whose runs are all recorded."""
+    open_rows = [
+        row
+        for row in attempts_of(services.shared_jobs.read(run.execution_id, job_id), services.attempts)
+        if row.is_open and row.end
+    ]
+    for row in open_rows:
+        # They are recorded in their order, so that mostly the last one tells.
+        if all(services.runs.read(run.execution_id, each.run_id).is_over for each in reversed(runs_of(row.owner))):
+            services.attempts.close(row.job_name)
 
 
 def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:

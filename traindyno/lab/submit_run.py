@@ -132,7 +132,10 @@ class _Submission(AttemptStart):
             submitted_at=self.now,
             placed_on=placed_on,
         )
-        return self.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        started = self.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        if latest and shared:
+            self.services.attempts.close(latest.job_name)  # FinishRun leaves it open until there is a next one
+        return started
 
     def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):
