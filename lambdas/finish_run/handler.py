@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from traindyno.core.suite.preparation import owner_id
+from traindyno.core.jobs.job import owner_id
 from traindyno.lab.environment import BucketEnvironment, read_environment
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.services import connect

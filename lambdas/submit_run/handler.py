@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from traindyno.core.suite.preparation import owner_id, parse_owner
+from traindyno.core.jobs.job import owner_id, parse_owner
 from traindyno.lab.environment import LaunchEnvironment, read_environment
 from traindyno.lab.services import connect
 from traindyno.lab.submit_run import submit_run

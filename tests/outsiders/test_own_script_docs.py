@@ -15,7 +15,6 @@ import yaml
 from localcloud.sagemaker_service.host.container_tree import make_host_tree
 from localcloud.sagemaker_service.host.toolkit import (
     HostResources,
-    command_arguments,
     read_program,
     toolkit_environment,
 )
@@ -24,6 +23,7 @@ from tests.local.jobs import job_request
 from tests.outsiders.test_scripts import logged, run
 from traindyno.cli.inputs.suite_loading import load_startable_suite
 from traindyno.core.suite.cells import expand_cells
+from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-script.md"
 ROW = re.compile(r"^\| `(?P<given>[^`]+)` \| `(?P<arguments>-[^`]+)` \| `(?P<variable>SM_HP_[^`]+)` \|$", re.MULTILINE)

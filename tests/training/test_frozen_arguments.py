@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from experiments.gptj_parallel import arguments as gptj_arguments
-from localcloud.sagemaker_service.host.toolkit import PREFIX, command_arguments
+from localcloud.sagemaker_service.host.toolkit import PREFIX
 from tests.frozen.trials import TRIALS, Trial
 from tests.training.jobs import REPO_ROOT
 from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
+from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 GOLDEN = REPO_ROOT / "tests" / "data" / "golden"
 REQUESTS = {

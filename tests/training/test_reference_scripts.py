@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from localcloud.sagemaker_service.host.toolkit import command_arguments
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
 from traindyno.cli.inputs.sample_data import is_sample, write_sample
 from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
+from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 SUITES = REPO_ROOT / "suites"
 SHORTER = {"own_script": {"epochs": 2}, "hf_trainer": {"max_steps": 4, "logging_steps": 1}}

@@ -69,7 +69,7 @@ def report_html_key(execution_id: str) -> str:
 
 
 def run_prefix(execution_id: str, run_id: str) -> str:
-    """The prefix of everything that the run's jobs write."""
+    """The prefix of everything that the run's jobs write; runs that share a job have that of the job's id."""
     return f"{RUNS_PREFIX}{execution_id}/{run_id}/"
 
 
@@ -78,7 +78,13 @@ def checkpoints_prefix(execution_id: str, run_id: str) -> str:
     return f"{run_prefix(execution_id, run_id)}checkpoints/"
 
 
+def shared_run_prefix(execution_id: str, job_id: str, run_id: str) -> str:
+    """What a run that shares its job writes: its folder of the job's checkpoints."""
+    return f"{checkpoints_prefix(execution_id, job_id)}{run_id}/"
+
+
 def step_log_prefix(execution_id: str, run_id: str, job_name: str) -> str:
+    """Of a run with a job of its own."""
     return f"{checkpoints_prefix(execution_id, run_id)}step_log/{job_name}/"
 
 
@@ -122,6 +128,11 @@ def execution_code_key(execution_id: str) -> str:
 def execution_script_key(execution_id: str) -> str:
     """The execution's own copy of the suite's script, which is uploaded under its content and expires when unused."""
     return f"{CODE_PREFIX}{execution_id}/script/sourcedir.tar.gz"
+
+
+def job_document_key(execution_id: str, job_id: str) -> str:
+    """What a shared job's parent process runs. Training jobs can't write it."""
+    return f"{CODE_PREFIX}{execution_id}/jobs/{job_id}.json"
 
 
 def data_prefix(sha256: str) -> str:

@@ -9,10 +9,10 @@ from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.errors import ServiceFault, SlotUnavailable
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job import owner_text
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
-from traindyno.core.suite.preparation import owner_text
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow, rounded_up

@@ -5,12 +5,13 @@ from typing import Any
 
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
+from traindyno.core.jobs.job import owner_document
 from traindyno.core.planning.plan import plan_again, read_stored_plan, stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import needed_quotas
 from traindyno.core.planning.refusals import refusal_lines
 from traindyno.core.s3_keys import plan_key, suite_key
-from traindyno.core.suite.preparation import owner_document, preparation_seconds
+from traindyno.core.suite.preparation import preparation_seconds
 from traindyno.core.suite.runs import waiting_seconds
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.store.results_bucket import ResultsBucket

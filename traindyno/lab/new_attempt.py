@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from traindyno.aws.training_jobs import JobRefused
+from traindyno.core.jobs.job import AttemptOwner, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.job_terms import JobTerms
-from traindyno.core.suite.preparation import AttemptOwner, owner_text
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
 

@@ -54,7 +54,7 @@ def record_preparation(preparation: DataPreparation, row: AttemptRow, services: 
     problem = _keep_tokens(preparation, row, services)
     attempts = ended_attempts(known, services)
     final = problem or _final_outcome(attempts)
-    step_log, _ = read_run_log(execution_id, name, services)
+    step_log, _ = read_run_log(preparation, services)
     result = PreparationResult(
         preparation=preparation,
         outcome=final.outcome,

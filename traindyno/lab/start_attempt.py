@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, StartLater
-from traindyno.core.suite.preparation import AttemptOwner, owner_id
+from traindyno.core.jobs.job import AttemptOwner, owner_id
 from traindyno.lab.attempt_owners import OwnerServices, rows_of
 from traindyno.lab.budget import BudgetServices, reserve_worst_case
 from traindyno.lab.warm_pools import WarmPoolServices, settle_ended_pools

@@ -11,6 +11,9 @@ from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.workload import Workload
 
+# The container's folder of all channels.
+CONTAINER_CHANNELS = "/opt/ml/input/data"
+
 
 def run_channels(run: Run, workload: Workload) -> list[dict[str, Any]]:
     """Prepared tokens replace the dataset and bring their tokenizer."""

@@ -5,18 +5,25 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from traindyno.core.jobs.job import Job
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.suite import Run
 
 JOB_NAME_CHARACTERS = 63
 SUITE_NAME_CHARACTERS = 15
 ATTEMPT_PART = re.compile(r"-a(?P<number>\d+)$")
+# What follows the execution: the cell and the trial of a run, the key and the kind of a preparation, a shared job's id.
+OWNER_PART = re.compile(r".*-(?P<digest>[0-9a-f]{8})-(?:[0-9a-f]*-(?:t\d+|[a-z]+)|j[0-9a-z-]+)-a\d+")
 
 
 def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
     """The same for a repeated call, so that it can't start a second job; another attempt has another name."""
     prefix = job_name_prefix(run.execution_id, suite_name, lab=lab)
     return checked_job_name(f"{prefix}{run.cell.cell_id}-t{run.trial}-a{attempt}")
+
+
+def shared_job_name(job: Job, suite_name: str, *, attempt: int, lab: str) -> str:
+    return checked_job_name(f"{job_name_prefix(job.execution_id, suite_name, lab=lab)}{job.job_id}-a{attempt}")
 
 
 def checked_job_name(name: str) -> str:
@@ -41,9 +48,9 @@ def execution_digest(execution_id: str) -> str:
 
 
 def digest_in(job_name: str) -> str | None:
-    """The digest of the job's execution; None for a name of another form. Three parts follow it."""
-    parts = job_name.rsplit("-", 4)
-    return parts[1] if len(parts) == 5 else None
+    """The digest of the job's execution; None for a name of another form."""
+    found = OWNER_PART.fullmatch(job_name)
+    return found["digest"] if found else None
 
 
 def attempt_number(job_name: str) -> int | None:

@@ -49,7 +49,7 @@ class SourceMissing(TraindynoError):
 def build_hyperparameters(
     run: Run, suite: Suite, *, image_uri: str, job_name: str, settings: JobSettings
 ) -> dict[str, str]:
-    own = _own_hyperparameters(run, suite)
+    own = own_hyperparameters(run, suite)
     instance_type = find_instance_type(run.cell.settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"
     launcher = select_launcher(run.cell.settings, instance_type, image_uri, own)
@@ -68,13 +68,17 @@ def toolkit_hyperparameters(
     job_name: str,
     settings: JobSettings,
     launch: Mapping[str, Any] | None = None,
+    program: str | None = None,
 ) -> dict[str, str]:
-    """A job's own hyperparameters and those of the training toolkit, encoded as JSON."""
+    """A job's own hyperparameters and those of the training toolkit, encoded as JSON.
+
+    ``program``: the file that the toolkit starts; None for the workload's own.
+    """
     source = ISOLATED_SOURCE if settings.jobs.isolates_network else find_source(suite, settings)
     values = {
         **own,
         "sagemaker_submit_directory": source,
-        "sagemaker_program": suite.workload.entry_point or ENTRY_POINT,
+        "sagemaker_program": program or workload_program(suite),
         "sagemaker_container_log_level": LOG_LEVEL,
         "sagemaker_job_name": job_name,
         "sagemaker_region": settings.region,
@@ -83,7 +87,12 @@ def toolkit_hyperparameters(
     return {name: json.dumps(value) for name, value in values.items()}
 
 
-def _own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
+def workload_program(suite: Suite) -> str:
+    return suite.workload.entry_point or ENTRY_POINT
+
+
+def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
+    """Those that the run's program receives."""
     if suite.workload.task is Task.SCRIPT:
         given = {**arguments_of(run.cell, suite.workload), **_seed_argument(run, suite)}
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}

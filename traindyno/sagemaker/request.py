@@ -1,5 +1,6 @@
 """The CreateTrainingJob request of one attempt, equal to what the SageMaker SDK sends for the same job."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
@@ -38,25 +39,56 @@ def build_training_job_request(
     planned = run
     suite = with_staged_model(suite, run)
     run = run_on(suite, run, placed_on) if placed_on else run
-    instance_type = find_instance_type(run.cell.settings.instance)
-    assert instance_type is not None, "a parsed suite names known instance types only"
     job_name = training_job_name(planned, suite.name, attempt=attempt, lab=settings.lab)
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
+    return job_request(
+        run,
+        suite,
+        owner_id=run.run_id,
+        job_name=job_name,
+        image_uri=image_uri,
+        hyperparameters=build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
+        channels=run_channels(run, suite.workload),
+        environment=run_environment(run, suite),
+        settings=settings,
+        is_placed=bool(placed_on),
+    )
+
+
+def job_request(
+    run: Run,
+    suite: Suite,
+    *,
+    owner_id: str,
+    job_name: str,
+    image_uri: str,
+    hyperparameters: Mapping[str, str],
+    channels: Sequence[Mapping[str, Any]],
+    environment: Mapping[str, str],
+    settings: JobSettings,
+    is_placed: bool,
+) -> dict[str, Any]:
+    """The request of the job of ``run``, or of the job that it shares with others. ``owner_id``: of the run or the job.
+
+    ``is_placed``: an earlier attempt has run on the run's type, so the next one uses the same type.
+    """
+    bucket, execution_id = settings.results_bucket, run.execution_id
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,
         "AlgorithmSpecification": {**algorithm(image_uri), **_metrics(suite.job)},
-        "HyperParameters": build_hyperparameters(run, suite, image_uri=image_uri, job_name=job_name, settings=settings),
-        "InputDataConfig": [*run_channels(run, suite.workload), *code_channels(suite, settings)],
-        "OutputDataConfig": _output(run, settings),
-        "ResourceConfig": _resources(run, suite, settings.jobs, is_placed=bool(placed_on)),
-        "StoppingCondition": _stopping_condition(suite, instance_type),
-        "CheckpointConfig": {
-            "S3Uri": s3_uri(settings.results_bucket, checkpoints_prefix(run.execution_id, run.run_id))
+        "HyperParameters": dict(hyperparameters),
+        "InputDataConfig": [*channels, *code_channels(suite, settings)],
+        "OutputDataConfig": {
+            "S3OutputPath": s3_uri(bucket, output_prefix(execution_id, owner_id)),
+            **output_key(settings.jobs),
         },
-        "Environment": _environment(run, suite, instance_type),
+        "ResourceConfig": _resources(run, suite, settings.jobs, is_placed=is_placed),
+        "StoppingCondition": _stopping_condition(suite, known_type(run)),
+        "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, owner_id))},
+        "Environment": dict(environment),
         "ProfilerConfig": {"DisableProfiler": True},
-        "Tags": job_tags(suite.name, run.execution_id, run.run_id, settings),
+        "Tags": job_tags(suite.name, execution_id, owner_id, settings),
     }
     if suite.purchase is Purchase.SPOT:
         request["EnableManagedSpotTraining"] = True
@@ -87,15 +119,13 @@ def algorithm(image_uri: str) -> dict[str, Any]:
     return algorithm
 
 
-def _output(run: Run, settings: JobSettings) -> dict[str, str]:
-    return {
-        "S3OutputPath": s3_uri(settings.results_bucket, output_prefix(run.execution_id, run.run_id)),
-        **output_key(settings.jobs),
-    }
+def known_type(run: Run) -> InstanceType:
+    instance_type = find_instance_type(run.cell.settings.instance)
+    assert instance_type is not None, "a parsed suite names known instance types only"
+    return instance_type
 
 
-def _resources(run: Run, suite: Suite, jobs: LabJobs, *, is_placed: bool = False) -> dict[str, Any]:
-    """``is_placed``: an earlier attempt has run on this type, so the next one uses the same type."""
+def _resources(run: Run, suite: Suite, jobs: LabJobs, *, is_placed: bool) -> dict[str, Any]:
     settings = run.cell.settings
     is_open = settings.instance in suite.instance_preferences and not is_placed
     types = accepted_types(suite, settings.instance) if is_open else (settings.instance,)
@@ -129,10 +159,18 @@ def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, 
     return condition
 
 
-def _environment(run: Run, suite: Suite, instance_type: InstanceType) -> dict[str, str]:
-    environment = container_environment(run.run_id, suite)
+def run_environment(
+    run: Run,
+    suite: Suite,
+    *,
+    step_log: str = CONTAINER_DIRECTORY,
+    checkpoints: str = CONTAINER_CHECKPOINTS,
+) -> dict[str, str]:
+    """``step_log`` and ``checkpoints`` are folders of the container."""
+    instance_type = known_type(run)
+    environment = {**container_environment(run.run_id, suite), DIRECTORY_VARIABLE: step_log}
     if _keeps_checkpoints(suite):
-        environment[CHECKPOINTS_VARIABLE] = CONTAINER_CHECKPOINTS
+        environment[CHECKPOINTS_VARIABLE] = checkpoints
     if suite.workload.task is Task.SCRIPT and run.seed is not None:
         environment[SEED_VARIABLE] = str(run.seed)
     if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from traindyno.aws.table import Delete, Item, Put, Table, Update
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job import AttemptOwner
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
 from traindyno.core.suite.job_time import STOP_SECONDS
-from traindyno.core.suite.preparation import AttemptOwner
 from traindyno.store.items import attribute, attributes_of, read_row
 
 OPEN = "open"

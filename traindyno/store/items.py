@@ -12,7 +12,8 @@ from cattrs.errors import BaseValidationError
 
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
-from traindyno.core.suite.preparation import AttemptOwner, DataPreparation, owner_document, parse_owner
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_document, parse_owner
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 
 Row = TypeVar("Row")
@@ -60,7 +61,7 @@ def _converter() -> Converter:
     converter.register_unstructure_hook(float, _number)
     converter.register_structure_hook(Decimal, lambda value, _: Decimal(value))
     converter.register_structure_hook(float, lambda value, _: float(value))
-    for kind in (Run, DataPreparation, AttemptOwner):
+    for kind in (Run, Job, DataPreparation, AttemptOwner):
         converter.register_unstructure_hook(kind, lambda owner: json.dumps(owner_document(owner)))
     converter.register_structure_hook(AttemptOwner, lambda text, _: parse_owner(json.loads(text)))
     return converter

@@ -12,7 +12,6 @@ from traindyno.aws.objects import Objects
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.errors import TraindynoError
-from traindyno.core.s3_keys import checkpoints_prefix
 
 FIXED_DOCUMENTS = 8
 PART_BYTES = 2**22
@@ -85,9 +84,10 @@ class ResultsBucket(Objects):
                 f"{uri} is damaged: {_problem(error)}; expected the document that the lab wrote"
             ) from error
 
-    def step_log_files(self, execution_id: str, run_id: str) -> dict[str, Iterator[str]]:
-        """File name → lines, of every process of every attempt of the run. A part is read when its lines are."""
-        prefix = f"{checkpoints_prefix(execution_id, run_id)}step_log/"
+    def step_log_files(self, prefix: str) -> dict[str, Iterator[str]]:
+        """File name → lines, of every process of every attempt (``step_logs_prefix``). A part is read when its lines
+        are.
+        """
         keys = [key for key in self.list_keys(prefix) if key.endswith(".jsonl")]
         return {key.removeprefix(prefix): self._lines(key) for key in keys}
 

@@ -10,6 +10,7 @@ from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
 from localcloud.sagemaker_service.jobs.job import TrainingJob, decoded
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
+from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
 PREFIX = "sagemaker_"
@@ -81,14 +82,6 @@ def read_program(job: TrainingJob) -> Program:
         user={name: value for name, value in given.items() if not name.startswith(PREFIX)},
         framework={name: value for name, value in given.items() if name.startswith(PREFIX) and name not in OWN_NAMES},
     )
-
-
-def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
-    """``--key value`` in the order of the keys. Booleans are written as Python prints them, mappings as ``k=v,k=v``."""
-    arguments: list[str] = []
-    for name in sorted(hyperparameters):
-        arguments += [f"--{name}" if len(name) > 1 else f"-{name}", _argument(hyperparameters[name])]
-    return arguments
 
 
 def launch_command(
@@ -169,12 +162,6 @@ def _localised(value: Any, tree: HostTree) -> Any:
             return [_localised(item, tree) for item in value]
         case _:
             return value
-
-
-def _argument(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ",".join(f"{name}={item}" for name, item in sorted(value.items()))
-    return "" if value is None else str(value)
 
 
 def _variable(value: Any) -> str:

@@ -191,7 +191,7 @@ def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> No
             "list_objects_v2", {"Contents": [{"Key": key} for key in keys]}, {"Bucket": "results", "Prefix": prefix}
         )
         body = StreamingBody(io.BytesIO(content), len(content))
-        files = ResultsBucket(client, "results").step_log_files("e", "r")
+        files = ResultsBucket(client, "results").step_log_files(prefix)
         stubber.assert_no_pending_responses()
         first_part = {"Bucket": "results", "Key": keys[0], "Range": f"bytes=0-{PART_BYTES - 1}"}
         stubber.add_response("get_object", {"Body": body}, first_part)

@@ -16,6 +16,7 @@ def test_no_document_that_decides_has_a_key_that_a_job_can_write() -> None:
         s3_keys.report_data_key("e"),
         s3_keys.ready_tokens_key("k"),
         s3_keys.code_key("0" * 64),
+        s3_keys.job_document_key("e", "j"),
     ]
     assert not [key for key in deciding if key.startswith(WRITTEN_BY_JOBS)]
 
@@ -25,4 +26,5 @@ def test_a_job_writes_below_its_own_run_or_its_own_tokens() -> None:
     assert s3_keys.checkpoints_prefix("e", "r").startswith(own)
     assert s3_keys.output_prefix("e", "r").startswith(own)
     assert s3_keys.step_log_prefix("e", "r", "job").startswith(own)
+    assert s3_keys.shared_run_prefix("e", "j", "r").startswith("runs/e/j/")
     assert s3_keys.tokens_folder("k", "job").startswith("prepared/k/")

@@ -13,7 +13,7 @@ from lambdas.record_run import handler as record_run
 from lambdas.submit_run import handler as submit_run
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
 from traindyno.aws import clients
-from traindyno.core.suite.preparation import owner_document
+from traindyno.core.jobs.job import owner_document
 from traindyno.lab.environment import BucketEnvironment
 
 

@@ -11,12 +11,13 @@ import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
 from traindyno.core.costs.prices import cost_usd
+from traindyno.core.jobs.job import AttemptOwner
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.planning.plan import plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.wave_items import wave_items
 from traindyno.core.s3_keys import lane_key, plan_key, result_key, suite_key
-from traindyno.core.suite.preparation import REMOTE_INSTANCE, AttemptOwner, DataPreparation
+from traindyno.core.suite.preparation import REMOTE_INSTANCE, DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.finish_run import finish_run

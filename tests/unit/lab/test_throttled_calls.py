@@ -35,9 +35,9 @@ from tests.unit.suites import unprepared_document
 from tests.unit.throttled_calls import Notices, Throttle, standing_clock
 from traindyno.aws import clients
 from traindyno.core.errors import Throttled
+from traindyno.core.jobs.job import owner_document
 from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.serving.deployment_document import deployment_document
-from traindyno.core.suite.preparation import owner_document
 
 HANDLERS: tuple[ModuleType, ...] = (
     *(check_endpoint, check_quotas, deploy_model, finish_deployment, finish_run, judge_suite, plan_round, plan_suite),

@@ -1,5 +1,6 @@
 """Our requests against the installed SageMaker SDK itself, its call captured where botocore would send it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,12 @@ import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS, first_request
 from tests.unit.suites import script_document
+from traindyno.core.jobs.job import Job
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
+from traindyno.sagemaker.shared_request import build_shared_job_request
 
 ESTIMATOR_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"
 
@@ -218,3 +223,15 @@ def test_a_job_of_the_model_parallel_librarys_version_2_is_the_sdks_own(sdk_sess
     launcher = {name for name in theirs["HyperParameters"] if name.startswith("sagemaker_")}
     assert launcher == {name for name in ours["HyperParameters"] if name.startswith("sagemaker_")}
     assert theirs["HyperParameters"]["mp_parameters"] == ours["HyperParameters"]["mp_parameters"]
+
+
+def test_a_shared_job_is_the_sdks_own_for_a_script_without_a_launcher(sdk_session: Any) -> None:
+    workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE, "dataset": {"path": "s3://bucket/data/"}}
+    matrix = {"instance": ["ml.g5.12xlarge"], "hyperparameters.lr": [0.001, 0.01]}
+    suite = parse_suite(script_document(workload=workload, training={"instance_count": 2}, matrix=matrix))
+    runs = trial_runs("execution-1", expand_cells(suite), [1])
+    job = Job(execution_id="execution-1", job_id="j1a2b3c4d-1", runs=runs)
+    ours = build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)
+    parents = replace(suite, workload=replace(suite.workload, entry_point="traindyno_runs.py", hyperparameters={}))
+    theirs = sdk_request(sdk_session, parents, ours, framework_version="2.8.0", py_version="py312")
+    assert without_pending_limit(ours) == theirs

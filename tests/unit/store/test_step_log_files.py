@@ -16,7 +16,7 @@ KEY = f"{step_log_prefix('e', 'r', 'job')}rank-00000.1.jsonl"
 def lines_of(content: bytes) -> list[str]:
     bucket = MemoryObjects()
     bucket.contents[KEY] = content
-    (lines,) = bucket.step_log_files("e", "r").values()
+    (lines,) = bucket.step_log_files("runs/e/r/checkpoints/step_log/").values()
     return list(lines)
 
 
@@ -42,7 +42,7 @@ def test_a_line_without_an_end_is_given_in_pieces(monkeypatch: pytest.MonkeyPatc
 def test_a_file_that_is_gone_is_an_error() -> None:
     bucket = MemoryObjects()
     bucket.contents[KEY] = b"{}"
-    (lines,) = bucket.step_log_files("e", "r").values()
+    (lines,) = bucket.step_log_files("runs/e/r/checkpoints/step_log/").values()
     del bucket.contents[KEY]
     with pytest.raises(ObjectMissing, match="does not exist"):
         next(iter(lines))

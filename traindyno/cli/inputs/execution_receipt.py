@@ -11,13 +11,13 @@ from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.core.jobs.attempt import Attempt, instance_type_of
+from traindyno.core.jobs.job import owner_id
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.fallback_cells import run_on
-from traindyno.core.suite.preparation import owner_id
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import attempts_of

@@ -12,6 +12,7 @@ from traindyno.aws.client_errors import AwsError
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.lab_choice import LabTarget
+from traindyno.core.jobs.job import AttemptOwner, owner_id
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
@@ -19,7 +20,7 @@ from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.statistics.estimates import Estimate, estimate
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.preparation import CHECK_LABEL, AttemptOwner, DataPreparation, label_of, owner_id
+from traindyno.core.suite.preparation import CHECK_LABEL, DataPreparation, label_of
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import PreparationRow, PreparationSummary

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.errors import CapacityUnavailable, NextAttempt, RunsLeft, ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
@@ -11,6 +11,7 @@ from traindyno.core.jobs.run_share import RunShare
 # The outcome of a run that has no further attempt: the reason why it could not run.
 LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
     CapacityUnavailable: Outcome.CAPACITY_UNAVAILABLE,
+    RunsLeft: Outcome.INTERNAL_ERROR,
     SlotUnavailable: Outcome.QUOTA_EXCEEDED,
     ServiceFault: Outcome.INTERNAL_ERROR,
     Throttled: Outcome.INTERNAL_ERROR,

@@ -1,21 +1,90 @@
-"""A training job with the runs that it carries, one after another."""
+"""What training jobs are submitted for: a run, several runs that share a job, or a preparation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from traindyno.core.jobs.journal_format import STEP_LOG
+from traindyno.core.s3_keys import checkpoints_prefix, shared_run_prefix
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite_converter import suite_converter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """All attempts of a job have its id; a later one carries the runs that have not ended."""
+    """Runs that one training job carries, one after another; a parent process starts them.
+
+    All its attempts have its id; a later one carries the runs that have not ended. A run with a job of its own is an
+    owner of attempts itself.
+    """
 
     execution_id: str
-    #: Unique within the execution. A job of one run has the id of that run.
+    #: Unique within the execution, also among the ids of its runs.
     job_id: str
     #: In the order in which they run.
     runs: tuple[Run, ...]
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether a parent process starts the runs; a single run is started by the container's own launcher."""
-        return len(self.runs) > 1
+
+# An attempt is submitted for one of these.
+AttemptOwner = Run | Job | DataPreparation
+
+
+def runs_of(owner: AttemptOwner) -> tuple[Run, ...]:
+    """The runs that the owner's training jobs carry."""
+    match owner:
+        case Run():
+            return (owner,)
+        case Job():
+            return owner.runs
+        case DataPreparation():
+            return ()
+
+
+def step_logs_prefix(logged: Run | DataPreparation) -> str:
+    """The prefix of the step logs of all its attempts: a folder for each job name."""
+    if isinstance(logged, Run) and logged.job_id is not None:
+        folder = shared_run_prefix(logged.execution_id, logged.job_id, logged.run_id)
+    else:
+        folder = checkpoints_prefix(logged.execution_id, owner_id(logged))
+    return f"{folder}{STEP_LOG}/"
+
+
+def owner_id(owner: AttemptOwner) -> str:
+    """Unique within the execution."""
+    match owner:
+        case Run():
+            return owner.run_id
+        case Job():
+            return owner.job_id
+        case DataPreparation():
+            return owner.preparation_id
+
+
+def owner_kind(owner: AttemptOwner) -> str:
+    match owner:
+        case Run():
+            return "run"
+        case Job():
+            return "job"
+        case DataPreparation():
+            return "preparation"
+
+
+def owner_text(owner: AttemptOwner) -> str:
+    """Its kind and its id, for messages."""
+    return f"{owner_kind(owner)} {owner_id(owner)}"
+
+
+def owner_document(owner: AttemptOwner) -> dict[str, Any]:
+    """The form in the state machine: ``{"run": …}``, ``{"job": …}`` or ``{"preparation": …}``."""
+    return {owner_kind(owner): suite_converter().unstructure(owner)}
+
+
+def parse_owner(document: Mapping[str, Any]) -> AttemptOwner:
+    converter = suite_converter()
+    if "preparation" in document:
+        return converter.structure(document["preparation"], DataPreparation)
+    if "job" in document:
+        return converter.structure(document["job"], Job)
+    return converter.structure(document["run"], Run)

@@ -1,14 +1,15 @@
-"""What a job may use at most, whether it is submitted for a run or for a preparation."""
+"""What a job may use at most, whether it is submitted for a run, for several runs or for a preparation."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from traindyno.core.costs.prices import cost_usd
+from traindyno.core.jobs.job import AttemptOwner, runs_of
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.job_time import MARGIN_SECONDS, STOP_SECONDS, ending_seconds
-from traindyno.core.suite.preparation import AttemptOwner, DataPreparation, preparation_seconds
+from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite import Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,12 @@ class JobTerms:
 
 
 def job_terms(owner: AttemptOwner, suite: Suite, *, placed_on: str | None = None) -> JobTerms:
-    """``placed_on``: the instance type of an earlier attempt of the run; the next attempt uses the same type."""
-    match owner:
-        case DataPreparation():
-            return preparation_terms(owner.instance, suite)
-        case Run():
-            terms = run_terms(owner.cell.settings, suite)
-            return replace(terms, types=(placed_on,)) if placed_on else terms
+    """``placed_on``: the instance type of an earlier attempt; the next attempt uses the same type."""
+    if isinstance(owner, DataPreparation):
+        return preparation_terms(owner.instance, suite)
+    first, *_ = runs_of(owner)  # runs that share a job agree in all that it fixes
+    terms = run_terms(first.cell.settings, suite)
+    return replace(terms, types=(placed_on,)) if placed_on else terms
 
 
 def preparation_terms(instance: str, suite: Suite) -> JobTerms:

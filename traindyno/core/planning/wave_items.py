@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from traindyno.core.documents.versions import Format
-from traindyno.core.suite.preparation import owner_document
+from traindyno.core.jobs.job import owner_document
 from traindyno.core.suite.runs import waiting_seconds
 from traindyno.core.suite.suite import Limits, Run
 

@@ -14,7 +14,7 @@ from traindyno.core.suite.memory_settings import distinct_settings, settings_dig
 from traindyno.core.suite.needed_sequences import needed_sequences
 from traindyno.core.suite.processes import tensor_degrees
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.workload import Model, Workload
 
@@ -89,10 +89,6 @@ class DataPreparation:
     @property
     def short_key(self) -> str:
         return self.key[:KEY_DIGITS_IN_NAMES]
-
-
-# An attempt is submitted for one of these.
-AttemptOwner = Run | DataPreparation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,22 +250,6 @@ def preparation_settings(instance: str) -> Settings:
     return Settings(instance=instance, strategy=Strategy.SINGLE)
 
 
-def owner_id(owner: AttemptOwner) -> str:
-    """Unique within the execution."""
-    return owner.run_id if isinstance(owner, Run) else owner.preparation_id
-
-
-def owner_text(owner: AttemptOwner) -> str:
-    """Its kind and its id, for messages."""
-    return f"run {owner.run_id}" if isinstance(owner, Run) else f"preparation {owner.preparation_id}"
-
-
-def owner_document(owner: AttemptOwner) -> dict[str, Any]:
-    """The form in the state machine: ``{"run": …}`` or ``{"preparation": …}``."""
-    kind = "run" if isinstance(owner, Run) else "preparation"
-    return {kind: suite_converter().unstructure(owner)}
-
-
 def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
     """The form that the preparation's job receives.
 
@@ -284,10 +264,3 @@ def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
 
 def parse_preparation(document: Mapping[str, Any]) -> DataPreparation:
     return suite_converter().structure(document, DataPreparation)
-
-
-def parse_owner(document: Mapping[str, Any]) -> AttemptOwner:
-    converter = suite_converter()
-    if "preparation" in document:
-        return converter.structure(document["preparation"], DataPreparation)
-    return converter.structure(document["run"], Run)

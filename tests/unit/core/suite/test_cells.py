@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import replace
 
 from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.jobs.job import owner_document
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.preparation import owner_document
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import block_of, make_runs, parse_run, trial_runs
 from traindyno.core.suite.settings import Settings

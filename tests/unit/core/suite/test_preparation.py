@@ -11,6 +11,7 @@ from tests.unit.lab_in_memory import SETTINGS
 from tests.unit.suites import script_document, small_document, small_suite, unprepared_document
 from traindyno.core.costs.prices import Price
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
@@ -24,8 +25,6 @@ from traindyno.core.suite.preparation import (
     check_key,
     label_of,
     needed_tokens,
-    owner_document,
-    parse_owner,
     parse_preparation,
     preparation_document,
     preparation_instance,

@@ -12,9 +12,9 @@ from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import script_document
 from traindyno.core.documents.stored import frozen_json
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
-from traindyno.core.suite.preparation import owner_document, parse_owner
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document

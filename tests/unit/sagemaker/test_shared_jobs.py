@@ -1,0 +1,158 @@
+"""A shared job gives each of its runs what a job of its own would give it."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from localcloud.sagemaker_service.host.toolkit import read_program
+from localcloud.sagemaker_service.jobs.job import Engine, new_job
+from tests.unit.sagemaker.test_request import SETTINGS, model_problems
+from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.jobs.job import Job
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.runs import trial_runs, with_seeds
+from traindyno.core.suite.suite import Suite, Tokens
+from traindyno.sagemaker.job_document import RunNotShared, job_document
+from traindyno.sagemaker.job_names import attempt_number, digest_in, execution_digest
+from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.shared_channels import TooManyChannels
+from traindyno.sagemaker.shared_request import build_shared_job_request
+
+JOB_ID = "j1a2b3c4d-1-12"
+WITH_ARGUMENTS = {"lr": 1e-4, "flag": True, "none": None, "parts": {"b": 1, "a": [1, 2]}, "x": "a b"}
+SUITES = {
+    "built-in": small_document(),
+    "spot": small_document(purchase="spot", matrix={"packing": [True, False]}, baseline={"packing": True}),
+    "two instances": small_document(training={"instance": "ml.g6e.12xlarge", "instance_count": 2}),
+    "local": small_document(
+        training={"instance": "local.cpu"}, limits={**small_document()["limits"], "max_upload_seconds": 10}
+    ),
+    "script": script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]}),
+    "script's words": script_document(
+        workload={
+            **script_document()["workload"],
+            "hyperparameters": WITH_ARGUMENTS,
+            "environment": {"NCCL_DEBUG": "INFO"},
+            "channels": {"runs": "s3://bucket/mine/", "train-2": "s3://bucket/other/"},
+        },
+        training={"strategy": "single"},
+        measurement={"seed_argument": "seed"},
+    ),
+    "preferences": small_document(instance_preferences={"ml.g5.xlarge": ["ml.g6.xlarge"]}),
+}
+
+
+def shared_job(suite: Suite) -> Job:
+    """The runs read tokens of two kinds in turn."""
+    runs = with_seeds(suite, trial_runs("execution-1", expand_cells(suite), [1, 2]))
+    made = [Tokens(key=key, s3_uri=f"s3://results/prepared/{key}/") for key in ("a", "b")]
+    with_tokens = tuple(replace(run, tokens=made[number % 2]) for number, run in enumerate(runs))
+    return Job(execution_id="execution-1", job_id=JOB_ID, runs=with_tokens)
+
+
+@pytest.mark.parametrize(
+    ("name", "placed_on"), [*((name, None) for name in sorted(SUITES)), ("preferences", "ml.g6.xlarge")]
+)
+def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str, placed_on: str | None) -> None:
+    suite = parse_suite(SUITES[name])
+    job = shared_job(suite)
+    ours = build_shared_job_request(job, suite, attempt=1, settings=SETTINGS, placed_on=placed_on)
+    channels = {entry["ChannelName"]: without_name(entry) for entry in ours["InputDataConfig"]}
+    assert len(channels) == len(ours["InputDataConfig"])
+    document = job_document(job, suite, SETTINGS, placed_on=placed_on)
+    assert [told["run_id"] for told in document["runs"]] == [run.run_id for run in job.runs]
+    for run, told in zip(job.runs, document["runs"], strict=True):
+        alone = build_training_job_request(run, suite, attempt=1, settings=SETTINGS, placed_on=placed_on)
+        program = read_program(new_job(alone, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message=""))
+        assert (told["hyperparameters"], document["program"]) == (program.user, program.entry_point)
+        assert told["launcher"] == ("torchrun" if program.uses_torchrun else "process")
+        own_folders = {
+            key: text.replace("/checkpoints/", f"/checkpoints/{run.run_id}/")
+            for key, text in alone["Environment"].items()
+        }
+        assert told["environment"] == own_folders
+        got = {own: channels[shared] for own, shared in told["channels"].items()}
+        assert got == {entry["ChannelName"]: without_name(entry) for entry in alone.get("InputDataConfig", [])}
+        assert ours["ResourceConfig"] == alone["ResourceConfig"]
+        assert document["instance_type"] in json.dumps(alone["ResourceConfig"])
+
+
+def without_name(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "ChannelName"}
+
+
+def test_the_parents_document_comes_through_a_channel_of_its_own() -> None:
+    suite = small_suite()
+    ours = build_shared_job_request(shared_job(suite), suite, attempt=2, settings=SETTINGS)
+    (place,) = [entry for entry in ours["InputDataConfig"] if entry["ChannelName"] == "runs"]
+    uri = place["DataSource"]["S3DataSource"]["S3Uri"]
+    assert uri == f"s3://results/code/execution-1/jobs/{JOB_ID}.json"
+    assert ours["Environment"] == {
+        "TRAINDYNO_JOB_DOCUMENT": f"/opt/ml/input/data/runs/{JOB_ID}.json",
+        "TRAINDYNO_JOB_FOLDER": "/opt/ml/checkpoints",
+    }
+    assert ours["CheckpointConfig"] == {"S3Uri": f"s3://results/runs/execution-1/{JOB_ID}/checkpoints/"}
+    assert {tag["Key"]: tag["Value"] for tag in ours["Tags"]}["traindyno:run"] == JOB_ID
+    assert model_problems(ours) == []
+
+
+def test_variables_of_the_workload_are_there_when_packages_are_installed() -> None:
+    suite = parse_suite(SUITES["script's words"])
+    ours = build_shared_job_request(shared_job(suite), suite, attempt=1, settings=SETTINGS)
+    assert ours["Environment"]["NCCL_DEBUG"] == "INFO"
+
+
+def test_every_attempt_has_the_same_document_and_another_name() -> None:
+    suite = small_suite(purchase="spot")
+    job = shared_job(suite)
+    first, second = (build_shared_job_request(job, suite, attempt=n, settings=SETTINGS) for n in (1, 2))
+    names = [request["TrainingJobName"] for request in (first, second)]
+    assert [attempt_number(name) for name in names] == [1, 2]
+    assert [digest_in(name) for name in names] == [execution_digest("execution-1")] * 2
+    assert {name for name in first if first[name] != second[name]} == {"TrainingJobName", "HyperParameters"}
+
+
+@pytest.mark.parametrize("lab", ["traindyno", "a" * 18])
+@pytest.mark.parametrize("name", ["s", "deadbeef-j1-0badf00d-j2", "deadbeef-0badf00d-t1"])
+@pytest.mark.parametrize("job_id", ["j1", "j1a2b3c4d-2", "jdeadbeef-1-2"])
+def test_the_execution_is_read_from_every_name(lab: str, name: str, job_id: str) -> None:
+    suite = small_suite(name=name)
+    job = replace(shared_job(suite), job_id=job_id)
+    settings: JobSettings = replace(SETTINGS, lab=lab)
+    requests = [
+        build_shared_job_request(job, suite, attempt=100, settings=settings),
+        build_training_job_request(job.runs[0], suite, attempt=100, settings=settings),
+    ]
+    assert {digest_in(request["TrainingJobName"]) for request in requests} == {execution_digest("execution-1")}
+
+
+def test_a_run_that_the_toolkits_own_launcher_starts_shares_no_job() -> None:
+    old_image = {**script_document()["workload"], "image": "pytorch-training:1.12.1-gpu-py38"}
+    smddp = {"instance": ["ml.p4d.24xlarge"], "strategy": ["smddp"]}
+    for changes in ({"training": {"strategy": "ddp"}, "workload": old_image}, {"matrix": smddp}):
+        suite = parse_suite(script_document(**changes))
+        with pytest.raises(RunNotShared, match=r"needs the launcher (pytorchddp|smddp) of the training toolkit"):
+            job_document(shared_job(suite), suite, SETTINGS)
+
+
+def test_more_channels_than_sagemaker_gives_are_refused() -> None:
+    channels = {f"part{number}": f"s3://bucket/{number}/" for number in range(16)}
+    workload = {**script_document()["workload"], "channels": channels, "dataset": {"path": "s3://bucket/data/"}}
+    suite = parse_suite(script_document(workload=workload))
+    job = shared_job(suite)
+    assert len(build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)["InputDataConfig"]) == 19
+    with_model = {**small_document()["workload"], "channels": channels, "model": "s3://bucket/model/"}
+    built_in = small_suite(workload=with_model)
+    with pytest.raises(TooManyChannels, match="need 19 channels together, expected at most 18"):
+        build_shared_job_request(shared_job(built_in), built_in, attempt=1, settings=SETTINGS)
+
+
+def test_an_isolated_job_has_its_code_as_a_channel_too() -> None:
+    suite = small_suite()
+    settings = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
+    ours = build_shared_job_request(shared_job(suite), suite, attempt=1, settings=settings)
+    assert [entry["ChannelName"] for entry in ours["InputDataConfig"]] == ["train", "train-2", "runs", "code"]

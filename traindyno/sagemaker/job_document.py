@@ -1,0 +1,72 @@
+"""The document of a shared job: what its parent process needs to start each run as the training toolkit would."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from traindyno.core.errors import TraindynoError
+from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
+from traindyno.core.suite.job_time import ending_seconds
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.sagemaker.images import select_image_uri
+from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.launcher import Launcher, own_hyperparameters, select_launcher, workload_program
+from traindyno.sagemaker.request import known_type, run_environment
+from traindyno.sagemaker.shared_channels import shared_channels
+from traindyno.sagemaker.shared_runs import placed_runs
+from traindyno.sagemaker.toolkit_arguments import command_arguments
+
+LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
+# The parent knows neither how long the job has run before it, nor how long its last files take to reach S3.
+MOST_OF_LIMIT_KEPT = 5
+
+
+class RunNotShared(TraindynoError):
+    """A run can't share a job: its processes are not started by a parent process of ours."""
+
+
+def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: str | None = None) -> dict[str, Any]:
+    """The same for every attempt on one type."""
+    runs = placed_runs(job, suite, placed_on)
+    first, staged = runs[0]
+    instance_type = known_type(first)
+    limit_seconds = suite.limits.max_job_seconds
+    names = shared_channels(runs).names
+    return {
+        "version": FORMAT_VERSION,
+        "job_id": job.job_id,
+        "execution_id": job.execution_id,
+        "program": workload_program(staged),
+        "instance_type": instance_type.name,
+        "max_job_seconds": limit_seconds,
+        "max_run_seconds": None,
+        "ending_seconds": min(ending_seconds(suite.limits.max_upload_seconds), limit_seconds // MOST_OF_LIMIT_KEPT),
+        "devices_per_host": instance_type.devices_per_instance,
+        "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
+    }
+
+
+def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, Any]:
+    own = json.loads(json.dumps(own_hyperparameters(run, suite)))
+    launcher = _launcher(run, suite, settings, own)
+    folder = f"{CONTAINER_FOLDER}/{run.run_id}"
+    return {
+        "run_id": run.run_id,
+        "launcher": launcher,
+        "processes_per_host": 1 if launcher == PROCESS else known_type(run).devices_per_instance,
+        "arguments": command_arguments(own),
+        "hyperparameters": own,
+        "environment": run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}"),
+    }
+
+
+def _launcher(run: Run, suite: Suite, settings: JobSettings, own: Mapping[str, Any]) -> str:
+    image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
+    found = select_launcher(run.cell.settings, known_type(run), image_uri, own)
+    if found not in LAUNCHERS:
+        raise RunNotShared(
+            f"run {run.run_id} needs the launcher {found} of the training toolkit, which starts one run for each job; "
+            f"runs that share a job have the launcher {' or '.join(LAUNCHERS)}"
+        )
+    return LAUNCHERS[found]
