@@ -7,6 +7,7 @@ from decimal import Decimal
 from traindyno.core.costs.money import apportion, to_cents
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import measured_attempt
+from traindyno.core.costs.quantity_text import place_text
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import TRAINING, phase_parts
@@ -54,6 +55,10 @@ class ReceiptLine:
     place: int | None = None
     runs: int = 1
 
+    @property
+    def place_text(self) -> str | None:
+        return place_text(self.place, self.runs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
@@ -63,6 +68,10 @@ class Receipt:
     known_usd: Decimal
     total_usd: Decimal | None
     phases: tuple[PhaseCost, ...]
+
+    @property
+    def job_count(self) -> int:
+        return len({line.job_name for line in self.lines})
 
 
 def write_receipt(
