@@ -19,7 +19,7 @@ from traindyno.core.jobs.journal import ended_runs
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
-from traindyno.lab.record_run import failed_outcome, record_run, refused_outcome
+from traindyno.lab.record_run import record_run, refused_outcome
 from traindyno.lab.stop_runs import Pace, stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.use_case import use_case

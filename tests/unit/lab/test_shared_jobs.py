@@ -5,7 +5,6 @@ attempt starts unless runs are left.
 import random
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal
 
 import pytest
 
