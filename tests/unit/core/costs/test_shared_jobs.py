@@ -8,7 +8,15 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
-from tests.unit.run_samples import PRICE, make_cell, make_run, make_suite
+from tests.unit.run_samples import (
+    PRICE,
+    completed_result,
+    failed_result,
+    make_attempt,
+    make_cell,
+    make_run,
+    make_suite,
+)
 from tests.unit.step_log_samples import file_name, log_lines
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.money import to_cents
@@ -18,8 +26,10 @@ from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.attempt import Attempt, trained_seconds
-from traindyno.core.jobs.journal import RunEnd, attempts_of_run, read_job_journal
+from traindyno.core.jobs.journal import JobJournal, RunEnd, attempts_of_run, read_job_journal
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import RunShare
+from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, with_kept_warm
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run
@@ -83,16 +93,22 @@ def apart(work: Work, price: PaidPrice) -> RunResult:
     return result_of(work, [*lost, last], price)
 
 
-def together(job_id: str, group: Sequence[Work], price: PaidPrice) -> tuple[list[Attempt], list[RunResult]]:
-    """One job after another, a further one after each death."""
-    attempts, told = [], []
+def together(
+    job_id: str, group: Sequence[Work], price: PaidPrice, *, dies_early: bool = False
+) -> tuple[list[Attempt], list[RunResult]]:
+    """One job after another, a further one after each death; ``dies_early``: the first one before it began a run."""
+    attempts: list[Attempt] = []
+    told: list[tuple[Attempt, JobJournal | None]] = []
     waiting = list(group)
+    if dies_early:
+        attempts.append(job(f"{job_id}-a1", BEFORE, price=price, dies=True))
+        told.append((attempts[0], None))
     while waiting:
         name = f"{job_id}-a{len(attempts) + 1}"
         written = written_job(name)
         died = False
         for work in list(waiting):
-            is_repeated = any(work.run.run_id in journal.began for _, journal in told)
+            is_repeated = any(journal and work.run.run_id in journal.began for _, journal in told)
             if work.lost is not None and not is_repeated:
                 written.begin(work.run.run_id)
                 written.clock += work.lost
@@ -133,7 +149,7 @@ def random_suite(rng: random.Random, count: int, price: PaidPrice) -> list[Work]
 
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_shared_jobs_cost_their_bills_and_say_of_cells_what_own_jobs_do(seed: int, purchase: str) -> None:
     rng = random.Random(seed)
     count, price = rng.randrange(1, 4), replace(PRICE, usd_per_instance_hour=Decimal("7.09"), purchase=purchase)
@@ -141,16 +157,16 @@ def test_shared_jobs_cost_their_bills_and_say_of_cells_what_own_jobs_do(seed: in
     rng.shuffle(works)
     size = rng.randrange(2, 6)
     groups = [works[first : first + size] for first in range(0, len(works), size)]
-    jobs, shared = [], []
+    jobs, shared, early = [], [], [rng.random() < 0.5 for _ in groups]
     for index, group in enumerate(groups):
-        attempts, results = together(f"j{index}", group, price)
+        attempts, results = together(f"j{index}", group, price, dies_early=early[index])
         jobs += attempts
         shared += results
     separate = [apart(work, price) for work in works]
     assert_receipt(jobs, shared, count, price)
     assert measure_success(shared) == measure_success(separate)
     (found,), (expected,) = observe_hazards(shared).values(), observe_hazards(separate).values()
-    assert found.count == expected.count == sum(work.lost is not None for work in works)
+    assert found.count == expected.count + sum(early) == sum(work.lost is not None for work in works) + sum(early)
     assert found.hours == pytest.approx(sum(trained_seconds(each) or 0.0 for each in jobs) * count / 3600)
     assert list(observe_discounts(shared).values()) == pytest.approx([0.5] if purchase == "spot" else [])
     for result, alone in zip(shared, separate, strict=True):
@@ -184,7 +200,7 @@ def assert_projected(shared: RunResult, alone: RunResult) -> None:
         assert found.training_overhead_seconds + missing == pytest.approx(expected.training_overhead_seconds)
         assert found.billable_share == pytest.approx(expected.billable_share)
         assert found.before_training_seconds == expected.before_training_seconds
-    if not missing and len(shared.attempts) == len(alone.attempts):
+    if not missing and len(shared.attempts) == len(alone.attempts) == 1:
         assert shared.phases_seconds == pytest.approx(alone.phases_seconds)
 
 
@@ -211,3 +227,32 @@ def test_what_a_shared_job_was_kept_warm_is_divided_equally() -> None:
     (attempt,), results = together("j0", works, PRICE)
     kept = [with_kept_warm(each, {attempt.job_name: 100.0}).attempts[0].kept_warm_seconds for each in results]
     assert kept == [33.334, 33.333, 33.333]
+
+
+def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_total() -> None:
+    # 3 x 0.4 s and 3 x 0.6 s at 0.01 USD a second: 1.2 and 1.8 cents, where the largest remainders are all in one job
+    results = []
+    for job_name, seconds in (("a", 0.4), ("b", 0.6)):
+        for place in (1, 2, 3):
+            share = RunShare(own_seconds=seconds, start_seconds=0.0, end_seconds=0.0, place=place, runs=3)
+            attempt = make_attempt(job_name=job_name, billable_seconds=seconds, training_seconds=seconds, share=share)
+            results.append(replace(completed_result(make_cell(), place), attempts=(attempt,)))
+    receipt = write_receipt(results)
+    assert receipt.total_usd == Decimal("0.03")
+    assert [sum(line.usd or 0 for line in receipt.lines if line.job_name == name) for name in "ab"] == [
+        Decimal("0.01"), Decimal("0.02")
+    ]  # fmt: skip
+    assert [(line.place, line.runs) for line in receipt.lines[:3]] == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
+    share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0, has_begun=False)
+    attempt = make_attempt(billable_seconds=0.0, training_seconds=0.0, outcome=Outcome.INTERNAL_ERROR, share=share)
+    left = failed_result(make_cell(), 1, Outcome.INTERNAL_ERROR)
+    left = replace(left, attempts=(attempt,), phases_seconds=measure_phases([attempt], None, None, warmup_steps=0))
+    (line,) = write_receipt([left]).lines
+    assert (line.usd, line.phases, line.place) == (0, (), 0)
+    assert left.phases_seconds == {}
+    (hazard,) = observe_hazards([left]).values()
+    assert (hazard.count, hazard.hours) == (0, 0)
+    assert with_kept_warm(left, {attempt.job_name: 9.0}).attempts[0].kept_warm_seconds == 0
