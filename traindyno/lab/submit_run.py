@@ -39,7 +39,10 @@ from traindyno.store.results_bucket import ResultsBucket
 
 
 class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers, Protocol):
-    """``bucket`` holds the suite, and what shared jobs have written. The job's end answers the task, or ``answers`` if no job is started."""
+    """``bucket`` holds the suite, and what shared jobs have written.
+
+    The job's end answers the task, or ``answers`` if no job is started.
+    """
 
     bucket: ResultsBucket
     executions: ExecutionRows

@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -19,7 +19,7 @@ from traindyno.core.jobs.journal import ended_runs
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
-from traindyno.lab.record_run import failed_outcome, record_run, refused_outcome
+from traindyno.lab.record_run import record_run, refused_outcome
 from traindyno.lab.stop_runs import Pace, stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.use_case import use_case
@@ -28,7 +28,6 @@ JOB_ID = "j0123abcd-1"
 LATER = NOW + 2000
 NEXT_ATTEMPTS = {error.__name__ for error in NextAttempt.__subclasses__()}
 LOG = "".join(log_lines(step_seconds=[0.5] * 6)).encode()
-# How a job ends, and how many of the runs before it then have ended: all, some or none.
 FAULT = "InternalServerError: We encountered an internal error. Please try again."
 SHORTAGE = "CapacityError: Unable to provision requested ML compute capacity."
 CRASH = 'AlgorithmError: ExecuteUserScriptError: ExitCode 1 ErrorMessage "KeyError"'
@@ -40,18 +39,21 @@ class Killed(BaseException):
 
 @dataclass
 class World:
-    """``rate``: the probability that a call is throttled, or that the function is killed before or after it."""
+    """``rate``: the probability that a call is throttled, or that the function is killed before or after it.
+
+    ``loses_files``: that a file of a job does not reach S3. ``times_out``: that the task gives up before the next thing
+    happens. ``stops_at``: after how many things the execution is stopped.
+    """
 
     source: random.Random
     run_count: int = 3
     max_attempts: int = 3
     rate: float = 0.0
     loses_files: float = 0.0
+    times_out: float = 0.0
     stops_at: int | None = None
-    hosts: int = 1
     moves: int = 0
     tokens: int = 0
-    died: dict[str, int] = field(default_factory=dict)
     is_stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -95,9 +97,13 @@ class World:
         return None
 
     def _start(self, token: str) -> None:
-        submit_run(
-            self.job, token, services=self.lab, settings=SETTINGS, now=NOW, sleep=lambda _: None, clock=lambda: NOW
-        )
+        before, is_left = len(self.lab.jobs.jobs), len(self.ended) < self.run_count
+        try:
+            submit_run(
+                self.job, token, services=self.lab, settings=SETTINGS, now=NOW, sleep=lambda _: None, clock=lambda: NOW
+            )
+        finally:
+            assert is_left or len(self.lab.jobs.jobs) == before, "a job was started, and no run was left"
 
     def _answer(self, token: str) -> tuple[str | None, str]:
         """Things happen in any order until the task has its answer, or the execution is stopped."""
@@ -105,6 +111,9 @@ class World:
             found = next(((name, text) for given, name, text in self.lab.answers.given if given == token), None)
             if found or self.is_stopped:
                 return found or (None, "")
+            if self.source.random() < self.times_out:
+                self.lab.answers.gone.add(token)
+                return "States.Timeout", ""
             self._move()
         raise AssertionError(f"{token} waits for nothing: {self.lab.attempt_rows}")
 
@@ -244,13 +253,9 @@ class Container:
         for run_id in left[:whole]:
             log = f"{run_id}/step_log/{self.name}/rank-00000.1790000000000.jsonl"
             exit_code = 0 if self.world.source.random() < 0.8 else 1
-            files = {log.partition("/")[2]: described(LOG)}
+            files = {log: described(LOG)}
             written.carry(run_id, 20, exit_code=exit_code, files=files)
-            written.files = {
-                key: text
-                for key, text in written.files.items()
-                if not key.endswith("algo-1.jsonl") or "step_log" not in key
-            }
+            del written.files[f"{run_id}/step_log/{self.name}/algo-1.jsonl"]
             written.files[log] = LOG
         if whole < len(left):
             written.begin(left[whole])
