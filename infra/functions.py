@@ -101,6 +101,9 @@ class Functions(LabFunctions):
     def _submit_run(self, launch: Launch) -> LabFunction:
         grants = [
             *self._grants.objects(reads=True, writes=False),
+            self._grants.job_documents(),
+            self._grants.step_logs(),
+            *self._grants.output_key(),
             self._grants.rows("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
             self._grants.jobs("CreateTrainingJob", "AddTags"),
             self._grants.all_jobs_listed(),

@@ -54,7 +54,7 @@ class LabGrants:
         return [under, *listing]
 
     def step_logs(self) -> Grant:
-        """Read access to the files that training jobs wrote below their runs' prefixes."""
+        """Read access to the files that training jobs wrote below their prefixes: step logs, and ends of shared runs."""
         return Grant(
             actions=["s3:GetObject"], resources=[f"{self.bucket_arn}/{RUNS_PREFIX}*"], wildcard_reason=PER_EXECUTION
         )
@@ -69,6 +69,11 @@ class LabGrants:
         """Each execution's own copies of the training code and of the suite's script, which is uploaded there too."""
         copies = f"{self.bucket_arn}/{CODE_PREFIX}*"
         return Grant(actions=["s3:GetObject", "s3:PutObject"], resources=[copies], wildcard_reason=PER_EXECUTION)
+
+    def job_documents(self) -> Grant:
+        """What shared jobs run, which SubmitRun writes and their containers read."""
+        documents = f"{self.bucket_arn}/{CODE_PREFIX}*"
+        return Grant(actions=["s3:PutObject"], resources=[documents], wildcard_reason=PER_EXECUTION)
 
     def manifests(self) -> Grant:
         prepared = f"{self.bucket_arn}/{PREPARED_PREFIX}*"

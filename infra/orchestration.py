@@ -15,6 +15,7 @@ from infra.steps import answered_step, waiting_step
 from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 
+RECORDED_AT_ONCE = 4
 GIVE_UP_AFTER = cdk.Duration.days(28)
 
 
@@ -94,7 +95,9 @@ class PrepareData(Construct):
 
 
 class RunLanes(Construct):
-    """A Map over lanes, in each a Distributed Map over the runs in S3; a ``concurrency`` replaces that of the plan."""
+    """A Map over lanes, in each a Distributed Map over the runs and shared jobs in S3; a ``concurrency`` replaces that of
+    the plan.
+    """
 
     def __init__(
         self,
@@ -119,7 +122,7 @@ class RunLanes(Construct):
             map_execution_type=sfn.StateMachineType.STANDARD,
             result_path=sfn.JsonPath.DISCARD,
         )
-        runs.item_processor(self._run())
+        runs.item_processor(self._item())
         self.state = sfn.Map(
             self,
             "RunLanes",
@@ -143,17 +146,47 @@ class RunLanes(Construct):
         )
         return waves.item_processor(runs)
 
+    def _item(self) -> sfn.IChainable:
+        shared = sfn.Choice(self, "IsShared", state_name="IsShared")
+        return shared.when(sfn.Condition.is_present("$.job"), self._job()).otherwise(self._run())
+
     def _run(self) -> sfn.IChainable:
         submit = submit_task(self, "SubmitRun", self._functions, owner="run")
         record = answered_step(self, "RecordRun", self._functions.record_run)
         submit.add_catch(record, errors=["States.ALL"], result_path="$.failure")
         return submit.next(record)
 
+    def _job(self) -> sfn.IChainable:
+        """A job that several runs share: each of them is recorded as a run with a job of its own is."""
+        submit = submit_task(self, "SubmitJob", self._functions, owner="job")
+        runs = self._record_runs()
+        # A failure takes the place of the job's end, so that both reach the runs in one field.
+        submit.add_catch(runs, errors=["States.ALL"], result_path="$.end")
+        return submit.next(runs)
+
+    def _record_runs(self) -> sfn.Map:
+        runs = sfn.Map(
+            self,
+            "RecordRuns",
+            state_name="RecordRuns",
+            items_path="$.job.runs",
+            item_selector={
+                "run": sfn.JsonPath.object_at("$$.Map.Item.Value"),
+                "end": sfn.JsonPath.object_at("$.end"),
+            },
+            max_concurrency=RECORDED_AT_ONCE,
+            result_path=sfn.JsonPath.DISCARD,
+        )
+        record = answered_step(self, "RecordSharedRun", self._functions.record_run)
+        # Otherwise a run that can't be recorded would take the others of its job with it.
+        record.add_catch(sfn.Pass(self, "NotRecorded", state_name="NotRecorded"), errors=["States.ALL"])
+        return runs.item_processor(record)
+
 
 def submit_task(scope: Construct, name: str, functions: Functions, *, owner: str) -> tasks.LambdaInvoke:
     """Submits a job and waits for its task token, which FinishRun answers when the job ends.
 
-    ``owner``: the field of the item that the job is for, ``run`` or ``preparation``.
+    ``owner``: the field of the item that the job is for, ``run``, ``job`` or ``preparation``.
     """
     submit = waiting_step(
         scope,

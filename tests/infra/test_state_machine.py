@@ -8,10 +8,12 @@ from traindyno.core.errors import (
     CapacityUnavailable,
     NextAttempt,
     PreparationFailed,
+    RunsLeft,
     ServiceFault,
     SlotUnavailable,
     Throttled,
 )
+from traindyno.core.jobs.shared_end import MOST_ATTEMPTS
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +130,9 @@ def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(ru
 def every_task(states: dict[str, Any], run_states: dict[str, Any]) -> list[dict[str, Any]]:
     preparing = states["PrepareData"]["ItemProcessor"]["States"]
     every = (*states.values(), *preparing.values(), *run_states.values())
-    tasks = [state for state in every if state["Type"] == "Task"]
-    assert len(tasks) == 7
+    recording = run_states["RecordRuns"]["ItemProcessor"]["States"]
+    tasks = [state for state in (*every, *recording.values()) if state["Type"] == "Task"]
+    assert len(tasks) == 9
     return tasks
 
 
@@ -162,6 +165,36 @@ def test_whatever_happens_to_a_run_it_is_recorded(run_states: dict[str, Any]) ->
     assert submit["Next"] == "RecordRun"
 
 
+def test_whatever_happens_to_a_shared_job_each_of_its_runs_is_recorded(run_states: dict[str, Any]) -> None:
+    """One field holds the job's end or its failure, and a run that can't be recorded leaves the others alone."""
+    submit, runs = run_states["SubmitJob"], run_states["RecordRuns"]
+    _, catch = submit["Catch"]
+    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRuns", "$.end")
+    assert (submit["Next"], submit["ResultPath"]) == ("RecordRuns", "$.end")
+    assert (runs["ItemsPath"], runs["MaxConcurrency"], runs["ResultPath"]) == ("$.job.runs", 4, None)
+    assert runs["ItemSelector"] == {"run.$": "$$.Map.Item.Value", "end.$": "$.end"}
+    record = runs["ItemProcessor"]["States"]["RecordSharedRun"]
+    assert record["Resource"] == run_states["RecordRun"]["Resource"]
+    assert [each["ErrorEquals"] for each in record["Catch"]] == [["States.ALL"]]
+    assert runs["ItemProcessor"]["States"][record["Catch"][0]["Next"]]["Type"] == "Pass"
+
+
+def test_a_shared_job_is_submitted_and_awaited_as_a_run_is(run_states: dict[str, Any]) -> None:
+    job, run = run_states["SubmitJob"], run_states["SubmitRun"]
+    assert job["Parameters"]["Payload"] == {"token.$": "$$.Task.Token", "job.$": "$.job"}
+    own = {"Next", "Catch", "Parameters"}
+    assert {name: value for name, value in job.items() if name not in own} == {
+        name: value for name, value in run.items() if name not in own
+    }
+    assert run_states["SubmitJobLater"]["Next"] == "SubmitJob"
+
+
+def test_the_runs_that_a_job_left_go_on_at_once_in_each_of_its_attempts(run_states: dict[str, Any]) -> None:
+    rule = retries(run_states["SubmitJob"])[RunsLeft.__name__]
+    assert rule["MaxDelaySeconds"] <= 2
+    assert rule["MaxAttempts"] >= MOST_ATTEMPTS
+
+
 def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_states: dict[str, Any]) -> None:
     submit = run_states["SubmitRun"]
     assert submit["Resource"].endswith("lambda:invoke.waitForTaskToken")
@@ -169,11 +202,16 @@ def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_stat
     assert submit["Parameters"]["Payload"] == {"token.$": "$$.Task.Token", "run.$": "$.run"}
 
 
-def test_a_run_costs_two_states_however_long_it_takes(run_states: dict[str, Any]) -> None:
+def test_a_run_costs_three_states_however_long_it_takes(lane: dict[str, Any], run_states: dict[str, Any]) -> None:
+    shared = run_states[lane["ItemProcessor"]["StartAt"]]
+    (choice,) = shared["Choices"]
+    assert (choice["Variable"], choice["IsPresent"], choice["Next"]) == ("$.job", True, "SubmitJob")
+    assert shared["Default"] == "SubmitRun"
     assert run_states["SubmitRun"]["Next"] == "RecordRun"
     assert run_states["RecordRun"]["End"]
-    # SubmitRunLater is entered only where the run's turn to start a job is later.
-    assert set(run_states) == {"SubmitRun", "RecordRun", "SubmitRunLater"}
+    # The states whose names end with Later are entered only where the turn to start a job is later.
+    alone, together = {"SubmitRun", "RecordRun", "SubmitRunLater"}, {"SubmitJob", "RecordRuns", "SubmitJobLater"}
+    assert set(run_states) == {"IsShared", *alone, *together}
 
 
 def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:

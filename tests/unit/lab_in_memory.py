@@ -109,8 +109,8 @@ class MemoryObjects(ResultsBucket):
     def delete(self, key: str) -> None:
         self.contents.pop(key, None)
 
-    def list_keys(self, prefix: str) -> Iterator[str]:
-        return iter(sorted(key for key in self.contents if key.startswith(prefix)))
+    def list_sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
+        return iter(sorted((key, len(content)) for key, content in self.contents.items() if key.startswith(prefix)))
 
 
 class ScriptedJobs(TrainingJobs):

@@ -12,7 +12,7 @@ from traindyno.core.errors import Throttled
 
 METHODS = {
     "table": ("get", "put", "update", "delete", "write_all", "query"),
-    "objects": ("find", "write", "copy", "copy_large", "delete", "list_keys"),
+    "objects": ("find", "write", "copy", "copy_large", "delete", "list_sizes"),
     "jobs": ("start", "describe", "stop", "working", "warm_pools", "release_instances"),
     "answers": ("succeed", "fail"),
     "endpoints": (

@@ -79,5 +79,9 @@ class Objects:
 
     def list_keys(self, prefix: str) -> Iterator[str]:
         """The keys in the order of their UTF-8 bytes."""
+        return (key for key, _ in self.list_sizes(prefix))
+
+    def list_sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """The keys in the order of their UTF-8 bytes, with the bytes of each object."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        return (item["Key"] for page in pages for item in page.get("Contents", []))
+        return ((item["Key"], item["Size"]) for page in pages for item in page.get("Contents", []))

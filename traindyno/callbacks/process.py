@@ -9,6 +9,7 @@ from typing import Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.clock import now
 from traindyno.core.jobs.journal_format import MARK_VARIABLE
+from traindyno.core.step_log.line import LAUNCH_VARIABLE
 
 # The launchers are torchrun, SageMaker's MPI and SMDDP runners, and Slurm.
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
@@ -24,6 +25,7 @@ class Process(NamedTuple):
     world_size: int
     host: str
     job_name: str
+    launch: Optional[str]
 
 
 def this_process(environment: Mapping[str, str] = os.environ) -> Process:
@@ -33,7 +35,7 @@ def this_process(environment: Mapping[str, str] = os.environ) -> Process:
     )
     host = environment.get("SM_CURRENT_HOST") or socket.gethostname()
     job_name = environment.get("TRAINING_JOB_NAME") or environment.get("TRAINDYNO_RUN_ID") or "job"
-    return Process(rank, world_size, host, job_name)
+    return Process(rank, world_size, host, job_name, environment.get(LAUNCH_VARIABLE))
 
 
 def launched_world_size(environment: Mapping[str, str] = os.environ) -> int:

@@ -55,6 +55,10 @@ class ServiceFault(NextAttempt):
     """SageMaker failed the job because of its own error."""
 
 
+class RunsLeft(NextAttempt):
+    """A shared job has ended before all of its runs; the next attempt carries on with those that are left."""
+
+
 class SlotUnavailable(NextAttempt):
     """The account's limit is reached; capacity under it becomes free when another job ends."""
 

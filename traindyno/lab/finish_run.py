@@ -6,13 +6,16 @@ from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
+from traindyno.core.jobs.job import Job, runs_of
 from traindyno.core.jobs.job_end import JobEnd, WarmPool
+from traindyno.core.jobs.shared_end import shared_end
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.core.suite.suite import Run
-from traindyno.lab.attempt_owners import OwnerServices, row_of
+from traindyno.core.suite.preparation import DataPreparation
+from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of
 from traindyno.lab.budget import BudgetServices, record_end
 from traindyno.lab.prepare_data import PreparationAnswers, PreparationRecords, answer_preparation, record_preparation
 from traindyno.lab.record_run import RecordRunServices, record_run
+from traindyno.lab.shared_runs import shared_runs_of
 from traindyno.lab.warm_pools import WarmPoolServices, settle_pool
 from traindyno.sagemaker.job_description import has_ended, read_job_end
 from traindyno.store.attempts import AttemptRow, AttemptRows
@@ -61,19 +64,31 @@ def record_job_end(row: AttemptRow, *, lab: str, services: FinishRunServices, no
 
 
 def _report_end(row: AttemptRow, *, services: FinishRunServices) -> None:
-    """Answer the task. If no task waits, still record the run or the preparation."""
+    """Answer the task. If no task waits, still record the runs or the preparation.
+
+    The latest attempt of a shared job stays open until all its runs are recorded: the execution may be stopped before
+    another task records them.
+    """
     owner = row.owner
-    if not isinstance(owner, Run) and row.end and row.end.outcome:
+    if isinstance(owner, DataPreparation) and row.end and row.end.outcome:
         record_preparation(owner, row, services)
-    if not _answer(row, services) and not row_of(owner, services).is_over:
+    is_done = _answer(row, services) and not isinstance(owner, Job)
+    if not is_done and not is_recorded(owner, services) and not _has_next(row, services):
         execution = services.executions.find(owner.execution_id)
         if execution is None or not execution.is_stopping:
             return  # the task was started again and will find this end, or the sweep will find the execution over
-        if isinstance(owner, Run):
-            record_run(owner, final=None, services=services)
-        else:
+        if isinstance(owner, DataPreparation):
             record_preparation(owner, row, services)
+        for run in runs_of(owner):
+            record_run(run, final=None, services=services)
     services.attempts.close(row.job_name)
+
+
+def _has_next(row: AttemptRow, services: FinishRunServices) -> bool:
+    """Whether a later attempt of a shared job has taken over."""
+    if not isinstance(row.owner, Job):
+        return False
+    return attempts_of(row_of(row.owner, services), services.attempts)[-1].number > row.number
 
 
 def _find_end(
@@ -85,16 +100,25 @@ def _find_end(
         end = read_job_end(job, stopped_for=row.stopped_for)
         keeps_warm = bool(end.may_keep_warm_seconds)
         pool = services.jobs.pool_taken_by(row.job_name, jobs_prefix(lab)) if keeps_warm else None
-        return _ended(row, end, started_warm=pool is not None if keeps_warm else None), pool
+        started_warm = pool is not None if keeps_warm else None
+        return _ended(row, end, started_warm=started_warm, services=services), pool
     if job is None and now - row.submitted_at > NEVER_STARTED_SECONDS:
         return _never_started(row), None
     return None, None
 
 
-def _ended(row: AttemptRow, end: JobEnd, *, started_warm: bool | None) -> Attempt:
-    return ended_attempt(
-        end, number=row.number, is_last=row.is_last, submitted_at=row.submitted_at, started_warm=started_warm
+def _ended(row: AttemptRow, end: JobEnd, *, started_warm: bool | None, services: FinishRunServices) -> Attempt:
+    shared = shared_runs_of(row, services)
+    ended = ended_attempt(
+        end,
+        number=row.number,
+        is_last=row.is_last and shared is None,
+        submitted_at=row.submitted_at,
+        started_warm=started_warm,
     )
+    if shared is None:
+        return ended
+    return shared_end(ended, shared.progress(row.job_name), is_last=row.is_last, stopped_for=row.stopped_for)
 
 
 def _never_started(row: AttemptRow) -> Attempt:
@@ -114,6 +138,6 @@ def _answer(row: AttemptRow, services: FinishRunServices) -> bool:
     assert end is not None, "only an ended attempt is reported"
     if end.outcome is None:
         return services.answers.fail(row.token, error_name=str(end.error), cause=end.message or "")
-    if isinstance(row.owner, Run):
-        return services.answers.succeed(row.token, {"job_name": row.job_name})
-    return bool(answer_preparation(row.owner, row.token, services))
+    if isinstance(row.owner, DataPreparation):
+        return bool(answer_preparation(row.owner, row.token, services))
+    return services.answers.succeed(row.token, {"job_name": row.job_name})

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Protocol
 
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.jobs.job import AttemptOwner, owner_id, parse_owner
+from traindyno.core.jobs.job import AttemptOwner, owner_id, parse_owner, runs_of
 from traindyno.core.planning.job_terms import job_terms
 from traindyno.core.planning.plan import Plan, prices_of, read_stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.wave_items import WAVE_ITEM
 from traindyno.core.s3_keys import SUITES_PREFIX, execution_code_key, plan_key, rounds_prefix, s3_uri, suite_key
-from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices
 from traindyno.lab.new_attempt import new_attempt, price_types
@@ -115,7 +115,7 @@ class _Documents:
 
     @cached_property
     def _owners(self) -> dict[str, AttemptOwner]:
-        """The runs of all rounds, and the preparations of the plan, by id."""
+        """The runs and shared jobs of all rounds, and the preparations of the plan, by id."""
         return {owner_id(owner): owner for owner in self._list_owners()}
 
     def _list_owners(self) -> Iterator[AttemptOwner]:
@@ -127,5 +127,5 @@ class _Documents:
 
 
 def _has_choice(owner: AttemptOwner, suite: Suite) -> bool:
-    """Whether the run may use several types. A job with one type then has that of an earlier attempt."""
-    return isinstance(owner, Run) and owner.cell.settings.instance in suite.instance_preferences
+    """Whether its runs may use several types. A job with one type then has that of an earlier attempt."""
+    return any(run.cell.settings.instance in suite.instance_preferences for run in runs_of(owner))

@@ -6,7 +6,7 @@ executions end with it, so nobody starts further jobs of them.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from traindyno.aws.executions import Executions
 from traindyno.aws.training_jobs import TrainingJobs
@@ -22,7 +22,7 @@ from traindyno.lab.stop_runs import Pace
 from traindyno.lab.warm_pools import read_warm_pools, release_warm_pools
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
-from traindyno.store.owners import PreparationRows, RunRows
+from traindyno.store.owners import OwnerRows, PreparationRows, RunRows, SharedJobRows
 from traindyno.store.spending import Spending
 
 # A job that is stopped may take two minutes; its end then arrives as an event.
@@ -39,6 +39,7 @@ class RebuildServices(ReconcileRunsServices, LostAttemptServices, Protocol):
 
     executions: ExecutionRows
     runs: RunRows
+    shared_jobs: SharedJobRows
     preparations: PreparationRows
     attempts: AttemptRows
     spending: Spending
@@ -91,13 +92,14 @@ def _ended_executions(restored: Iterable[str], *, services: RebuildServices, exe
 
 
 def _note_jobs(rows: Iterable[AttemptRow], services: RebuildServices) -> None:
-    """Each run and preparation names its jobs; of a transaction, a part may have been lost."""
+    """Each owner names its jobs; of a transaction, a part may have been lost."""
     named: dict[str, frozenset[str]] = {}
     for row in rows:
         execution_id = row.owner.execution_id
         if execution_id not in named:
-            both = (*services.runs.list_all(execution_id), *services.preparations.list_all(execution_id))
-            named[execution_id] = frozenset(job for owner in both for job in owner.jobs)
+            kinds: tuple[OwnerRows[Any], ...] = (services.runs, services.shared_jobs, services.preparations)
+            owners = (owner for kind in kinds for owner in kind.list_all(execution_id))
+            named[execution_id] = frozenset(job for owner in owners for job in owner.jobs)
         if row.job_name not in named[execution_id]:
             rows_of(row.owner, services).note_job(execution_id, owner_id(row.owner), row.job_name)
 

@@ -8,7 +8,7 @@ from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
-from traindyno.core.jobs.job import step_logs_prefix
+from traindyno.core.jobs.job import runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
@@ -20,9 +20,10 @@ from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
+from traindyno.lab.shared_runs import shared_runs_of
 from traindyno.store.attempts import AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
-from traindyno.store.owners import OwnerRow, RunRows
+from traindyno.store.owners import OwnerRow, RunRows, SharedJobRows
 from traindyno.store.results_bucket import ResultsBucket
 
 OUTCOME_OF_ERROR = {
@@ -46,6 +47,7 @@ class RecordRunServices(AttemptRecords, Protocol):
 
     executions: ExecutionRows
     runs: RunRows
+    shared_jobs: SharedJobRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,11 @@ STOPPED = FinalOutcome(outcome=Outcome.STOPPED_BY_USER, message="stopped before 
 
 
 def refused_outcome(end: Mapping[str, str]) -> FinalOutcome | None:
-    """The outcome of a run for which no job was started; None if one was."""
+    """The outcome of a run for which no job was started, or whose shared job the state machine stopped retrying; None
+    if its job has ended.
+    """
+    if "Error" in end:
+        return failed_outcome(end)
     return FinalOutcome(outcome=Outcome(end["outcome"]), message=end.get("message")) if "outcome" in end else None
 
 
@@ -73,7 +79,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     row = services.runs.read(run.execution_id, run.run_id)
     if row.is_over:
         return None
-    attempts = ended_attempts(row, services)
+    attempts = ended_attempts(row, services) if run.job_id is None else _shared_attempts(run, run.job_id, services)
     step_log, log_problem = read_run_log(run, services)
     decided = _decide(attempts, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
@@ -93,7 +99,31 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
     services.runs.record(run.execution_id, run.run_id, summarise(result))
+    if run.job_id is not None:
+        _close_recorded(run, run.job_id, services)
     return result
+
+
+def _shared_attempts(run: Run, job_id: str, services: RecordRunServices) -> list[Attempt]:
+    """What the run used of the attempts of the job that carries it."""
+    row = services.shared_jobs.read(run.execution_id, job_id)
+    attempts = ended_attempts(row, services)
+    latest = services.attempts.find(attempts[-1].job_name) if attempts else None
+    shared = shared_runs_of(latest, services) if latest else None
+    return list(shared.attempts_of(run.run_id, attempts)) if shared else []
+
+
+def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
+    """Nothing remains to be done for an ended job whose runs are all recorded."""
+    open_rows = [
+        row
+        for row in attempts_of(services.shared_jobs.read(run.execution_id, job_id), services.attempts)
+        if row.is_open and row.end
+    ]
+    for row in open_rows:
+        # They are recorded in their order, so that mostly the last one tells.
+        if all(services.runs.read(run.execution_id, each.run_id).is_over for each in reversed(runs_of(row.owner))):
+            services.attempts.close(row.job_name)
 
 
 def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:

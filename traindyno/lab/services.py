@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from traindyno.store.attempts import AttemptRows
     from traindyno.store.executions import ExecutionRows
     from traindyno.store.model_deployments import DeploymentRows
-    from traindyno.store.owners import PreparationRows, RunRows
+    from traindyno.store.owners import PreparationRows, RunRows, SharedJobRows
     from traindyno.store.spending import Spending
     from traindyno.store.start_slots import StartSlots
     from traindyno.store.sweep_lease import SweepLease
@@ -42,6 +42,12 @@ def _runs(lab: "LabServices") -> "RunRows":
     from traindyno.store.owners import RunRows
 
     return RunRows(lab._table)
+
+
+def _shared_jobs(lab: "LabServices") -> "SharedJobRows":
+    from traindyno.store.owners import SharedJobRows
+
+    return SharedJobRows(lab._table)
 
 
 def _preparations(lab: "LabServices") -> "PreparationRows":
@@ -126,6 +132,7 @@ class LabServices:
 
     executions = opened(_executions)
     runs = opened(_runs)
+    shared_jobs = opened(_shared_jobs)
     preparations = opened(_preparations)
     attempts = opened(_attempts)
     spending = opened(_spending)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import ceil
@@ -13,28 +13,33 @@ from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.attempt import instance_type_of
-from traindyno.core.jobs.job import AttemptOwner, owner_text
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_text, runs_of
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.shared_end import is_last_attempt
 from traindyno.core.planning.admission import Decision, admit_time
 from traindyno.core.planning.job_terms import JobTerms, job_terms
-from traindyno.core.s3_keys import suite_key
+from traindyno.core.s3_keys import job_document_key, suite_key
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of
 from traindyno.lab.new_attempt import new_attempt, price_types
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
+from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
 from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices
+from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.shared_request import build_shared_job_request
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.results_bucket import ResultsBucket
 
 
 class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers, Protocol):
-    """``bucket`` holds the suite. The job's end answers the task, or ``answers`` if no job is started."""
+    """``bucket`` holds the suite, and what shared jobs have written. The job's end answers the task, or ``answers`` if no job is started."""
 
     bucket: ResultsBucket
     executions: ExecutionRows
@@ -73,10 +78,10 @@ def submit_run(
         at = datetime.fromtimestamp(ceil(later.at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return submission.fail(later, json.dumps({"at": at}))
     except JobRefused as refused:
-        if isinstance(owner, Run):
-            services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
-        else:
+        if isinstance(owner, DataPreparation):
             fail_preparation(owner, token, str(refused), services)
+        else:
+            services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
         return Submitted(answered=refused.outcome.value)
     except NextAttempt as error:
         return submission.fail(error, str(error))
@@ -106,7 +111,8 @@ class _Submission(AttemptStart):
             # An earlier call stopped between writing the row and CreateTrainingJob. The job may exist: do not start
             # another.
             return self._take_over(latest, suite, execution)
-        if latest and latest.end and latest.end.outcome:
+        shared = shared_runs_of(latest, self.services) if latest else None
+        if latest and latest.end and (latest.end.outcome or (shared and not shared.left)):
             return self._answer_again(latest)
         placed_on = self._placed_on(suite, attempts)
         terms = job_terms(self.owner, suite, placed_on=placed_on)
@@ -121,12 +127,15 @@ class _Submission(AttemptStart):
             usd_by_type,
             job_name=job_name_of(request),
             number=number,
-            is_last=number >= suite.limits.max_attempts,
+            is_last=_is_last(number, attempts, shared, suite),
             token=self.token,
             submitted_at=self.now,
             placed_on=placed_on,
         )
-        return self.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        started = self.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        if latest and shared:
+            self.services.attempts.close(latest.job_name)  # FinishRun leaves it open until there is a next one
+        return started
 
     def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):
@@ -136,7 +145,7 @@ class _Submission(AttemptStart):
 
     def _answer_again(self, row: AttemptRow) -> str:
         """The task was started again by a fault after its job had ended."""
-        if isinstance(row.owner, Run):
+        if not isinstance(row.owner, DataPreparation):
             self.services.answers.succeed(self.token, {"job_name": row.job_name})
         elif answer_preparation(row.owner, self.token, self.services) is None:
             raise ServiceFault(f"{row.job_name} has ended, and its preparation has no result yet")
@@ -152,8 +161,8 @@ class _Submission(AttemptStart):
         return found
 
     def _placed_on(self, suite: Suite, attempts: list[AttemptRow]) -> str | None:
-        """The type on which a run with several possible types has started: it is measured on one type only."""
-        if not isinstance(self.owner, Run) or self.owner.cell.settings.instance not in suite.instance_preferences:
+        """The type on which runs with several possible types have started: each is measured on one type only."""
+        if not any(run.cell.settings.instance in suite.instance_preferences for run in runs_of(self.owner)):
             return None
         return instance_type_of([row.end for row in attempts if row.end])
 
@@ -171,7 +180,9 @@ class _Submission(AttemptStart):
             raise JobRefused(Outcome.TIMED_OUT, f"{name} was not started: {admission.reason}")
 
     def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
-        """It has the code and images that the suite was planned with, whatever was deployed or uploaded since."""
+        """It has the code and images that the suite was planned with, whatever was deployed or uploaded since. The
+        document of a shared job, which its request names, is in the bucket when this returns.
+        """
         if execution.script_s3_uri is not None:
             suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
         settings = replace(
@@ -181,6 +192,20 @@ class _Submission(AttemptStart):
             gpu_image_uri=execution.gpu_image_uri,
             neuron_image_uri=execution.neuron_image_uri,
         )
-        if isinstance(self.owner, Run):
-            return build_training_job_request(self.owner, suite, attempt=number, settings=settings, placed_on=placed_on)
-        return build_preparation_request(self.owner, suite, attempt=number, settings=settings)
+        match self.owner:
+            case DataPreparation() as preparation:
+                return build_preparation_request(preparation, suite, attempt=number, settings=settings)
+            case Run() as run:
+                return build_training_job_request(run, suite, attempt=number, settings=settings, placed_on=placed_on)
+            case Job() as job:
+                document = job_document(job, suite, settings, placed_on=placed_on)
+                self.services.bucket.write_json(job_document_key(job.execution_id, job.job_id), document)
+                return build_shared_job_request(job, suite, attempt=number, settings=settings, placed_on=placed_on)
+
+
+def _is_last(number: int, attempts: Sequence[AttemptRow], shared: SharedRuns | None, suite: Suite) -> bool:
+    """Whether the suite allows no attempt after this one."""
+    if shared is None:
+        return number >= suite.limits.max_attempts
+    idle = sum(not shared.progress(row.job_name).advanced for row in attempts)
+    return is_last_attempt(number, idle=idle + 1, max_attempts=suite.limits.max_attempts)

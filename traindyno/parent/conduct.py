@@ -74,7 +74,8 @@ class Conductor:
             return STOPPED
         if count_deaths(attempt.host, run.run_id) >= MOST_DEATHS:
             return JOBS_DIED
-        return BEGIN if attempt.time_left.fits_another() else DEADLINE
+        # A job whose limit is too short for any run would leave all of them in each attempt.
+        return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE
 
     def _is_busy(self, run: RunOrder) -> bool:
         """Whether a device of any host is."""

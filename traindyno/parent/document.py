@@ -64,7 +64,7 @@ def read_document(path: Path) -> JobOrder:
 
 
 def _job(document: Dict[str, Any]) -> JobOrder:
-    version = document.get("version")
+    version = _field(document, "", "version", int)
     if version != FORMAT_VERSION:
         raise DocumentRefused("version is {!r}, expected {}".format(version, FORMAT_VERSION))
     runs = tuple(_run(run, "runs[{}]".format(place)) for place, run in enumerate(_field(document, "", "runs", list)))

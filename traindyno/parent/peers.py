@@ -120,9 +120,9 @@ def join(rank: int, count: int, *, address: str, port: int, lease_seconds: float
     """Waits until all hosts are there. ``listener``: a socket of the first host that listens at the address."""
     if count == 1:
         return Peers()
-    from torch.distributed import TCPStore  # noqa: PLC0415 -- one host does without it
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # noqa: PLC0415 -- one host does without it
 
-    listening = {} if listener is None else {"master_listen_fd": listener, "use_libuv": False}
+    listening: Dict[str, Any] = {} if listener is None else {"master_listen_fd": listener}
     try:
         store = TCPStore(address, port, count, rank == 0, timedelta(seconds=JOIN_SECONDS), **listening)
         store.set_timeout(timedelta(seconds=lease_seconds))

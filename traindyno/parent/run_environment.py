@@ -4,13 +4,26 @@ import json
 from pathlib import Path
 from typing import Any, Dict, List
 
-from traindyno.core.jobs.journal_format import DOCUMENT_VARIABLE, FOLDER_VARIABLE, MARK_VARIABLE, TORCHRUN
+from traindyno.core.jobs.journal_format import (
+    DOCUMENT_VARIABLE,
+    FOLDER_VARIABLE,
+    MARK_VARIABLE,
+    MASTER_ADDRESS_VARIABLE,
+    MASTER_PORT_VARIABLE,
+    OPT_ML_VARIABLE,
+    TORCHRUN,
+    TORCHRUN_VARIABLE,
+)
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
 from traindyno.parent.document import JobOrder, RunOrder
 from traindyno.parent.host import Host
 
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
-OF_PARENT = (DOCUMENT_VARIABLE, FOLDER_VARIABLE, "SM_CHANNEL_RUNS")
+OF_PARENT = (
+    *(DOCUMENT_VARIABLE, FOLDER_VARIABLE, OPT_ML_VARIABLE),
+    *(MASTER_ADDRESS_VARIABLE, MASTER_PORT_VARIABLE, TORCHRUN_VARIABLE),
+)
+CODE_CHANNEL = "code"
 OF_RUN = ("SM_HP_", "SM_CHANNEL_")
 # The toolkit sets them for a plain script, and not for torchrun.
 OF_PLAIN_SCRIPTS = ("MASTER_ADDR", "MASTER_PORT", "NCCL_IB_DISABLE", "NCCL_DEBUG")
@@ -57,7 +70,7 @@ def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) 
 
 def _toolkit_variables(run: RunOrder, job: JobOrder, host: Host) -> Dict[str, str]:
     hyperparameters = host.localised(run.hyperparameters)
-    channels = {name: str(host.channel(channel)) for name, channel in run.channels.items()}
+    channels = {name: str(host.channel(channel)) for name, channel in channels_of(run, host).items()}
     values: Dict[str, Any] = {
         "hps": hyperparameters,
         "user_args": arguments_of(run, host),
@@ -80,9 +93,15 @@ def arguments_of(run: RunOrder, host: Host) -> List[str]:
     return list(host.localised(list(run.arguments)))
 
 
+def channels_of(run: RunOrder, host: Host) -> Dict[str, str]:
+    """A job without a network also has a channel with its code."""
+    has_code = "SM_CHANNEL_{}".format(CODE_CHANNEL.upper()) in host.environment
+    return {**({CODE_CHANNEL: CODE_CHANNEL} if has_code else {}), **run.channels}
+
+
 def _channel_configs(run: RunOrder, host: Host) -> Dict[str, Any]:
     given = json.loads(host.environment.get("SM_INPUT_DATA_CONFIG", "{}"))
-    return {name: given[channel] for name, channel in run.channels.items() if channel in given}
+    return {name: given[channel] for name, channel in channels_of(run, host).items() if channel in given}
 
 
 def _framework_parameters(run: RunOrder, job: JobOrder) -> Dict[str, Any]:

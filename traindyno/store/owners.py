@@ -1,4 +1,4 @@
-"""Rows of runs and of preparations: their training jobs so far, and their summary, which is written once."""
+"""Rows of runs, shared jobs and preparations: their training jobs so far, and their summary, which is written once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ Summary = RunSummary | PreparationSummary
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRow:
     execution_id: str
-    #: The id of the run or of the preparation.
+    #: The id of the run, of the shared job or of the preparation.
     owner_id: str
-    #: The names of its training jobs so far.
+    #: The names of its training jobs so far; none of a run that shares them, which its job's row names.
     jobs: frozenset[str] = frozenset()
     #: The reserved start slot of its next job, in epoch seconds.
     start_at: float | None = None
@@ -49,11 +49,18 @@ class PreparationRow(OwnerRow):
     summary: PreparationSummary | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedJobRow(OwnerRow):
+    """A shared job has no summary: its runs have."""
+
+    summary: None = None
+
+
 Row = TypeVar("Row", bound=OwnerRow)
 
 
 class OwnerRows(Generic[Row]):
-    """``prefix`` of the sort keys, which distinguishes runs from preparations."""
+    """``prefix`` of the sort keys, which distinguishes the kinds of owners."""
 
     def __init__(self, table: Table, prefix: str, row_type: type[Row]) -> None:
         self._table = table
@@ -113,6 +120,11 @@ class OwnerRows(Generic[Row]):
 class RunRows(OwnerRows[RunRow]):
     def __init__(self, table: Table) -> None:
         super().__init__(table, "run#", RunRow)
+
+
+class SharedJobRows(OwnerRows[SharedJobRow]):
+    def __init__(self, table: Table) -> None:
+        super().__init__(table, "job#", SharedJobRow)
 
 
 class PreparationRows(OwnerRows[PreparationRow]):

@@ -7,14 +7,13 @@ from decimal import Decimal
 from traindyno.core.costs import prices
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt, trained_seconds
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_phases import BEFORE_TRAINING, STEADY
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
 
 STARTING, INTERRUPTED = "starting", "interrupted"
-UNBILLED_PHASES = ("waiting", STARTING, INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,20 +128,22 @@ def measured_attempt(result: RunResult) -> Attempt | None:
 
 
 def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
-    """Reads SageMaker's own phases if they are known, else what was billed; None if neither is."""
-    phases = attempt.phase_seconds
-    if not phases and attempt.billable_seconds is None:
+    """The time of a job of this run alone; None if neither SageMaker's own phases nor what was billed are known."""
+    training = trained_seconds(attempt)
+    if training is None:
         return None
-    billed = sum(seconds for name, seconds in phases.items() if name not in UNBILLED_PHASES)
-    training = attempt.training_seconds or billed or attempt.billable_seconds or 0.0
-    if phases.get(INTERRUPTED):
-        # SageMaker does not document whether its training time includes the time without instances.
-        training = min(training, billed)
+    phases, billable = attempt.phase_seconds, attempt.billable_seconds
+    wall = sum(phases.values()) or training
+    if attempt.share is not None:
+        alone = attempt.share.alone_seconds
+        wall = alone + sum(phases.get(name, 0.0) for name in UNBILLED_PHASES)
+        billable = billable * alone / training if billable and training else billable
+        training = alone
     return JobTime(
-        wall=sum(phases.values()) or training,
+        wall=wall,
         before_training=before_training_seconds(phases),
         training=training,
-        billable=attempt.billable_seconds,
+        billable=billable,
         is_spot=is_spot,
     )
 

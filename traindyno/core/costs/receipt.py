@@ -7,12 +7,11 @@ from decimal import Decimal
 from traindyno.core.costs.money import apportion, to_cents
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import measured_attempt
-from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.measurement.preparation_result import PreparationResult
+from traindyno.core.measurement.run_phases import TRAINING, phase_parts
 from traindyno.core.measurement.run_result import RunResult
 
-UNBILLED_PHASES = ("waiting", "starting", "interrupted")
-TRAINING = "training"
 SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
 OTHER = "other"
 WARM_POOL = "kept warm"
@@ -34,7 +33,8 @@ class PhaseCost:
 class ReceiptLine:
     """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
 
-    ``outcome`` is the error's name or ``running`` if there is none. ``started_warm`` is None without a warm pool.
+    If several runs shared the job, the line is one run's part; ``place`` of None: it had a job of its own. ``outcome``
+    is the error's name or ``running`` if there is none. ``started_warm`` is None without a warm pool.
     """
 
     run_id: str
@@ -50,6 +50,9 @@ class ReceiptLine:
     usd: Decimal | None
     phases: tuple[PhaseCost, ...]
     started_warm: bool | None = None
+    #: The run's place among the ``runs`` that share the job's bill; 0 if it is billed nothing.
+    place: int | None = None
+    runs: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +75,30 @@ def write_receipt(
         for result in results
         for attempt in result.attempts
     ]
-    exact = [draft.exact_usd for draft in drafts if draft.exact_usd is not None]
-    known = to_cents(sum(exact, Decimal(0)))
-    cents = iter(apportion(exact, known))
-    lines = tuple(draft if draft.exact_usd is None else _in_cents(draft, next(cents)) for draft in drafts)
+    cents = _cents_by_line(drafts)
+    known = sum(cents.values(), Decimal("0.00"))
+    lines = tuple(_in_cents(each, cents[index]) if index in cents else each for index, each in enumerate(drafts))
     return Receipt(
         lines=lines,
         known_usd=known,
-        total_usd=known if len(exact) == len(lines) else None,
+        total_usd=known if len(cents) == len(lines) else None,
         phases=_sum_phases(lines),
     )
+
+
+def _cents_by_line(drafts: Sequence[ReceiptLine]) -> dict[int, Decimal]:
+    """Index of a line whose cost is known → its cents: first each job's, then those of its runs."""
+    jobs: dict[str | int, dict[int, Decimal]] = {}
+    for index, draft in enumerate(drafts):
+        if draft.exact_usd is not None:
+            jobs.setdefault(index if draft.place is None else draft.job_name, {})[index] = draft.exact_usd
+    exact = [sum(lines.values(), Decimal(0)) for lines in jobs.values()]
+    cents = apportion(exact, to_cents(sum(exact, Decimal(0))))
+    return {
+        index: usd
+        for lines, total in zip(jobs.values(), cents, strict=True)
+        for index, usd in zip(lines, apportion(list(lines.values()), total), strict=True)
+    }
 
 
 def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running: bool) -> ReceiptLine:
@@ -106,6 +123,8 @@ def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running
         usd=None,
         phases=tuple(PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()),
         started_warm=attempt.started_warm,
+        place=attempt.share.place if attempt.share else None,
+        runs=attempt.share.runs if attempt.share else 1,
     )
 
 
@@ -139,7 +158,7 @@ def _logged_attempt(result: RunResult | PreparationResult) -> Attempt | None:
 def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:
     """The service's phases; its training is split into what the step log of the measured attempt says was done."""
     seconds: dict[str, float] = {}
-    for name, value in attempt.phase_seconds.items():
+    for name, value in phase_parts(attempt).items():
         script = {phase: spent for phase, spent in run_phases.items() if phase not in (*SERVICE_PHASES, OTHER)}
         logged = sum(script.values())
         if name != TRAINING or not logged or logged > value + CLOCK_SECONDS:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projection import read_job_time
 from traindyno.core.costs.quantity_text import share_text, usd_text
+from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
@@ -55,8 +55,8 @@ def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
             continue
         name = result.run.cell.settings.instance
         for attempt in result.attempts:
-            time = read_job_time(attempt)
-            if time is not None and time.billable is not None:
-                training[name] = training.get(name, 0.0) + time.training
-                billable[name] = billable.get(name, 0.0) + time.billable
+            seconds = trained_seconds(attempt)
+            if seconds is not None and attempt.billable_seconds is not None:
+                training[name] = training.get(name, 0.0) + seconds
+                billable[name] = billable.get(name, 0.0) + attempt.billable_seconds
     return {name: max(0.0, 1 - billable[name] / seconds) for name, seconds in training.items() if seconds > 0}

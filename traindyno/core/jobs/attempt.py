@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.errors import CapacityUnavailable, NextAttempt, RunsLeft, ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
@@ -11,6 +11,7 @@ from traindyno.core.jobs.run_share import RunShare
 # The outcome of a run that has no further attempt: the reason why it could not run.
 LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
     CapacityUnavailable: Outcome.CAPACITY_UNAVAILABLE,
+    RunsLeft: Outcome.INTERNAL_ERROR,
     SlotUnavailable: Outcome.QUOTA_EXCEEDED,
     ServiceFault: Outcome.INTERNAL_ERROR,
     Throttled: Outcome.INTERNAL_ERROR,
@@ -63,7 +64,9 @@ class Attempt:
 
 
 def trained_seconds(attempt: Attempt) -> float | None:
-    """SageMaker's training time, or the phases that it bills; None if neither is known."""
+    """SageMaker's training time, or the phases that it bills; None if neither is known. Of a share, its part."""
+    if attempt.share is not None:
+        return attempt.training_seconds
     phases = attempt.phase_seconds
     if not phases and attempt.billable_seconds is None:
         return None

@@ -75,6 +75,7 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
         began=tuple(dict.fromkeys(run_id for each in sessions for run_id in each.began)),
         left={run_id: reason for run_id, (reason, _) in last.left.items()},
         spent_seconds={run_id: max(0.0, at - last.began[run_id]) for run_id, at in over.items()},
+        restarts=len(sessions) - 1,
         interrupted=tuple(_interrupted(sessions)),
         started_at=first.started_at,
         start_seconds=begin,

@@ -19,7 +19,9 @@ class JobJournal:
     left: Mapping[str, str] = field(default_factory=dict)
     #: Run → seconds from its begin until it ended or was left, in the last session.
     spent_seconds: Mapping[str, float] = field(default_factory=dict)
-    #: Runs in progress when a parent died and another one started in the same job, as on spot.
+    #: How often another parent started in the same job, as on spot.
+    restarts: int = 0
+    #: The run in progress when a parent died and another one started; no run may have been.
     interrupted: tuple[str, ...] = ()
     #: Epoch seconds of the first parent's first line.
     started_at: float | None = None

@@ -1,15 +1,17 @@
 """The attempts of one run of a shared job, each with its share of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt
+from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.job_journal import JobJournal
 from traindyno.core.jobs.job_shares import Part, divide_job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.jobs.run_share import RunShare
 
+STARTING, INTERRUPTED = JobPhaseName.STARTING.value, JobPhaseName.INTERRUPTED.value
 END_MISSING = "The job completed, but the end of this run is not in S3, or its files are not as the end says."
 # How a run's end is classified: its outcome and its message.
 Classify = Callable[[RunEnd], tuple[Outcome, str | None]]
@@ -35,7 +37,8 @@ def attempts_of_run(
         parts = divide_job(job, told, began=began, waiting=waiting, in_progress=in_progress)
         is_left_over = number == len(jobs) and run_id in waiting
         if run_id in parts or run_id in told.ends or is_left_over:
-            found.append(_attempt(job, told.ends.get(run_id), parts.get(run_id) or _nothing(job), outcome_of))
+            part, phases = parts.get(run_id) or _nothing(job), _phases(job, told, run_id)
+            found.append(_attempt(job, told.ends.get(run_id), part, phases, outcome_of))
         waiting = [each for each in waiting if each not in told.ends]
     return tuple(found)
 
@@ -60,9 +63,26 @@ def _nothing(job: Attempt) -> Part:
     return Part(share=share, billable_seconds=None if unknown else 0.0, training_seconds=None if unknown else 0.0)
 
 
-def _attempt(job: Attempt, end: RunEnd | None, part: Part, outcome_of: Classify) -> Attempt:
+def _phases(job: Attempt, journal: JobJournal, run_id: str) -> dict[str, float]:
+    """The job's, with one start; interruptions, and the starts after them, are of the runs that they cut off."""
+    suffered, count = journal.interrupted.count(run_id), journal.restarts
+    phases = dict(job.phase_seconds)
+    if count and STARTING in phases:
+        phases[STARTING] *= (1 + suffered) / (1 + count)
+    if count and INTERRUPTED in phases:
+        phases[INTERRUPTED] *= suffered / count
+    return {name: seconds for name, seconds in phases.items() if seconds or name != INTERRUPTED}
+
+
+def _attempt(
+    job: Attempt, end: RunEnd | None, part: Part, phases: Mapping[str, float], outcome_of: Classify
+) -> Attempt:
     mine = replace(
-        job, share=part.share, billable_seconds=part.billable_seconds, training_seconds=part.training_seconds
+        job,
+        share=part.share,
+        billable_seconds=part.billable_seconds,
+        training_seconds=part.training_seconds,
+        phase_seconds=phases,
     )
     if end is not None:
         outcome, message = outcome_of(end)

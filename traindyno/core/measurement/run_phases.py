@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
+from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.measurement.progress import SessionSteps
 from traindyno.core.step_log.content import Phase, Session
 from traindyno.core.step_log.nested_phases import phases_apart
@@ -10,6 +11,7 @@ from traindyno.core.step_log.step_table import StepTable
 
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
 EARLIER_STEPS, REPEATED_STEPS = "earlier_steps", "repeated_steps"
+TRAINING, INTERRUPTED = JobPhaseName.TRAINING.value, JobPhaseName.INTERRUPTED.value
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
 AFTER_TRAINING = ("uploading",)
 AFTER_STEPS = ("last_checkpoint", "evaluate", "save", "teardown")
@@ -25,15 +27,15 @@ def measure_phases(
 ) -> dict[str, float]:
     """Seconds by phase, in the order of their occurrence.
 
-    Service phases are summed over attempts. Script phases are those of the lowest rank in the measured session;
-    training time that is in no logged phase is ``other``. ``others``: the other sessions of the measured job, whose
-    steps are ``earlier_steps`` if their work was kept, else ``repeated_steps``.
+    Service phases are those of a job of this run alone, summed over attempts. Script phases are those of the lowest
+    rank in the measured session; training time that is in no logged phase is ``other``. ``others``: the other sessions
+    of the measured job, whose steps are ``earlier_steps`` if their work was kept, else ``repeated_steps``.
     """
     service = _service_seconds(attempts)
     script = _script_seconds(session, table, warmup_steps) if session else {}
     for each in others:
         _add(script, _seconds_of_interrupted(each))
-    training = service.pop("training", None)
+    training = service.pop(TRAINING, None)
     other = {} if training is None else {OTHER: max(0.0, training - sum(script.values()))}
     before = {name: service.pop(name) for name in BEFORE_TRAINING if name in service}
     after = {name: service.pop(name) for name in AFTER_TRAINING if name in service}
@@ -43,9 +45,34 @@ def measure_phases(
 def _service_seconds(attempts: Sequence[Attempt]) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for attempt in attempts:
-        for name, value in attempt.phase_seconds.items():
-            seconds[name] = seconds.get(name, 0.0) + value
+        _add(seconds, phases_alone(attempt))
     return seconds
+
+
+def phases_alone(attempt: Attempt) -> Mapping[str, float]:
+    """The service's phases, of a job of this run alone; nothing of a job that did nothing for the run."""
+    phases, share = attempt.phase_seconds, attempt.share
+    if share is None:
+        return phases
+    if not share.place:
+        return {}
+    return {**phases, TRAINING: max(0.0, share.alone_seconds - _beside_training(phases))}
+
+
+def phase_parts(attempt: Attempt) -> Mapping[str, float]:
+    """The run's part of the service's phases of its job: its part of the training, and an equal one of the others."""
+    phases, share = attempt.phase_seconds, attempt.share
+    if share is None:
+        return phases
+    if not share.place:
+        return {}
+    parts = {name: seconds if name == INTERRUPTED else seconds / share.runs for name, seconds in phases.items()}
+    return {**parts, TRAINING: max(0.0, (attempt.training_seconds or 0.0) - _beside_training(parts))}
+
+
+def _beside_training(phases: Mapping[str, float]) -> float:
+    """What is billed beside the training."""
+    return sum(seconds for name, seconds in phases.items() if name not in (*UNBILLED_PHASES, TRAINING))
 
 
 def _script_seconds(session: Session, table: StepTable | None, warmup_steps: int) -> dict[str, float]:

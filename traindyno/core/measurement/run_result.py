@@ -10,6 +10,7 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import divide_seconds
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
 from traindyno.core.measurement.progress import SessionSteps, divide_steps
 from traindyno.core.measurement.run_phases import measure_phases
@@ -144,12 +145,21 @@ def _other_sessions(step_log: StepLog, measured: Session) -> list[SessionSteps]:
 
 
 def with_kept_warm(result: RunResult, seconds: Mapping[str, float]) -> RunResult:
-    """``seconds``: job name → the time for which its instances were kept warm, which is billed to the run."""
+    """``seconds``: job name → the time for which its instances were kept warm, which is billed to its runs equally."""
     attempts = tuple(
-        replace(attempt, kept_warm_seconds=seconds.get(attempt.job_name, attempt.kept_warm_seconds))
+        replace(attempt, kept_warm_seconds=_kept_warm(attempt, seconds[attempt.job_name]))
+        if attempt.job_name in seconds
+        else attempt
         for attempt in result.attempts
     )
     return replace(result, attempts=attempts)
+
+
+def _kept_warm(attempt: Attempt, seconds: float) -> float:
+    share = attempt.share
+    if share is None:
+        return seconds
+    return divide_seconds(seconds, [1] * share.runs)[share.place - 1] if share.place else 0.0
 
 
 def run_result_document(result: RunResult) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories
+from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import Compiler, Jobs
+from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Run, Suite
 
@@ -22,6 +24,8 @@ FILLED_SHARE = 0.5
 KEY_DIGITS = 7
 TAG_VERSION = re.compile(r":(\d+)\.(\d+)(?:\.(\d+))?")
 FIRST_TORCHRUN_VERSION = (1, 13, 1)
+
+NO_OTHER = "no other cell needs the same instances and image, or it takes half of the time limit alone"
 
 GroupKey = tuple[str, int, str | None, bool]
 
@@ -114,3 +118,32 @@ def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list
 
 def _lot(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedJob:
+    """What one job of each trial carries."""
+
+    #: In the order of a first trial's job, drawn from the execution's id.
+    cell_ids: tuple[str, ...]
+    instance: str
+    instance_count: int
+    #: Until its time limit, with the longest stop and upload.
+    longest_seconds: int
+    #: Why its only run shares it with none; None if several runs share it.
+    why_alone: str | None
+
+
+def planned_jobs(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> list[PlannedJob]:
+    """The jobs of the first trial; those of each other trial carry the same cells."""
+    jobs = share_jobs(trial_runs(execution_id, cells, [1]), suite, histories)
+    return [
+        PlannedJob(
+            cell_ids=tuple(run.cell.cell_id for run in job.runs),
+            instance=job.settings.instance,
+            instance_count=job.instance_count,
+            longest_seconds=run_terms(job.settings, suite).longest_seconds,
+            why_alone=None if job.is_shared else why_alone(job.runs[0].cell, suite) or NO_OTHER,
+        )
+        for job in jobs
+    ]

@@ -27,7 +27,7 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
-from traindyno.core.statistics.hosts import HostPriors
+from traindyno.core.statistics.hosts import HostClass, HostPriors
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.frozen_software import frozen_notes
@@ -64,7 +64,13 @@ class Plan:
     host_priors: HostPriors | None = None
 
 
-STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
+def _with_priors_by_class(document: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 may have one prior of hosts, which earlier executions had updated: it held for every class."""
+    one = document.pop("host_prior", None)
+    return {"host_priors": {kind.value: one for kind in HostClass}, **document} if one is not None else document
+
+
+STORED_PLAN = Format(name="stored plan", version=2, migrations={1: _with_priors_by_class}, unmarked=1)
 
 
 def stored_plan(plan: Plan) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from enum import StrEnum
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
 from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.costs.prices import PriceList
-from traindyno.core.costs.projection import read_job_time
 from traindyno.core.costs.spot import observe_discounts
+from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostPriors
@@ -163,7 +163,7 @@ def _result_at(offer: _Offer, result: RunResult) -> RunResult:
     usd = offer.usd_per_hour.get(result.run.cell.settings.instance)
     price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=_purchase(offer.terms))
     attempts = tuple(
-        replace(attempt, billable_seconds=time.training) if (time := read_job_time(attempt)) else attempt
+        attempt if (seconds := trained_seconds(attempt)) is None else replace(attempt, billable_seconds=seconds)
         for attempt in result.attempts
     )
     return replace(result, price=price, attempts=attempts)

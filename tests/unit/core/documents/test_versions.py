@@ -1,6 +1,7 @@
 """Stored documents of older versions are migrated; what can't be read is refused with what was found and accepted."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from traindyno.core.measurement.preparation_result import parse_preparation_resu
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findings_document, parse_findings
-from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.planning.plan import plan_suite, read_stored_plan, stored_plan
 from traindyno.core.planning.wave_items import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
+from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, suite_document
 from traindyno.core.suite.tokens_manifest import (
     TokensMarker,
@@ -25,7 +27,7 @@ from traindyno.core.suite.tokens_manifest import (
     tokens_marker_document,
 )
 from traindyno.core.verdict.report_data import parse_report
-from traindyno.core.verdict.verdict import parse_verdict
+from traindyno.core.verdict.verdict import judge, parse_verdict
 
 
 def renamed(document: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +101,24 @@ def test_a_run_result_of_version_1_has_its_examples_in_its_projection() -> None:
     assert document.pop("version") == 2
     first = {**document, "version": 1, "projection": {"examples": document.pop("examples")}}
     assert parse_run_result(first) == parse_run_result(run_result_document(result))
+
+
+@pytest.mark.parametrize("version", [{"version": 1}, {}])
+def test_a_stored_plan_of_version_1_keeps_what_earlier_executions_showed_of_hosts(version: dict[str, int]) -> None:
+    """It had one prior for all classes, and the verdict has to name it."""
+    suite = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"})
+    plan = plan_suite(suite, execution_id="execution-1", prices={}, quotas={}, histories={})
+    document = stored_plan(plan)
+    assert document.pop("version") == 2
+    assert document.pop("host_priors") is None
+    prior: dict[str, Any] = {"deviation": 0.011, "degrees_of_freedom": 7, "source": "history"}
+    found = read_stored_plan({**document, **version, "host_prior": prior})
+    assert found == replace(plan, host_priors=dict.fromkeys(HostClass, HostSpread(**prior)))
+    results = [completed_result(cell, trial, suite=suite) for cell in plan.cells for trial in (1, 2, 3)]
+    verdict = judge(suite, found.cells, results, host_priors=found.host_priors)
+    assert (verdict.host_spread.deviation, verdict.host_spread.source) == (0.011, "history")
+    assert read_stored_plan({**document, **version, "host_prior": None}) == plan
+    assert read_stored_plan(stored_plan(found)) == found
 
 
 def test_tokens_of_another_version_are_a_mismatch() -> None:

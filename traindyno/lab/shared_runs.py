@@ -1,0 +1,67 @@
+"""The runs of a shared job: which have ended, what follows the end of an attempt, and the attempts of each run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.job_journal import JobJournal
+from traindyno.core.jobs.journal import ended_runs, read_job_journal
+from traindyno.core.jobs.run_attempts import attempts_of_run
+from traindyno.core.jobs.shared_end import JobProgress
+from traindyno.sagemaker.run_end_outcome import outcome_of
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.shared_job_files import SharedJobFiles, read_shared_job_files
+
+
+class SharedRunServices(Protocol):
+    bucket: ResultsBucket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedRuns:
+    """The runs of a job, as its attempts have left them. ``host_count``: of each attempt."""
+
+    job: Job
+    host_count: int
+    files: SharedJobFiles
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The runs that have not ended in any attempt, in their order."""
+        ended = ended_runs(self.files.contents, host_count=self.host_count, sizes=self.files.sizes)
+        return tuple(run.run_id for run in self.job.runs if run.run_id not in ended)
+
+    def journal(self, job_name: str) -> JobJournal:
+        return read_job_journal(
+            self.files.contents, job_name=job_name, host_count=self.host_count, sizes=self.files.sizes
+        )
+
+    def progress(self, job_name: str) -> JobProgress:
+        journal = self.journal(job_name)
+        return JobProgress(
+            left=self.left, runs=len(self.job.runs), began=bool(journal.began), advanced=bool(journal.ends)
+        )
+
+    def attempts_of(self, run_id: str, attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
+        """What the run used of the job's attempts."""
+        return attempts_of_run(
+            run_id,
+            [(attempt, self.journal(attempt.job_name)) for attempt in attempts],
+            planned=[run.run_id for run in self.job.runs],
+            outcome_of=outcome_of,
+        )
+
+
+def read_shared_runs(job: Job, *, host_count: int, services: SharedRunServices) -> SharedRuns:
+    files = read_shared_job_files(job.execution_id, job.job_id, services.bucket)
+    return SharedRuns(job=job, host_count=host_count, files=files)
+
+
+def shared_runs_of(row: AttemptRow, services: SharedRunServices) -> SharedRuns | None:
+    """None if the attempt's job carries no other run."""
+    if not isinstance(row.owner, Job):
+        return None
+    return read_shared_runs(row.owner, host_count=row.instance_count, services=services)
