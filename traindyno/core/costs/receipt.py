@@ -10,11 +10,9 @@ from traindyno.core.costs.projection import measured_attempt
 from traindyno.core.costs.quantity_text import place_text
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.measurement.preparation_result import PreparationResult
-from traindyno.core.measurement.run_phases import TRAINING, phase_parts
+from traindyno.core.measurement.run_phases import OTHER, TRAINING, phase_parts, script_phases
 from traindyno.core.measurement.run_result import RunResult
 
-SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
-OTHER = "other"
 WARM_POOL = "kept warm"
 RUNNING = "running"
 # The service and the script use different clocks, so the logged phases can exceed the job's time slightly.
@@ -71,7 +69,8 @@ class Receipt:
 
     @property
     def job_count(self) -> int:
-        return len({line.job_name for line in self.lines})
+        shared = {line.job_name for line in self.lines if line.place is not None}
+        return len(shared) + sum(line.place is None for line in self.lines)
 
 
 def write_receipt(
@@ -168,7 +167,7 @@ def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[st
     """The service's phases; its training is split into what the step log of the measured attempt says was done."""
     seconds: dict[str, float] = {}
     for name, value in phase_parts(attempt).items():
-        script = {phase: spent for phase, spent in run_phases.items() if phase not in (*SERVICE_PHASES, OTHER)}
+        script = script_phases(run_phases)
         logged = sum(script.values())
         if name != TRAINING or not logged or logged > value + CLOCK_SECONDS:
             seconds[name] = value
