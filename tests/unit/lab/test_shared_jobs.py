@@ -24,23 +24,25 @@ def result_of(world: World) -> dict[str, RunResult]:
     return {each.run.run_id: each for each in results}
 
 
-def exit_codes(world: World) -> dict[str, int | None]:
-    """Of the runs that ended, by their files."""
+def completions(world: World) -> dict[str, set[bool]]:
+    """Of the runs that ended, by their files. A run whose files came late may have ended twice."""
     journals = [read_job_journal(world.files, job_name=name, host_count=1) for name in world.lab.attempt_rows]
-    return {run_id: end.exit_code for journal in reversed(journals) for run_id, end in journal.ends.items()}
+    found: dict[str, set[bool]] = {}
+    for journal in journals:
+        for run_id, end in journal.ends.items():
+            found.setdefault(run_id, set()).add(end.exit_code == 0)
+    return found
 
 
 def check_results(world: World) -> None:
     """Each run has one result, which is what its own files say, whatever became of its jobs."""
-    results, codes = result_of(world), exit_codes(world)
+    results, ended = result_of(world), completions(world)
     assert sorted(results) == sorted(run.run_id for run in world.job.runs)
     for run_id, result in results.items():
         assert world.lab.summary(run_id).outcome is result.outcome
         is_early = any(attempt.billable_seconds is None for attempt in result.attempts)  # its task gave up
-        if run_id in codes and not is_early:
-            assert (result.outcome is Outcome.COMPLETED) == (codes[run_id] == 0)
-        elif run_id not in codes:
-            assert result.outcome is not Outcome.COMPLETED
+        if not is_early:
+            assert (result.outcome is Outcome.COMPLETED) in ended.get(run_id, {False})
 
 
 def check_money(world: World) -> None:
@@ -54,8 +56,11 @@ def check_money(world: World) -> None:
         if attempt.billable_seconds is None:
             unknown.add(attempt.job_name)
         shared[attempt.job_name] += round(1000 * (attempt.billable_seconds or 0))
+    assert world.times_out or not unknown
     bills = {name: 1000 * (row.end.billable_seconds or 0) for name, row in rows.items() if row.end}
-    assert +shared == {name: bill for name, bill in bills.items() if bill and name not in unknown}
+    assert {name: bill for name, bill in bills.items() if bill and name not in unknown} == {
+        name: paid for name, paid in shared.items() if paid and name not in unknown
+    }
 
 
 def attempts_in(results: Iterable[RunResult]) -> list[Attempt]:
@@ -80,9 +85,9 @@ def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
         source,
         run_count=source.randint(2, 4),
         rate=source.choice([0.0, 0.02, 0.1]),
-        loses_files=source.choice([0.0, 0.0, 0.1]),
+        loses_files=source.choice([0.0, 0.0, 0.2]),
         times_out=source.choice([0.0, 0.0, 0.1]),
-        stops_at=source.choice([None, None, source.randint(1, 6)]),
+        stops=source.choice([0.0, 0.0, 0.1]),
     )
     world.run_to_end()
     if not world.lab.attempt_rows:
