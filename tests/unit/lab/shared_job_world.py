@@ -43,6 +43,7 @@ class World:
 
     ``loses_files``: that a file of a job reaches S3 late or never. ``times_out``: that the task gives up before
     the next thing happens. ``stops``: that the execution is stopped before it.
+    ``failing``: that a run exits with 1.
     """
 
     source: random.Random
@@ -52,6 +53,7 @@ class World:
     loses_files: float = 0.0
     times_out: float = 0.0
     stops: float = 0.0
+    failing: float = 0.2
     tokens: int = 0
     is_stopped: bool = False
 
@@ -79,12 +81,12 @@ class World:
             for run in runs:
                 self._tempt()
                 if not self.is_stopped:
-                    self._again(partial(self._record, run, end))
+                    self._again(partial(self.record, run, end))
             is_whole = "job_name" in end and not self.is_stopped and not self.rate
             assert not is_whole or not self.open_jobs, "what is recorded is not closed"
         self._settle()
 
-    def _record(self, run: Any, end: Mapping[str, str]) -> None:
+    def record(self, run: Any, end: Mapping[str, str]) -> None:
         record_run(run, final=refused_outcome(end), services=self.lab.services)
 
     def _submit(self) -> Mapping[str, str] | None:
@@ -93,7 +95,7 @@ class World:
             self._tempt()
             self.tokens += 1
             token = f"token-{self.tokens}"
-            is_done = self._called(partial(self._start, token))
+            is_done = self._called(partial(self.start, token))
             if not is_done:
                 self.lab.answers.gone.add(token)  # the task failed with its function
             name, text = self._answer(token) if is_done else (None, "")
@@ -103,7 +105,7 @@ class World:
                 return {"Error": name, "Cause": text}
         return None
 
-    def _start(self, token: str) -> None:
+    def start(self, token: str) -> None:
         before, is_left = len(self.lab.jobs.jobs), len(self.ended) < self.run_count
         try:
             submit_run(
@@ -135,7 +137,7 @@ class World:
 
     def _tempt(self) -> None:
         if self.source.random() < self.stops and not self.is_stopped:
-            self._stop()
+            self.stop()
 
     @property
     def open_jobs(self) -> list[str]:
@@ -147,23 +149,23 @@ class World:
         self.lab.objects.contents |= {key: self.late.pop(key) for key in arrived}
         open_jobs = [name for name, job in self.lab.jobs.jobs.items() if job["TrainingJobStatus"] == "InProgress"]
         events = [name for name in self.lab.jobs.jobs if name not in open_jobs]
-        moves: list[Callable[[], object]] = [self._sweep]
+        moves: list[Callable[[], object]] = [self.sweep]
         if open_jobs:
             moves += [lambda: Container(self, open_jobs[0]).live()] * 3
         if events:  # repeated, late, or lost for ever
-            moves += [lambda: self._called(lambda: self._finish(self.source.choice(events)))] * 3
+            moves += [lambda: self._called(lambda: self.finish(self.source.choice(events)))] * 3
         self.source.choice(moves)()
 
-    def _finish(self, name: str) -> None:
+    def finish(self, name: str) -> None:
         finish_run(name, lab="traindyno", services=self.lab.services, now=LATER)
 
-    def _sweep(self) -> bool:
+    def sweep(self) -> bool:
         pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
         return self._called(
             lambda: sweep(lab="traindyno", services=self.lab.services, executions=self.executions, now=LATER, pace=pace)
         )
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         self.is_stopped = True
         self.late.clear()
         self.executions.stop(EXECUTION, reason="traindyno stop")
@@ -180,7 +182,7 @@ class World:
             for name, job in list(self.lab.jobs.jobs.items()):
                 if job["TrainingJobStatus"] in ("InProgress", "Stopping"):
                     Container(self, name).live()
-            self._sweep()
+            self.sweep()
 
     def _again(self, call: Callable[[], object]) -> None:
         while not self._called(call):
@@ -235,6 +237,10 @@ class World:
     def ended(self) -> frozenset[str]:
         return ended_runs(self.files, host_count=1)
 
+    @property
+    def left(self) -> list[str]:
+        return [run.run_id for run in self.job.runs if run.run_id not in self.ended]
+
 
 @dataclass
 class Container:
@@ -249,9 +255,9 @@ class Container:
         is_stopped = job["TrainingJobStatus"] == "Stopping"
         if not is_stopped and source.random() < 0.15:
             return self._end("Failed", reason=source.choice([SHORTAGE, FAULT, CRASH]), billable_seconds=0)
-        left = [run.run_id for run in world.job.runs if run.run_id not in world.ended]
+        left = world.left
         whole = source.randint(0, len(left)) if source.random() < 0.6 or is_stopped else len(left)
-        written = self._write(left, whole)
+        written = self.write(left, whole)
         lost = [key for key in written if source.random() < world.loses_files]
         world.late |= {f"{world.prefix}{key}": written[key] for key in lost if source.random() < 0.7}
         kept = {f"{world.prefix}{key}": text for key, text in written.items() if key not in lost}
@@ -272,13 +278,13 @@ class Container:
         )
         return self._end(status, billable_seconds=seconds, **changes)
 
-    def _write(self, left: list[str], whole: int) -> dict[str, bytes]:
+    def write(self, left: list[str], whole: int) -> dict[str, bytes]:
         """What the parent leaves if it ends ``whole`` runs of those that are left, and dies in the next one."""
         written = WrittenJob(job_name=self.name)
         written.start()
         for run_id in left[:whole]:
             log = f"{run_id}/step_log/{self.name}/rank-00000.1790000000000.jsonl"
-            exit_code = 0 if self.world.source.random() < 0.8 else 1
+            exit_code = 0 if self.world.source.random() >= self.world.failing else 1
             files = {log: described(LOG)}
             written.carry(run_id, 20, exit_code=exit_code, files=files)
             del written.files[f"{run_id}/step_log/{self.name}/algo-1.jsonl"]
