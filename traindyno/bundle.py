@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.jobs.journal_format import PROGRAM
 from traindyno.import_closure import imported_files
 from traindyno.travelling_files import find_travelling
 
@@ -15,6 +16,8 @@ SIZE_LIMIT_BYTES = 256 * 2**20
 ENTRY_FOLDER = "training/entry/"
 # The job starts the first one; the images' health check starts the other.
 CONTAINER_PROGRAMS = ("training.entry.traindyno_train", "training.doctor.__main__")
+# A shared job starts this one, which starts its runs.
+PARENT_PROGRAM = "traindyno.parent.program"
 
 
 class SourceRefused(TraindynoError):
@@ -33,18 +36,26 @@ def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
         )
     files = imported_files(CONTAINER_PROGRAMS, root)
     del files[f"{ENTRY_FOLDER}__init__.py"]
-    return {name.removeprefix(ENTRY_FOLDER): path for name, path in files.items()}
+    own = {name.removeprefix(ENTRY_FOLDER): path for name, path in files.items()}
+    return dict(sorted((own | _parent_files(root)).items()))
+
+
+def _parent_files(root: Path) -> dict[str, Path]:
+    """Of the process that starts the runs of a shared job, with its program at the top."""
+    files = imported_files((PARENT_PROGRAM,), root)
+    return {**files, PROGRAM: files[f"{PARENT_PROGRAM.replace('.', '/')}.py"]}
 
 
 def script_files(folder: Path, root: Path = REPO_ROOT, *, allowed: Collection[Path] = ()) -> dict[str, Path]:
-    """Archive name → file of a user's folder that travels, with the step log's callbacks beside it."""
+    """Archive name → file of a user's folder that travels, with the step log's callbacks and the parent beside it."""
     files = dict(find_travelling(folder, allowed=allowed, is_source=True).files)
     callbacks = sorted((root / "traindyno/callbacks").glob("*.py"))
-    ours = imported_files((f"traindyno.callbacks.{path.stem}" for path in callbacks), root)
-    clash = sorted(name for name in files if name.split("/")[0] in {"traindyno", "traindyno.py"})
+    ours = imported_files((f"traindyno.callbacks.{path.stem}" for path in callbacks), root) | _parent_files(root)
+    clash = sorted(name for name in files if name.split("/")[0] in {"traindyno", "traindyno.py", PROGRAM})
     if clash:
+        what = "program" if clash[0] == PROGRAM else "package"
         raise SourceRefused(
-            f"{folder} contains {clash[0]}: rename {clash[0].split('/')[0]}. The job adds a package of that name"
+            f"{folder} contains {clash[0]}: rename {clash[0].split('/')[0]}. The job adds a {what} of that name"
         )
     size = sum(path.stat().st_size for path in files.values())
     if size > SIZE_LIMIT_BYTES:

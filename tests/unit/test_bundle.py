@@ -49,10 +49,36 @@ def test_the_callbacks_import_from_the_unpacked_tarball_alone(tmp_path: Path) ->
     assert ran.stdout.strip() == "imported", ran.stderr
 
 
-def test_a_folder_of_our_name_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "traindyno").mkdir()
-    (tmp_path / "traindyno" / "x.py").write_text("")
-    with pytest.raises(SourceRefused, match=r"rename traindyno\. The job adds a package"):
+def test_the_parent_of_a_shared_job_needs_the_unpacked_tarball_alone(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    (source / "train.py").write_text("")
+    with tarfile.open(fileobj=io.BytesIO(pack(script_files(source)))) as opened:
+        opened.extractall(target)
+    environment = {"SM_OUTPUT_DIR": str(tmp_path / "output"), "TRAINDYNO_JOB_FOLDER": str(tmp_path / "checkpoints")}
+    ran = subprocess.run(
+        [sys.executable, "-S", "traindyno_runs.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=target,
+        env=environment,
+    )
+    assert "the environment has no TRAINDYNO_JOB_DOCUMENT" in ran.stderr
+    assert ran.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("traindyno/x.py", r"rename traindyno\. The job adds a package of that name"),
+        ("traindyno_runs.py", r"rename traindyno_runs\.py\. The job adds a program of that name"),
+    ],
+)
+def test_what_has_a_name_of_ours_is_refused(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("")
+    with pytest.raises(SourceRefused, match=words):
         script_files(tmp_path)
 
 
@@ -67,7 +93,8 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
 def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     packed = training_files()
     assert {"traindyno_train.py", "training/main.py", "training/doctor/__main__.py"} <= set(packed)
-    assert {name.split("/")[0] for name in packed} == {"traindyno_train.py", "traindyno", "training"}
+    tops = {"traindyno_train.py", "traindyno_runs.py", "traindyno", "training"}
+    assert {name.split("/")[0] for name in packed} == tops
 
 
 def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:

@@ -40,7 +40,7 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: st
         "program": workload_program(staged),
         "instance_type": instance_type.name,
         "max_job_seconds": limit_seconds,
-        "max_run_seconds": None,
+        "max_run_seconds": suite.limits.max_run_seconds,
         "ending_seconds": min(ending_seconds(suite.limits.max_upload_seconds), limit_seconds // MOST_OF_LIMIT_KEPT),
         "devices_per_host": instance_type.devices_per_instance,
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],

@@ -23,7 +23,7 @@ from traindyno.core.jobs.journal_format import (
 )
 
 
-def shared_files(job: TrainingJob, sessions: Sequence[Session]) -> Iterator[tuple[str, bytes]]:
+def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[Session]) -> Iterator[tuple[str, bytes]]:
     """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
     for span in sessions[-1].spans:
         logs = _step_logs(job, span)
@@ -33,7 +33,7 @@ def shared_files(job: TrainingJob, sessions: Sequence[Session]) -> Iterator[tupl
             for host, files in logs.items():
                 yield f"{span.run.run_id}/{ENDED}/{job.name}/{host}.json", _json(_end(job, span, host, files))
     for host in job.hosts:
-        lines = (line for session in sessions for line in _journal(job, session, host))
+        lines = (line for session in sessions for line in _journal(job, job_id, session, host))
         yield f"{JOURNAL}/{job.name}/{host}.jsonl", b"".join(_json(line) for line in lines)
 
 
@@ -80,13 +80,13 @@ def _reason(span: Span) -> dict[str, Any]:
     }
 
 
-def _journal(job: TrainingJob, session: Session, host: str) -> Iterator[dict[str, Any]]:
+def _journal(job: TrainingJob, job_id: str, session: Session, host: str) -> Iterator[dict[str, Any]]:
     def line(event: str, at_ms: int, **fields: Any) -> dict[str, Any]:
         return {"event": event, "time": at_ms / 1000, "elapsed_milliseconds": at_ms - session.start_ms, **fields}
 
     runs = [*session.skipped, *(span.run.run_id for span in session.spans)]
     runs += [run_id for run_id in session.left if run_id not in runs]
-    about = {"version": FORMAT_VERSION, "job_id": job.name, "host": host, "hosts": job.hosts, "runs": runs}
+    about = {"version": FORMAT_VERSION, "job_id": job_id, "host": host, "hosts": job.hosts, "runs": runs}
     yield line(PARENT_STARTED, session.start_ms, **about)
     for run_id in session.skipped:
         yield line(RUN_SKIPPED, session.start_ms, run_id=run_id)

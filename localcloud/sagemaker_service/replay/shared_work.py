@@ -56,6 +56,7 @@ class SharedRun:
 class SharedWork:
     """``deadline_ms``: from the start of the job's parent process, until when it carries runs."""
 
+    job_id: str
     runs: tuple[SharedRun, ...]
     deadline_ms: int
 
@@ -74,6 +75,7 @@ def read_shared_work(
     longest_ms = None if limit is None else round(limit * 1000)
     alone = ((run["run_id"], _alone(job, run)) for run in document["runs"])
     return SharedWork(
+        job_id=document["job_id"],
         runs=tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone),
         deadline_ms=round((document["max_job_seconds"] - document["ending_seconds"]) * 1000),
     )

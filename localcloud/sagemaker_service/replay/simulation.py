@@ -83,7 +83,7 @@ class SharedRuns:
 
     def log(self, job: TrainingJob, training: Transition, *, until_ms: int) -> int:
         sessions = sessions_of(job, self.work, training, until_ms=until_ms)
-        self.files.write_shared(job, shared_files(job, sessions))
+        self.files.write_shared(job, shared_files(job, self.work.job_id, sessions))
         return 0
 
     def steps_in_checkpoint(self, steps: int) -> int:

@@ -1,0 +1,190 @@
+"""A simulated shared job: its runs take the time of jobs of their own, and whatever ends it, nothing ended is lost."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud.sagemaker_service.jobs.faults import FaultInjector
+from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.jobs.job_work import read_work
+from localcloud.sagemaker_service.replay.shared_files import shared_files
+from localcloud.sagemaker_service.replay.shared_session import Session, next_session, sessions_of
+from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
+from localcloud.sagemaker_service.replay.simulated_log import training_seconds
+from localcloud.sagemaker_service.replay.trace import Trace
+from tests.unit.sagemaker.test_request import SETTINGS
+from tests.unit.suites import unprepared_document, unprepared_suite
+from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
+from traindyno.core.jobs.journal_format import DEADLINE, EXITED, JOURNAL, RUN_SKIPPED, TIME_LIMIT
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.content import StepLog
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Suite
+from traindyno.sagemaker.job_document import job_document
+from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.run_end_outcome import outcome_of
+from traindyno.sagemaker.shared_request import build_shared_job_request
+
+TRACE = Trace(name="trace", step_seconds=0.5, load_seconds=3.0)
+HOSTS, STEPS, EVERY = 2, 40, 10
+BEGAN_MS = 1_000_000
+Files = dict[str, bytes]
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> FaultInjector:
+    return FaultInjector(JobStore(tmp_path / "state.sqlite", lambda _: []))
+
+
+def make_suite(**limits: Any) -> Suite:
+    given = unprepared_document()
+    return unprepared_suite(
+        training={**given["training"], "instance_count": HOSTS},
+        measurement={"trials": 2, "max_steps": STEPS, "checkpoint_every_steps": EVERY},
+        limits={**given["limits"], **limits},
+    )
+
+
+def shared_job(suite: Suite) -> Job:
+    runs = trial_runs("execution-1", expand_cells(suite), [1, 2])
+    return Job(execution_id="execution-1", job_id="j1a2b3c4d-1", runs=runs)
+
+
+def service_job(request: dict[str, Any]) -> TrainingJob:
+    return new_job(request, arn="arn", engine=Engine.REPLAY, tags={}, now_ms=0, message="")
+
+
+def simulated(faults: FaultInjector, suite: Suite | None = None) -> tuple[TrainingJob, SharedWork]:
+    suite = suite or make_suite()
+    job = shared_job(suite)
+    own = service_job(build_shared_job_request(job, suite, attempt=1, settings=SETTINGS))
+    document = job_document(job, suite, SETTINGS)
+    work = read_shared_work(own, document, lambda alone: (read_work(alone), TRACE), faults)
+    return replace(own, simulated_runs=tuple(run.run_id for run in job.runs)), work
+
+
+def written(job: TrainingJob, sessions: Sequence[Session]) -> Files:
+    """What is in S3 once each session's files were written at its end."""
+    files: Files = {}
+    for count in range(1, len(sessions) + 1):
+        files |= dict(shared_files(job, "j1a2b3c4d-1", sessions[:count]))
+    return files
+
+
+def journal_of(job: TrainingJob, files: Files) -> JobJournal:
+    journal = read_job_journal(files, job_name=job.name, host_count=HOSTS)
+    assert journal.problems == ()
+    return journal
+
+
+def skipped(files: Files, run_id: str) -> bool:
+    """Whether each host's parent says so."""
+    said = f'"{RUN_SKIPPED}", '.encode()
+    lines = (line for key, body in files.items() if key.startswith(f"{JOURNAL}/") for line in body.splitlines())
+    return sum(said in line and run_id.encode() in line for line in lines) == HOSTS
+
+
+def log_of(job: TrainingJob, files: Files, run_id: str) -> StepLog:
+    prefix = f"{run_id}/step_log/"
+    logs = {key.removeprefix(prefix): body.decode() for key, body in files.items() if key.startswith(prefix)}
+    return read_step_log({name: text.splitlines(keepends=True) for name, text in logs.items()})
+
+
+def test_each_run_takes_the_time_of_a_job_of_its_own_without_its_start(faults: FaultInjector) -> None:
+    suite = make_suite()
+    job, work = simulated(faults, suite)
+    session = next_session(job, work, (), start_ms=BEGAN_MS)
+    files = written(job, [session])
+    journal = journal_of(job, files)
+    assert journal.began == tuple(run.run_id for run in shared_job(suite).runs)
+    at_ms = BEGAN_MS
+    for run, span in zip(shared_job(suite).runs, session.spans, strict=True):
+        alone = service_job(build_training_job_request(run, suite, attempt=1, settings=SETTINGS))
+        of_trace = (TRACE, replace(alone, name=span.run.job.name), read_work(alone))
+        seconds = training_seconds(*of_trace, first_step=0, last_step=STEPS)
+        assert span.begin_ms == at_ms
+        assert span.end_ms - span.begin_ms == pytest.approx(seconds * 1000, abs=1)
+        assert outcome_of(journal.ends[run.run_id]) == (Outcome.COMPLETED, None)
+        assert journal.ends[run.run_id].own_seconds == pytest.approx(seconds, abs=0.001)
+        (logged,) = log_of(job, files, run.run_id).sessions
+        assert [len(process.steps) for process in logged.processes] == [STEPS] * HOSTS
+        at_ms = span.end_ms
+    assert session.closed_ms == at_ms
+
+
+def test_whenever_instances_are_lost_every_run_ends_exactly_once(faults: FaultInjector) -> None:
+    job, work = simulated(faults)
+    whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
+    for cut_ms in [0, 1, *range(777, whole_ms, 3001), whole_ms - 2, whole_ms]:
+        first, second = training(BEGAN_MS, BEGAN_MS + cut_ms), training(5 * BEGAN_MS, None)
+        restarted = replace(job, transitions=(first, second))
+        sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + whole_ms)
+        before, after = (session.ended for session in sessions)
+        assert not before & after, cut_ms
+        assert before | after == set(job.simulated_runs), cut_ms
+        files = written(job, sessions)
+        assert ended_runs(written(job, sessions[:1]), host_count=HOSTS) == before
+        assert ended_runs(files, host_count=HOSTS) == before | after
+        journal = journal_of(job, files)
+        assert set(journal.ends) == before | after
+        assert {run_id for run_id in job.simulated_runs if skipped(files, run_id)} == before
+        cut_off = [run_id for run_id in (span.run.run_id for span in sessions[0].spans) if run_id not in before]
+        assert list(journal.interrupted) == cut_off, cut_ms
+        for run_id in cut_off:
+            done = sessions[0].spans[-1].stretch().next_step
+            resumed = log_of(job, files, run_id).sessions[-1].processes[0].steps
+            assert [step.step for step in resumed] == [*range(done // EVERY * EVERY, STEPS)]
+
+
+def training(start_ms: int, end_ms: int | None) -> Transition:
+    return Transition(status=SecondaryStatus.TRAINING, start_ms=start_ms, end_ms=end_ms, message="")
+
+
+def test_the_next_attempt_carries_what_has_not_ended(faults: FaultInjector) -> None:
+    job, work = simulated(faults)
+    rest = replace(job, simulated_runs=job.simulated_runs[1:])
+    session = next_session(rest, work, (), start_ms=BEGAN_MS)
+    assert [span.run.run_id for span in session.spans] == list(job.simulated_runs[1:])
+    files = written(job, [session])
+    assert journal_of(job, files).ends.keys() == {*job.simulated_runs[1:]}
+    assert [run_id for run_id in job.simulated_runs if skipped(files, run_id)] == [job.simulated_runs[0]]
+    nothing = next_session(replace(job, simulated_runs=()), work, (), start_ms=BEGAN_MS)
+    assert (nothing.spans, nothing.closed_ms) == ((), BEGAN_MS)
+
+
+@pytest.mark.parametrize("fault", ["out_of_memory", "killed_process"])
+def test_a_fault_of_a_process_ends_its_run_only(faults: FaultInjector, fault: str) -> None:
+    victim = simulated(faults)[0].simulated_runs[1]
+    faults.replace({"named": [{"name_contains": victim, "fault": fault}]})
+    job, work = simulated(faults)
+    journal = journal_of(job, written(job, [next_session(job, work, (), start_ms=BEGAN_MS)]))
+    outcomes = {run_id: outcome_of(end)[0] for run_id, end in journal.ends.items()}
+    expected = Outcome.OUT_OF_MEMORY if fault == "out_of_memory" else Outcome.KILLED
+    assert outcomes == {run_id: expected if run_id == victim else Outcome.COMPLETED for run_id in job.simulated_runs}
+
+
+def test_a_run_that_its_own_limit_ends_is_recorded_as_such(faults: FaultInjector) -> None:
+    job, work = simulated(faults, make_suite(max_run_seconds=10))
+    session = next_session(job, work, (), start_ms=0)
+    assert [(span.reason, span.end_ms - span.begin_ms) for span in session.spans] == [(TIME_LIMIT, 10_000)] * 4
+    assert set(map(outcome_of, journal_of(job, written(job, [session])).ends.values())) == {
+        (Outcome.TIMED_OUT, "still running after 10 seconds")
+    }
+
+
+def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_had_the_job_for_itself(faults: FaultInjector) -> None:
+    # A fifth of the limit is kept for the job's end; each run takes 26 s.
+    for limit, reasons in ((100, [EXITED, EXITED, EXITED]), (80, [EXITED, EXITED]), (30, [TIME_LIMIT])):
+        job, work = simulated(faults, make_suite(max_job_seconds=limit))
+        session = next_session(job, work, (), start_ms=0)
+        assert [span.reason for span in session.spans if span.reason] == reasons
+        journal = journal_of(job, written(job, [session]))
+        assert journal.left == dict.fromkeys(job.simulated_runs[len(reasons) :], DEADLINE)
+        assert (session.closed_ms or 0) <= limit * 800

@@ -1,0 +1,67 @@
+"""A run that shared its job has the outcome that a job of its own would have given it."""
+
+import signal
+from typing import Any
+
+import pytest
+
+from tests.unit.sagemaker.test_script_errors import TRACEBACK, wrapped
+from traindyno.core.jobs.journal_format import EXITED, REASONS, TIME_LIMIT
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import RunEnd
+from traindyno.core.step_log.line import failure_text
+from traindyno.sagemaker.failure_reasons import NOT_OF_CONTAINER, read_failure_reason
+from traindyno.sagemaker.run_end_outcome import outcome_of
+
+SAID = [
+    "",
+    "the end of a log",
+    f"{TRACEBACK}ValueError: the third batch is broken",
+    f"{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+    "CapacityError: Unable to provision requested ML compute capacity",
+    "InternalServerError: please retry",
+]
+
+
+def ended(**changes: Any) -> RunEnd:
+    given: dict[str, Any] = {"reason": EXITED, "exit_code": 0, "began_at": 0.0, "ended_at": 9.0, "own_seconds": 9.0}
+    return RunEnd(**{"run_id": "a-t1", "job_name": "job-a1", "place": 1, **given, **changes})
+
+
+def test_a_run_that_exits_without_an_error_is_completed() -> None:
+    assert outcome_of(ended()) == (Outcome.COMPLETED, None)
+
+
+@pytest.mark.parametrize("said", SAID)
+@pytest.mark.parametrize("code", [1, 3, 137, 139])
+def test_a_failed_process_means_what_it_means_for_a_job(said: str, code: int) -> None:
+    """A script can write any text; none of them starts the run again."""
+    meaning, message = read_failure_reason(wrapped(said, code))
+    by_signal = {"exit_code": None, "signal": code - 128} if code > 128 else {"exit_code": code}
+    outcome, told = outcome_of(ended(failure=said or None, **by_signal))
+    assert outcome is meaning
+    assert told is not None
+    assert told.split("Command")[0] == message.split("Command")[0]
+
+
+@pytest.mark.parametrize("outcome", sorted(set(Outcome) - NOT_OF_CONTAINER))
+def test_what_the_container_says_of_itself_counts(outcome: Outcome) -> None:
+    text = failure_text(outcome, "step 7: the loss is nan")
+    assert outcome_of(ended(exit_code=1, failure=text)) == (outcome, "step 7: the loss is nan")
+
+
+def test_a_process_that_the_kernel_killed_for_memory_was_out_of_memory() -> None:
+    assert outcome_of(ended(exit_code=None, signal=signal.SIGKILL))[0] is Outcome.KILLED
+    assert outcome_of(ended(exit_code=None, signal=signal.SIGKILL, oom_kills=1))[0] is Outcome.OUT_OF_MEMORY
+    assert outcome_of(ended(exit_code=1, oom_kills=1))[0] is Outcome.USER_CODE_ERROR
+
+
+@pytest.mark.parametrize("reason", [*sorted(set(REASONS) - {EXITED}), "a later version's"])
+def test_every_other_reason_is_named(reason: str) -> None:
+    outcome, message = outcome_of(ended(reason=reason, exit_code=None))
+    assert outcome is (Outcome.TIMED_OUT if reason == TIME_LIMIT else Outcome.INTERNAL_ERROR)
+    assert message
+
+
+def test_a_run_that_its_limit_ended_says_after_which_time() -> None:
+    assert outcome_of(ended(reason=TIME_LIMIT, exit_code=None, own_seconds=61.6))[1] == "still running after 62 seconds"
