@@ -130,11 +130,13 @@ def answers(world: World) -> list[str]:
     return [name for _, name, _ in world.lab.answers.given]
 
 
-def test_attempts_in_which_runs_end_do_not_count_against_the_limit() -> None:
-    world = calm_world(run_count=4, max_attempts=2)
-    for number in range(4):
+@pytest.mark.parametrize(("max_attempts", "ending"), [(1, (1, 1, 1, 1)), (2, (1, 1, 0, 2))])
+def test_attempts_in_which_runs_end_do_not_count_against_the_limit(max_attempts: int, ending: tuple[int, ...]) -> None:
+    """``ending``: how many runs end in each attempt."""
+    world = calm_world(run_count=4, max_attempts=max_attempts)
+    for number, whole in enumerate(ending):
         world.start(f"t{number}")
-        live(world, 1)
+        live(world, whole)
     assert answers(world) == ["RunsLeft", "RunsLeft", "RunsLeft", "success"]
     assert {each.outcome for each in record_all(world).values()} == {Outcome.COMPLETED}
 
