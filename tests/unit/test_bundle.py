@@ -67,7 +67,8 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
 def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     packed = training_files()
     assert {"traindyno_train.py", "training/main.py", "training/doctor/__main__.py"} <= set(packed)
-    assert {name.split("/")[0] for name in packed} == {"traindyno_train.py", "traindyno", "training"}
+    tops = {"traindyno_train.py", "traindyno_ranks.py", "traindyno", "training"}
+    assert {name.split("/")[0] for name in packed} == tops
 
 
 def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:

@@ -1,13 +1,13 @@
 """The program of the runs in tests of the parent: it does what its arguments say, in order."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
+
+from traindyno.callbacks.process import launcher_started
 
 LOG = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], os.environ["TRAINING_JOB_NAME"])
 HERE = Path(os.environ["TMPDIR"])
@@ -40,13 +40,14 @@ def do(what: str, value: str) -> None:
         process = subprocess.Popen(["sleep", value], start_new_session=True, stdout=subprocess.DEVNULL)
         log(f"daemon {process.pid}")
     elif what == "--shared-memory":
-        segment = shared_memory.SharedMemory(value, create=True, size=4096)
-        resource_tracker.unregister(f"/{segment.name}", "shared_memory")
+        Path(value).write_bytes(b"x")
     elif what == "--checkpoint" and state:
         Path(state).mkdir(parents=True, exist_ok=True)
         Path(state, value).write_text("weights")
-    elif what == "--environment":
-        Path(value).write_text(json.dumps(dict(os.environ)))
+    elif what == "--use-device":
+        Path(value).write_text("10\n9020\n")
+    elif what == "--launcher":
+        log(f"launched {launcher_started()}")
     elif what == "--exit-on-host" and os.environ["SM_CURRENT_HOST"] == value:
         sys.exit(5)
     elif what == "--all-reduce":
