@@ -38,6 +38,12 @@ def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Pa
     assert job.journal("job-a2")[-2]["began"] is False
 
 
+def test_a_run_ends_at_its_own_limit(tmp_path: Path) -> None:
+    job = SharedJob(root=tmp_path, runs=[run_document("a", "--sleep", "600")], limits={"max_run_seconds": 1})
+    assert job.carry()[0] == 0
+    assert job.events()[-2:] == [("run_ended", "a", "time_limit"), ("parent_ended", None, None)]
+
+
 def test_a_stop_that_reaches_all_processes_is_no_failure_of_the_run(tmp_path: Path) -> None:
     job = SharedJob(root=tmp_path, runs=[run_document("a", "--sleep", "600")])
     with job.start() as guard:
@@ -52,7 +58,9 @@ def test_a_stop_that_reaches_all_processes_is_no_failure_of_the_run(tmp_path: Pa
 def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path) -> None:
     runs = [
         run_document("a"),
-        run_document("b", "--checkpoint", "step-3", "--sleep", "600", environment=CHECKPOINTS),
+        run_document(
+            "b", "--checkpoint", "step-3", "--deaf", "", "--daemon", "600", "--sleep", "600", environment=CHECKPOINTS
+        ),
         run_document("c"),
     ]
     job = SharedJob(root=tmp_path, runs=runs)
@@ -66,6 +74,8 @@ def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path
         ("parent_ended", None, "stopped"),
     ]
     assert (job.folder() / "b" / "state" / "step-3").exists()
+    (daemon,) = (int(line.split()[1]) for line in job.log("b") if line.startswith("daemon"))
+    assert not is_alive(daemon)
     assert {reason for event, _, reason in job.events() if event == "run_left"} <= {*LEFT_REASONS}
 
 

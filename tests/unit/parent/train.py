@@ -21,37 +21,44 @@ def log(text: str) -> None:
 
 def do(what: str, value: str) -> None:
     state = os.environ.get("TRAINDYNO_CHECKPOINT_DIRECTORY")
-    if what == "--exit":
-        sys.exit(int(value))
-    elif what == "--kill":
-        os.kill(os.getpid(), int(value))
-    elif what == "--print":
-        sys.stdout.buffer.write(value.encode() + b"\xff\xfe Error\n")
-        sys.stdout.flush()
-    elif what == "--fail":
-        Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text(value)
-        sys.exit(1)
-    elif what == "--sleep":
-        log("sleeps")
-        time.sleep(float(value))
-    elif what == "--deaf":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    elif what == "--daemon":
-        process = subprocess.Popen(["sleep", value], start_new_session=True, stdout=subprocess.DEVNULL)
-        log(f"daemon {process.pid}")
-    elif what == "--shared-memory":
-        Path(value).write_bytes(b"x")
-    elif what == "--checkpoint" and state:
-        Path(state).mkdir(parents=True, exist_ok=True)
-        Path(state, value).write_text("weights")
-    elif what == "--use-device":
-        Path(value).write_text("10\n9020\n")
-    elif what == "--launcher":
-        log(f"launched {launcher_started()}")
-    elif what == "--exit-on-host" and os.environ["SM_CURRENT_HOST"] == value:
-        sys.exit(5)
-    elif what == "--all-reduce":
-        all_reduce(float(value))
+    match what:
+        case "--print":
+            sys.stdout.buffer.write(value.encode() + b"\xff\xfe Error\n")
+            sys.stdout.flush()
+        case "--sleep":
+            log("sleeps")
+            time.sleep(float(value))
+        case "--deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        case "--daemon":
+            process = subprocess.Popen(["sleep", value], start_new_session=True, stdout=subprocess.DEVNULL)
+            log(f"daemon {process.pid}")
+        case "--shared-memory":
+            Path(value).write_bytes(b"x")
+        case "--checkpoint" if state:
+            Path(state).mkdir(parents=True, exist_ok=True)
+            Path(state, value).write_text("weights")
+        case "--use-device":
+            Path(value).write_text("10\n9020\n")
+        case "--launcher":
+            log(f"launched {launcher_started()}")
+        case "--all-reduce":
+            all_reduce(float(value))
+        case _:
+            end(what, value)
+
+
+def end(what: str, value: str) -> None:
+    match what:
+        case "--exit":
+            sys.exit(int(value))
+        case "--kill":
+            os.kill(os.getpid(), int(value))
+        case "--fail":
+            Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text(value)
+            sys.exit(1)
+        case "--exit-on-host" if os.environ["SM_CURRENT_HOST"] == value:
+            sys.exit(5)
 
 
 def all_reduce(number: float) -> None:
