@@ -66,7 +66,6 @@ def is_device_busy(attempt: Attempt) -> bool:
 def _start(run: RunOrder, attempt: Attempt, output: RunOutput) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
-    remove(host.failure)
     descriptor = output.open()
     try:
         for folder in (host.output(run.run_id), host.model(run.run_id), attempt.own_folder):

@@ -26,7 +26,7 @@ def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Pa
     job = SharedJob(root=tmp_path, runs=runs[:1])
     assert job.carry()[0] == 0
     # With the whole job for itself, a run has no further attempt.
-    job = SharedJob(root=tmp_path, runs=runs, limits={"max_job_seconds": 12, "ending_seconds": 10})
+    job = SharedJob(root=tmp_path, runs=runs, limits={"max_job_seconds": 10, "ending_seconds": 10})
     assert job.carry("job-a2")[0] == 0
     assert job.events("job-a2")[1:] == [
         ("run_skipped", "a", None),
@@ -111,13 +111,14 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
     assert (job.end("b", "job-a3") or {})["place"] is None
 
 
-def test_a_start_under_the_same_name_goes_on_and_is_no_death(tmp_path: Path) -> None:
-    """SageMaker starts a spot job's container again under the job's name."""
+def test_a_start_under_the_same_name_is_no_death(tmp_path: Path) -> None:
+    """SageMaker starts a spot job's containers again under the job's name."""
     job = SharedJob(root=tmp_path, runs=[run_document("a"), run_document("b")])
-    path = job.folder() / "journal" / "job-a1" / "algo-1.jsonl"
-    path.parent.mkdir(parents=True)
     began = '{"event": "parent_started"}\n{"event": "run_began", "run_id": "a"}\n'
-    path.write_text(began * 3 + '{"event": "run_be')
+    for job_name, host in (("job-a0", "algo-1"), ("job-a1", "algo-1"), ("job-a1", "algo-2")):
+        path = job.folder() / "journal" / job_name / f"{host}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(began * 3 + '{"event": "run_be')
     assert job.carry()[0] == 0
     assert {run_id: (job.end(run_id) or {})["reason"] for run_id in ("a", "b")} == {"a": "exited", "b": "exited"}
 

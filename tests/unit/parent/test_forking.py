@@ -1,11 +1,16 @@
 """A run starts with a new interpreter where the process that forks can't, and an old answer is not its own."""
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.unit.parent.shared_job import SharedJob, run_document
+from tests.unit.parent.shared_job import SharedJob, run_document, wait_until
+from traindyno.parent.document import RunOrder
+from traindyno.parent.forking import ForkingLauncher
+from traindyno.parent.launch import Meeting, Start
 
 # They stand for a process whose imports fail, that has opened a device, that dies with a run, and that answers late.
 FORKING = {
@@ -16,19 +21,21 @@ FORKING = {
 import os, sys
 answers = int(sys.argv[1])
 os.write(answers, b"ready\\n")
-sys.stdin.readline(), sys.stdin.readline()
+sys.stdin.readline()
+open("asked", "w").close()
+sys.stdin.readline()
 os.write(answers, b"1 7\\n2 0\\n")
 sys.stdin.readline()
 """,
 }
 
 
-def carried(root: Path, forking: str, **limits: float) -> SharedJob:
+def carried(root: Path, forking: str) -> SharedJob:
     train, ranks = root / "traindyno_train.py", root / "traindyno_ranks.py"
     shutil.copy(Path(__file__).with_name("train.py"), train)
     ranks.write_text(FORKING[forking])
     runs = [run_document("a", "--print", "began"), run_document("b")]
-    job = SharedJob(root=root, runs=runs, programs=(train, ranks), limits=limits)
+    job = SharedJob(root=root, runs=runs, programs=(train, ranks))
     exit_code, output = job.carry()
     assert exit_code == 0, output
     return job
@@ -47,7 +54,24 @@ def test_a_run_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:
     assert [(job.end(run_id) or {})["signal"] for run_id in ("a", "b")] == [9, 9]
 
 
-def test_the_answer_to_an_earlier_run_is_not_the_next_ones(tmp_path: Path) -> None:
-    job = carried(tmp_path, "late", max_run_seconds=2)
-    ends = [job.end(run_id) or {} for run_id in ("a", "b")]
-    assert [(end["reason"], end["exit_code"]) for end in ends] == [("time_limit", None), ("exited", 0)]
+def test_the_answer_to_an_earlier_run_is_not_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was killed is answered late."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traindyno_ranks.py").write_text(FORKING["late"])
+    launcher = ForkingLauncher()
+    with (tmp_path / "output").open("wb") as output:
+        start = Start(
+            run=RunOrder(**run_document("a")),
+            program="traindyno_train.py",
+            arguments=(),
+            environment=dict(os.environ),
+            output=output.fileno(),
+            meeting=Meeting(hosts=1, rank=0, address="127.0.0.1", port=1, name="a"),
+        )
+        killed = launcher.start(start)
+        wait_until(lambda: killed.poll() is None and (tmp_path / "asked").exists())
+        later = launcher.start(start)
+        wait_until(lambda: later.poll() is not None)
+    assert later.poll() == 0
+    (source,) = launcher.kept
+    os.kill(source, signal.SIGKILL)
