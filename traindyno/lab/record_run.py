@@ -21,9 +21,10 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.shared_runs import shared_runs_of
+from traindyno.sagemaker.job_names import attempt_number
 from traindyno.store.attempts import AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
-from traindyno.store.owners import OwnerRow, RunRows, SharedJobRows
+from traindyno.store.owners import OwnerRow, RunRow, RunRows, SharedJobRows
 from traindyno.store.results_bucket import ResultsBucket
 
 OUTCOME_OF_ERROR = {
@@ -79,9 +80,9 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     row = services.runs.read(run.execution_id, run.run_id)
     if row.is_over:
         return None
-    attempts = ended_attempts(row, services) if run.job_id is None else _shared_attempts(run, run.job_id, services)
-    step_log, log_problem = read_run_log(run, services)
-    decided = _decide(attempts, final, step_log, log_problem)
+    attempts, last = _attempts_of(run, row, services)
+    step_log, log_problem = read_run_log(run, services, last)
+    decided = _decide(last, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
     placed_on = instance_type_of(attempts)
     run = run_on(suite, run, placed_on) if placed_on else run
@@ -104,13 +105,18 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     return result
 
 
-def _shared_attempts(run: Run, job_id: str, services: RecordRunServices) -> list[Attempt]:
-    """What the run used of the attempts of the job that carries it."""
-    row = services.shared_jobs.read(run.execution_id, job_id)
-    attempts = ended_attempts(row, services)
-    latest = services.attempts.find(attempts[-1].job_name) if attempts else None
+def _attempts_of(run: Run, row: RunRow, services: RecordRunServices) -> tuple[Sequence[Attempt], Attempt | None]:
+    """The run's attempts, or what it used of those of the job that carries it; and the one that decides."""
+    if run.job_id is None:
+        attempts = ended_attempts(row, services)
+        return attempts, attempts[-1] if attempts else None
+    of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services)
+    latest = services.attempts.find(of_job[-1].job_name) if of_job else None
     shared = shared_runs_of(latest, services) if latest else None
-    return list(shared.attempts_of(run.run_id, attempts)) if shared else []
+    if shared is None:
+        return (), None
+    own = shared.attempts_of(run.run_id, of_job)
+    return own, shared.deciding(run.run_id, own)
 
 
 def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
@@ -138,9 +144,17 @@ def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
     return ended
 
 
-def read_run_log(logged: Run | DataPreparation, services: AttemptRecords) -> tuple[StepLog | None, str | None]:
-    """The step log, or None with the reason why it can't be read."""
+def read_run_log(
+    logged: Run | DataPreparation, services: AttemptRecords, last: Attempt | None = None
+) -> tuple[StepLog | None, str | None]:
+    """The step log, or None with the reason why it can't be read. What was logged after the attempt ``last`` is left
+    out.
+    """
     files = services.bucket.step_log_files(step_logs_prefix(logged))
+    if last is not None:
+        files = {
+            name: lines for name, lines in files.items() if (attempt_number(name.partition("/")[0]) or 0) <= last.number
+        }
     try:
         return (read_step_log(files) if files else None), None
     except StepLogInvalid as error:
@@ -173,9 +187,8 @@ def is_simulated(step_log: StepLog | None) -> bool:
 
 
 def _decide(
-    attempts: Sequence[Attempt], final: FinalOutcome | None, step_log: StepLog | None, log_problem: str | None
+    last: Attempt | None, final: FinalOutcome | None, step_log: StepLog | None, log_problem: str | None
 ) -> FinalOutcome:
-    last = attempts[-1] if attempts else None
     if last is None or last.outcome is None:
         return final or STOPPED
     if last.outcome is Outcome.COMPLETED and (step_log is None or step_log.measured is None):

@@ -54,6 +54,13 @@ class SharedRuns:
             outcome_of=outcome_of,
         )
 
+    def deciding(self, run_id: str, attempts: Sequence[Attempt]) -> Attempt | None:
+        """The latest of its attempts in which the run ended: if its end reached S3 late, a later one has begun it again
+        for nothing. Else the latest.
+        """
+        ended = [attempt for attempt in attempts if run_id in self.journal(attempt.job_name).ends]
+        return (*attempts[-1:], *ended)[-1] if attempts else None
+
 
 def read_shared_runs(job: Job, *, host_count: int, services: SharedRunServices) -> SharedRuns:
     files = read_shared_job_files(job.execution_id, job.job_id, services.bucket)

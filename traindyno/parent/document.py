@@ -112,12 +112,15 @@ def _texts(given: Dict[str, Any], place: str, name: str) -> Dict[str, str]:
 def _field(document: Dict[str, Any], place: str, name: str, kinds: Kinds) -> Any:
     where = "{}.{}".format(place, name) if place else name
     if name not in document:
-        raise DocumentRefused("{} is absent".format(where))
+        raise DocumentRefused("{} is absent, expected {}".format(where, _names(kinds)))
     return _typed(document[name], where, kinds)
 
 
 def _typed(value: Any, where: str, kinds: Kinds) -> Any:
     if not isinstance(value, kinds) or isinstance(value, bool):
-        expected = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
-        raise DocumentRefused("{} is {!r}, expected {}".format(where, value, expected))
+        raise DocumentRefused("{} is {!r}, expected {}".format(where, value, _names(kinds)))
     return value
+
+
+def _names(kinds: Kinds) -> str:
+    return " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))

@@ -49,7 +49,7 @@ def draw_receipt(report: Report) -> Markup:
         ),
         element(
             "details",
-            element("summary", f"{len(receipt.lines)} jobs"),
+            element("summary", _count_text(receipt)),
             _lines(receipt, total),
         ),
         id="receipt",
@@ -72,7 +72,7 @@ def _lines(receipt: Receipt, total: str) -> Markup:
 def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
     price = line.usd_per_instance_hour
     return [
-        f"{line.job_name} ({line.label})" if line.label in (LABEL, CHECK_LABEL) else line.job_name,
+        _job_text(line),
         line.instance,
         line.outcome.replace("_", " "),
         start_text(line.started_warm),
@@ -81,6 +81,18 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
         UNKNOWN if price is None else exact_usd_text(price),
         _cost(line, receipt),
     ]
+
+
+def _job_text(line: ReceiptLine) -> str:
+    if line.place_text:
+        return f"{line.job_name}, {line.place_text}: {line.run_id}"
+    return f"{line.job_name} ({line.label})" if line.label in (LABEL, CHECK_LABEL) else line.job_name
+
+
+def _count_text(receipt: Receipt) -> str:
+    """The number of jobs; with shared ones, also that of lines."""
+    jobs = "1 job" if receipt.job_count == 1 else f"{receipt.job_count} jobs"
+    return jobs if all(line.place is None for line in receipt.lines) else f"{jobs}, {len(receipt.lines)} parts"
 
 
 def _exact_total_usd(receipt: Receipt) -> Decimal | None:

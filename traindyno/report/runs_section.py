@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from traindyno.core.costs.projection import paid_usd
-from traindyno.core.costs.quantity_text import number_text, seconds_text, start_text, usd_text
+from traindyno.core.costs.quantity_text import number_text, place_text, seconds_text, start_text, usd_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element, join
+from traindyno.report.shared_jobs_table import draw_shared_jobs
 from traindyno.report.table import Column, breakable, draw_table
 
 START = "Start"
@@ -35,6 +36,7 @@ def draw_runs(report: Report) -> Markup:
         "section",
         element("h2", "Runs"),
         _table(report.results),
+        draw_shared_jobs(report.results),
         *(_failure(alike) for alike in _group_alike(failed)),
         _problems(noted),
         id="runs",
@@ -77,10 +79,13 @@ def _row(result: RunResult) -> list[str | None]:
 
 
 def _run_text(result: RunResult) -> str:
-    """Its id and seed. A run of an earlier version has no seed of its own."""
-    if result.run.seed is None:
-        return result.run.run_id
-    return f"{result.run.run_id}, seed {result.run.seed}{'' if result.seed is not None else ' not shown by the script'}"
+    """Its id, its seed, and its place in the last job if it shared one. A run of an earlier version has no own seed."""
+    seed = "" if result.run.seed is None else f", seed {result.run.seed}"
+    unknown = " not shown by the script" if seed and result.seed is None else ""
+    last = result.attempts[-1] if result.attempts else None
+    place = place_text(last.share.place, last.share.runs) if last and last.share else None
+    job = f", {place} in job {last.job_name}" if last and place else ""
+    return f"{result.run.run_id}{seed}{unknown}{job}"
 
 
 def _outcome(result: RunResult) -> str:

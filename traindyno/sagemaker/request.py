@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from traindyno.core.instances.efa import efa_environment
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
 from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri
 from traindyno.core.step_log.line import (
@@ -28,8 +29,6 @@ EXECUTION_TAG = "traindyno:execution"
 # The run or the preparation that the job belongs to.
 OWNER_TAG = "traindyno:run"
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
-# EFA types that the images' toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
-EFA_FAMILIES_WITHOUT_SETUP = ("p5", "p5e", "p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n", "trn2")
 
 
 def build_training_job_request(
@@ -169,24 +168,12 @@ def run_environment(
     """``step_log`` and ``checkpoints`` are folders of the container."""
     instance_type = known_type(run)
     environment = {**container_environment(run.run_id, suite), DIRECTORY_VARIABLE: step_log}
-    if _keeps_checkpoints(suite):
+    if suite.keeps_checkpoints:
         environment[CHECKPOINTS_VARIABLE] = checkpoints
     if suite.workload.task is Task.SCRIPT and run.seed is not None:
         environment[SEED_VARIABLE] = str(run.seed)
-    if run.cell.settings.instance_count > 1 and instance_type.family in EFA_FAMILIES_WITHOUT_SETUP:
-        environment["FI_PROVIDER"] = "efa"
-        if instance_type.has_rdma:
-            environment["FI_EFA_USE_DEVICE_RDMA"] = "1"
+    environment |= efa_environment(instance_type, run.cell.settings.instance_count)
     return {**environment, **suite.workload.environment}
-
-
-def _keeps_checkpoints(suite: Suite) -> bool:
-    """A built-in task on demand without a checkpoint period writes none.
-
-    Nothing would read it, and a stopped job would be billed for it. A user's script decides itself.
-    """
-    is_asked = suite.job_measurement.checkpoint_every_steps is not None
-    return is_asked or suite.purchase is Purchase.SPOT or suite.workload.task is Task.SCRIPT
 
 
 def container_environment(run_id: str, suite: Suite) -> dict[str, str]:

@@ -21,8 +21,13 @@ def _past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, run
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
         execution = executions.find(execution_id)
         for row in runs.list_all(execution_id) if execution else ():
-            if execution and row.summary and row.summary.billable_seconds is not None:
-                yield _past_run(row.summary, row.summary.billable_seconds, execution.max_steps)
+            if execution and row.summary and (billable_seconds := _billable_alone(row.summary)) is not None:
+                yield _past_run(row.summary, billable_seconds, execution.max_steps)
+
+
+def _billable_alone(summary: RunSummary) -> float | None:
+    alone = summary.alone_billable_seconds
+    return summary.billable_seconds if alone is None else alone
 
 
 def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> PastRun:
@@ -34,6 +39,8 @@ def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> P
         attempts=summary.attempts,
         billable_seconds=billable_seconds,
         seconds=summary.job_seconds,
+        overhead_seconds=summary.overhead_seconds,
+        overhead_billable_seconds=summary.overhead_billable_seconds,
         steps=None if warmup is None or steady is None else warmup + steady,
         mean_step_seconds=summary.mean_step_seconds,
         max_steps=max_steps,

@@ -6,18 +6,22 @@ from typing import Any
 
 import pytest
 
+from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
+from traindyno.cli.commands.receipt_command import summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
 from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
-from traindyno.core.s3_keys import result_key
+from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.core.serving.deployment import Hosting
 from traindyno.core.serving.latency import measure_latency
 from traindyno.core.suite.suite import Run
@@ -213,3 +217,79 @@ def target_of(lab: MemoryLab) -> LabTarget:
         source_s3_uri="s3://results/code",
     )
     return LabTarget(is_local=True, deployment=deployment, executions=MemoryExecutions(), services=lab)
+
+
+JOB_ID = "j0123abcd-1"
+
+
+def shared_lab(*, ended: int, end: Attempt | None) -> tuple[MemoryLab, list[Run]]:
+    """A shared job of three runs, of which the first ``ended`` ones took 100 s each; then the next one began."""
+    lab, runs = make_lab()
+    carried = tuple(replace(run, job_id=JOB_ID) for run in runs[:3])
+    name = f"{JOB_ID}-a1"
+    row = AttemptRow(
+        job_name=name,
+        owner=Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried),
+        number=1,
+        is_last=True,
+        token="t",
+        submitted_at=0.0,
+        instance_count=1,
+        max_job_seconds=1800,
+        usd_per_hour=PRICE.usd_per_hour,
+        end=end,
+    )
+    lab.spending.reserve(row, cap_usd=Decimal(1), also=[lab.shared_jobs.noting(EXECUTION, JOB_ID, name)])
+    written = written_job(name)
+    for place, run in enumerate(carried, start=1):
+        if place <= ended:
+            written.carry(run.run_id, 100)
+        elif place == ended + 1:
+            written.begin(run.run_id)
+    for key, contents in written.files.items():
+        lab.bucket.contents[f"{checkpoints_prefix(EXECUTION, JOB_ID)}{key}"] = contents
+    return lab, list(carried)
+
+
+def job_end(**changes: Any) -> Attempt:
+    return Attempt(
+        number=1,
+        job_name=f"{JOB_ID}-a1",
+        submitted_at=0.0,
+        ended_at=400.0,
+        phase_seconds={"training": 301.0},
+        billable_seconds=301.0,
+        **changes,
+    )
+
+
+def test_runs_of_a_shared_job_without_results_pay_its_bill_together() -> None:
+    lab, _ = shared_lab(ended=2, end=job_end(outcome=Outcome.STOPPED_BY_USER))
+    found = load(lab, "ABORTED")
+    # 301 s at $1.20/h = $0.10033
+    assert (found.receipt.total_usd, found.receipt.job_count, len(found.receipt.lines)) == (Decimal("0.10"), 1, 3)
+    assert sum(line.billable_seconds or 0 for line in found.receipt.lines) == 301
+    assert [line.place_text for line in found.receipt.lines] == ["run 1 of 3", "run 2 of 3", "run 3 of 3"]
+    assert [line.outcome for line in found.receipt.lines] == ["completed", "completed", "stopped_by_user"]
+    text = " ".join(summary(found))
+    assert "for 1 training job" in text
+    assert found.is_final
+
+
+def test_a_shared_job_in_flight_is_one_running_job() -> None:
+    for ended in (0, 2, 3):
+        lab, _ = shared_lab(ended=ended, end=None)
+        found = load(lab)
+        assert found.running_jobs == (f"{JOB_ID}-a1",)
+        assert (found.is_final, found.receipt.total_usd) == (False, None)
+
+
+def test_results_recorded_before_their_shared_job_had_ended_are_paid_as_it_ended() -> None:
+    lab, carried = shared_lab(ended=3, end=job_end(outcome=Outcome.STOPPED_BY_USER))
+    share = RunShare(own_seconds=100, start_seconds=0, end_seconds=0, place=1, runs=3)
+    unknown = replace(job_end(), billable_seconds=None, ended_at=None, share=share)
+    for run in carried[:2]:
+        record(lab, run, unknown)
+    receipt = load(lab, "ABORTED").receipt
+    assert sum(line.billable_seconds or 0 for line in receipt.lines) == 301
+    assert [line.outcome for line in receipt.lines] == ["completed"] * 3

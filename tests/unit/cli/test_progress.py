@@ -21,7 +21,8 @@ from traindyno.cli.display import progress
 from traindyno.cli.display.progress import CloudUnreachable, NoProgress, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.cli.display.quiet_text import AWS_QUIET_SECONDS, LOCAL_QUIET_SECONDS, is_explained, quiet_line
-from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, latest_position, read_state
+from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, read_state
+from traindyno.cli.inputs.job_position import latest_position
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome

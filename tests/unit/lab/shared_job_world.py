@@ -3,8 +3,8 @@
 import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import wraps
+from dataclasses import dataclass, replace
+from functools import partial, wraps
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -19,7 +19,7 @@ from traindyno.core.jobs.journal import ended_runs
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
-from traindyno.lab.record_run import failed_outcome, record_run, refused_outcome
+from traindyno.lab.record_run import record_run, refused_outcome
 from traindyno.lab.stop_runs import Pace, stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.use_case import use_case
@@ -28,7 +28,6 @@ JOB_ID = "j0123abcd-1"
 LATER = NOW + 2000
 NEXT_ATTEMPTS = {error.__name__ for error in NextAttempt.__subclasses__()}
 LOG = "".join(log_lines(step_seconds=[0.5] * 6)).encode()
-# How a job ends, and how many of the runs before it then have ended: all, some or none.
 FAULT = "InternalServerError: We encountered an internal error. Please try again."
 SHORTAGE = "CapacityError: Unable to provision requested ML compute capacity."
 CRASH = 'AlgorithmError: ExecuteUserScriptError: ExitCode 1 ErrorMessage "KeyError"'
@@ -40,18 +39,22 @@ class Killed(BaseException):
 
 @dataclass
 class World:
-    """``rate``: the probability that a call is throttled, or that the function is killed before or after it."""
+    """``rate``: the probability that a call is throttled, or that the function is killed before or after it.
+
+    ``loses_files``: that a file of a job reaches S3 late or never. ``times_out``: that the task gives up before
+    the next thing happens. ``stops``: that the execution is stopped before it.
+    ``failing``: that a run exits with 1.
+    """
 
     source: random.Random
     run_count: int = 3
     max_attempts: int = 3
     rate: float = 0.0
     loses_files: float = 0.0
-    stops_at: int | None = None
-    hosts: int = 1
-    moves: int = 0
+    times_out: float = 0.0
+    stops: float = 0.0
+    failing: float = 0.2
     tokens: int = 0
-    died: dict[str, int] = field(default_factory=dict)
     is_stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -62,6 +65,7 @@ class World:
         self.prefix = checkpoints_prefix(EXECUTION, JOB_ID)
         self.executions = MemoryExecutions()
         self.executions.start(EXECUTION, {})
+        self.late: dict[str, bytes] = {}
         self._is_calm = True
         for name in sorted(METHODS.keys() & vars(self.lab).keys()):
             service = getattr(self.lab, name)
@@ -72,19 +76,26 @@ class World:
         """From the item of the state machine to the last sweep."""
         end = self._submit()
         if end is not None:
-            for run in self.source.sample(self.job.runs, self.run_count):
-                self._again(lambda run=run: self._record(run, end))
+            self.late.clear()
+            runs = self.source.sample(self.job.runs, self.run_count)
+            for run in runs:
+                self._tempt()
+                if not self.is_stopped:
+                    self._again(partial(self.record, run, end))
+            is_whole = "job_name" in end and not self.is_stopped and not self.rate
+            assert not is_whole or not self.open_jobs, "what is recorded is not closed"
         self._settle()
 
-    def _record(self, run: Any, end: Mapping[str, str]) -> None:
-        record_run(run, final=refused_outcome(end), services=self.lab)
+    def record(self, run: Any, end: Mapping[str, str]) -> None:
+        record_run(run, final=refused_outcome(end), services=self.lab.services)
 
     def _submit(self) -> Mapping[str, str] | None:
         """What SubmitJob hands on; None if the execution was stopped before."""
         while not self.is_stopped:
+            self._tempt()
             self.tokens += 1
             token = f"token-{self.tokens}"
-            is_done = self._called(lambda token=token: self._start(token))
+            is_done = self._called(partial(self.start, token))
             if not is_done:
                 self.lab.answers.gone.add(token)  # the task failed with its function
             name, text = self._answer(token) if is_done else (None, "")
@@ -94,10 +105,23 @@ class World:
                 return {"Error": name, "Cause": text}
         return None
 
-    def _start(self, token: str) -> None:
-        submit_run(
-            self.job, token, services=self.lab, settings=SETTINGS, now=NOW, sleep=lambda _: None, clock=lambda: NOW
-        )
+    def start(self, token: str) -> None:
+        before, is_left = len(self.lab.jobs.jobs), len(self.ended) < self.run_count
+        try:
+            submit_run(
+                self.job,
+                token,
+                services=self.lab.services,
+                settings=SETTINGS,
+                now=NOW,
+                sleep=lambda _: None,
+                clock=lambda: NOW,
+            )
+        finally:
+            is_new = len(self.lab.jobs.jobs) > before
+            assert is_left or not is_new, "a job was started, and no run was left"
+        waits = is_new and token not in {given for given, _, _ in self.lab.answers.given}
+        assert not waits or len(self.open_jobs) == 1, "the attempt before is still open"
 
     def _answer(self, token: str) -> tuple[str | None, str]:
         """Things happen in any order until the task has its answer, or the execution is stopped."""
@@ -105,38 +129,49 @@ class World:
             found = next(((name, text) for given, name, text in self.lab.answers.given if given == token), None)
             if found or self.is_stopped:
                 return found or (None, "")
+            if self.source.random() < self.times_out:
+                self.lab.answers.gone.add(token)
+                return "States.Timeout", ""
             self._move()
         raise AssertionError(f"{token} waits for nothing: {self.lab.attempt_rows}")
 
+    def _tempt(self) -> None:
+        if self.source.random() < self.stops and not self.is_stopped:
+            self.stop()
+
+    @property
+    def open_jobs(self) -> list[str]:
+        return [name for name, row in self.lab.attempt_rows.items() if row.is_open]
+
     def _move(self) -> None:
-        self.moves += 1
-        if self.stops_at is not None and self.moves >= self.stops_at:
-            return self._stop()
+        self._tempt()
+        arrived = [key for key in self.late if self.source.random() < 0.3]
+        self.lab.objects.contents |= {key: self.late.pop(key) for key in arrived}
         open_jobs = [name for name, job in self.lab.jobs.jobs.items() if job["TrainingJobStatus"] == "InProgress"]
         events = [name for name in self.lab.jobs.jobs if name not in open_jobs]
-        moves: list[Callable[[], object]] = [self._sweep]
+        moves: list[Callable[[], object]] = [self.sweep]
         if open_jobs:
             moves += [lambda: Container(self, open_jobs[0]).live()] * 3
         if events:  # repeated, late, or lost for ever
-            moves += [lambda: self._called(lambda: self._finish(self.source.choice(events)))] * 3
+            moves += [lambda: self._called(lambda: self.finish(self.source.choice(events)))] * 3
         self.source.choice(moves)()
-        return None
 
-    def _finish(self, name: str) -> None:
-        finish_run(name, lab="traindyno", services=self.lab, now=LATER)
+    def finish(self, name: str) -> None:
+        finish_run(name, lab="traindyno", services=self.lab.services, now=LATER)
 
-    def _sweep(self) -> bool:
+    def sweep(self) -> bool:
         pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
         return self._called(
-            lambda: sweep(lab="traindyno", services=self.lab, executions=self.executions, now=LATER, pace=pace)
+            lambda: sweep(lab="traindyno", services=self.lab.services, executions=self.executions, now=LATER, pace=pace)
         )
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
         self.is_stopped = True
+        self.late.clear()
         self.executions.stop(EXECUTION, reason="traindyno stop")
         self.lab.answers.gone |= {f"token-{number}" for number in range(self.tokens + 1)}
         pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
-        self._again(lambda: stop_runs(EXECUTION, services=self.lab, pace=pace))
+        self._again(lambda: stop_runs(EXECUTION, services=self.lab.services, pace=pace))
 
     def _settle(self) -> None:
         """The schedule sweeps on. Nothing is shaken, so that the end is reached."""
@@ -147,7 +182,7 @@ class World:
             for name, job in list(self.lab.jobs.jobs.items()):
                 if job["TrainingJobStatus"] in ("InProgress", "Stopping"):
                     Container(self, name).live()
-            self._sweep()
+            self.sweep()
 
     def _again(self, call: Callable[[], object]) -> None:
         while not self._called(call):
@@ -202,6 +237,10 @@ class World:
     def ended(self) -> frozenset[str]:
         return ended_runs(self.files, host_count=1)
 
+    @property
+    def left(self) -> list[str]:
+        return [run.run_id for run in self.job.runs if run.run_id not in self.ended]
+
 
 @dataclass
 class Container:
@@ -216,11 +255,13 @@ class Container:
         is_stopped = job["TrainingJobStatus"] == "Stopping"
         if not is_stopped and source.random() < 0.15:
             return self._end("Failed", reason=source.choice([SHORTAGE, FAULT, CRASH]), billable_seconds=0)
-        left = [run.run_id for run in world.job.runs if run.run_id not in world.ended]
+        left = world.left
         whole = source.randint(0, len(left)) if source.random() < 0.6 or is_stopped else len(left)
-        written = self._write(left, whole)
-        kept = {key: text for key, text in written.items() if source.random() >= world.loses_files}
-        world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in kept.items()}
+        written = self.write(left, whole)
+        lost = [key for key in written if source.random() < world.loses_files]
+        world.late |= {f"{world.prefix}{key}": written[key] for key in lost if source.random() < 0.7}
+        kept = {f"{world.prefix}{key}": text for key, text in written.items() if key not in lost}
+        world.lab.objects.contents |= kept
         seconds = source.randint(0, 900)
         if is_stopped:
             return self._end("Stopped", billable_seconds=seconds)
@@ -237,20 +278,16 @@ class Container:
         )
         return self._end(status, billable_seconds=seconds, **changes)
 
-    def _write(self, left: list[str], whole: int) -> dict[str, bytes]:
+    def write(self, left: list[str], whole: int) -> dict[str, bytes]:
         """What the parent leaves if it ends ``whole`` runs of those that are left, and dies in the next one."""
         written = WrittenJob(job_name=self.name)
         written.start()
         for run_id in left[:whole]:
             log = f"{run_id}/step_log/{self.name}/rank-00000.1790000000000.jsonl"
-            exit_code = 0 if self.world.source.random() < 0.8 else 1
-            files = {log.partition("/")[2]: described(LOG)}
+            exit_code = 0 if self.world.source.random() >= self.world.failing else 1
+            files = {log: described(LOG)}
             written.carry(run_id, 20, exit_code=exit_code, files=files)
-            written.files = {
-                key: text
-                for key, text in written.files.items()
-                if not key.endswith("algo-1.jsonl") or "step_log" not in key
-            }
+            del written.files[f"{run_id}/step_log/{self.name}/algo-1.jsonl"]
             written.files[log] = LOG
         if whole < len(left):
             written.begin(left[whole])

@@ -23,6 +23,7 @@ from tests.unit.run_samples import (
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
@@ -36,6 +37,7 @@ from traindyno.core.verdict.verdict import judge
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
+from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
 
 EVIL = "<script>alert('x')</script>\"&]]>"
@@ -499,3 +501,29 @@ def test_estimated_and_measured_memory_stand_side_by_side_with_their_ratio(repor
     assert "0.900" in section
     assert "its stages must run" in section
     assert 'id="memory"' not in render(report)
+
+
+def test_runs_that_shared_a_job_are_in_their_order_with_parts_of_its_bill() -> None:
+    suite = sample_suite()
+    results = []
+    for place, cell in zip((3, 1, 2), expand_cells(suite), strict=True):
+        share = RunShare(own_seconds=100.0 * place, start_seconds=65.0, end_seconds=5.0, place=place, runs=3)
+        attempt = make_attempt(job_name="shared-a1", billable_seconds=100.0 * place + 23.333, share=share)
+        results.append(replace(completed_result(cell, 1, suite=suite), attempts=(attempt,)))
+    page = str(draw_runs(report_of(results, suite)))
+    table = page[page.index("Jobs that runs shared") :]
+    places = [table.index(f"run {place} of 3<") for place in (1, 2, 3)]
+    assert places == sorted(places)
+    assert "start 65.0 s, end 5.00 s" in table
+    # 600 s of runs and 69.999 s of the rest, at $36 an hour: 6.69999
+    assert "11 min 10 s" in table
+    assert "$6.70" in table
+    assert "run 3 of 3 in job shared-a1" in page
+    lines = str(draw_receipt(report_of(results, suite)))
+    assert "1 jobs, 3 parts" not in lines
+    assert "1 job, 3 parts" in lines
+    assert lines.count("shared-a1, run ") == 3
+
+
+def test_without_shared_jobs_the_report_has_no_table_of_them(page: str) -> None:
+    assert "Jobs that runs shared" not in page

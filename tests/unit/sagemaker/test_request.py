@@ -12,12 +12,13 @@ from botocore.validate import ParamValidator
 
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.errors import SuiteInvalid
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.preparation import DataPreparation
-from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_names import job_name_prefix, training_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
@@ -383,3 +384,54 @@ def test_the_model_parallel_librarys_version_2_is_launched_by_torchrun() -> None
     told = first_request(parse_suite(script_document(workload=workload)))["HyperParameters"]
     assert told["sagemaker_torch_distributed_enabled"] == "true"
     assert "sagemaker_mpi_enabled" not in told
+
+
+JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
+    "a built-in task": {"task": "causal-lm"},
+    "a script": {},
+    "spot": {"task": "causal-lm", "purchase": "spot"},
+    "checkpoints": {"task": "causal-lm", "measurement": {"checkpoint_every_steps": 10}},
+    "a longer upload": {"limits": {"max_upload_seconds": 600}},
+    "two instances": {"training": {"instance_count": 2}},
+    "EFA": {"training": {"instance_count": 2}, "matrix": {"instance": ["ml.g6e.12xlarge", "ml.g5.12xlarge"]}},
+    "EFA with RDMA": {"task": "causal-lm", "training": {"instance": "ml.p5en.48xlarge", "instance_count": 2}},
+    "EFA in one cell": {
+        "task": "causal-lm",
+        "training": {"instance": "ml.p5en.48xlarge"},
+        "matrix": {"instance_count": [1, 2]},
+    },
+    "everything": {
+        "limits": {"max_upload_seconds": 600},
+        "training": {"instance_count": 2},
+        "matrix": {"instance": ["ml.p5en.48xlarge"]},
+    },
+}
+
+
+@pytest.mark.parametrize("name", sorted(JOBS_OF_MOST_VARIABLES))
+def test_a_job_has_as_many_variables_as_the_service_takes(name: str) -> None:
+    """The largest number that the check accepts, with the lab's own, is 100 in the requests of the suite's jobs."""
+    changes = dict(JOBS_OF_MOST_VARIABLES[name])
+    document = small_document() if changes.pop("task", None) else script_document()
+    document = {**document, **{key: merged(document.get(key), value) for key, value in changes.items()}}
+
+    def check(count: int) -> Suite:
+        workload = {**document["workload"], "environment": {f"n{index}": "1" for index in range(count)}}
+        return parse_suite({**document, "workload": workload})
+
+    with pytest.raises(SuiteInvalid) as refused:
+        check(100)
+    (problem,) = refused.value.problems
+    found = re.match(r"got 100 names, expected at most (\d+): a job has at most 100", problem.message)
+    assert found
+    most = int(found[1])
+    suite = check(most)
+    with pytest.raises(SuiteInvalid, match=f"got {most + 1} names"):
+        check(most + 1)
+    runs = with_seeds(suite, trial_runs("execution-1", expand_cells(suite), range(1, 2)))
+    requests = [build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs]
+    assert max(len(request["Environment"]) for request in requests) == 100
+
+
+def merged(before: Any, value: Any) -> Any:
+    return {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value

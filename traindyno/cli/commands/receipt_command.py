@@ -52,8 +52,9 @@ def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
 def summary(found: ExecutionReceipt) -> Iterator[str]:
     """The total, and the reasons why it is not final."""
     receipt = found.receipt
-    unknown = [line.job_name for line in receipt.lines if line.usd is None and line.job_name not in found.running_jobs]
-    jobs = "1 training job" if len(receipt.lines) == 1 else f"{len(receipt.lines)} training jobs"
+    of_unknown = (line.job_name for line in receipt.lines if line.usd is None)
+    unknown = [name for name in dict.fromkeys(of_unknown) if name not in found.running_jobs]
+    jobs = "1 training job" if receipt.job_count == 1 else f"{receipt.job_count} training jobs"
     exact = sum((line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0))
     computed = f" (computed: {exact_usd_text(exact)})" if exact != receipt.known_usd and not is_small(receipt) else ""
     total = f"total {usd_text(exact if is_small(receipt) else receipt.known_usd)}{computed} for {jobs}"
@@ -94,7 +95,7 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
     phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase, receipt)}" for phase in line.phases)
     price = line.usd_per_instance_hour
     return (
-        f"{line.job_name}\n{line.label}, attempt {line.attempt}{_start(line)}\n{phases or 'phases unknown'}",
+        f"{line.job_name}\n{line.label}, {_attempt(line)}\n{phases or 'phases unknown'}",
         line.outcome.replace("_", " "),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
         f"{line.instance_count} × {line.instance}",
@@ -104,8 +105,10 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
     )
 
 
-def _start(line: ReceiptLine) -> str:
-    return "" if line.started_warm is None else f", started {start_text(line.started_warm)}"
+def _attempt(line: ReceiptLine) -> str:
+    place = f", {line.place_text} in the job" if line.place_text else ""
+    start = "" if line.started_warm is None else f", started {start_text(line.started_warm)}"
+    return f"attempt {line.attempt}{place}{start}"
 
 
 def _phase_text(phase: PhaseCost, receipt: Receipt) -> str:

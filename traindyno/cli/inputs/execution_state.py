@@ -1,6 +1,5 @@
 """What an execution is doing now: its runs, its running jobs, its spending, and the cell that leads so far."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,26 +7,24 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.aws import clients
-from traindyno.aws.client_errors import AwsError
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.cli.inputs.job_position import Position, find_position
 from traindyno.cli.lab_choice import LabTarget
-from traindyno.core.jobs.job import AttemptOwner, owner_id
+from traindyno.core.jobs.job import AttemptOwner, Job, runs_of
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
-from traindyno.core.s3_keys import step_log_prefix
 from traindyno.core.statistics.estimates import Estimate, estimate
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import CHECK_LABEL, DataPreparation, label_of
+from traindyno.core.suite.suite import Run
 from traindyno.sagemaker.job_description import read_phase
-from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import PreparationRow, PreparationSummary
 
 # The number of running jobs that are described in full: each takes one or two requests.
 DESCRIBED_JOBS = 3
-STEP_LOG_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,44 +154,33 @@ def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | Non
 
 def _running_jobs(target: LabTarget, execution_id: str, now: float) -> Iterator[RunningJob]:
     jobs = TrainingJobs(clients.sagemaker())
-    for number, attempt in enumerate(target.services.attempts.list_open(execution_id)):
+    running = (attempt for attempt in target.services.attempts.list_open(execution_id) if attempt.end is None)
+    for number, attempt in enumerate(running):
         described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
         job_phase = read_phase(described) if described else None
-        phase, step = _read_step_log(target, attempt) if job_phase is JobPhaseName.TRAINING else (None, None)
+        position = find_position(attempt, target.results) if job_phase is JobPhaseName.TRAINING else Position()
         yield RunningJob(
-            label=attempt.owner.label if isinstance(attempt.owner, DataPreparation) else attempt.owner.cell.label,
+            label=_label(attempt.owner, position),
             instance=_instance(attempt.owner),
             job_phase=job_phase,
-            phase=phase,
-            step=step,
+            phase=position.phase,
+            step=position.step,
             seconds=now - attempt.submitted_at,
         )
 
 
+def _label(owner: AttemptOwner, position: Position) -> str:
+    match owner:
+        case DataPreparation():
+            return owner.label
+        case Run():
+            return owner.cell.label
+        case Job() if position.place is None:
+            return f"{len(owner.runs)} runs in one job"
+        case Job():
+            run = owner.runs[position.place - 1]
+            return f"{run.cell.label} (run {position.place} of {len(owner.runs)} in its job)"
+
+
 def _instance(owner: AttemptOwner) -> str:
-    return owner.instance if isinstance(owner, DataPreparation) else owner.cell.settings.instance
-
-
-def _read_step_log(target: LabTarget, attempt: AttemptRow) -> tuple[str | None, int | None]:
-    """The latest phase and step that the job has logged and that have reached S3."""
-    prefix = step_log_prefix(attempt.owner.execution_id, owner_id(attempt.owner), attempt.job_name)
-    try:
-        keys = [key for key in target.results.list_keys(prefix) if "/rank-00000." in key]
-        text = target.results.read_tail(keys[-1], STEP_LOG_TAIL_BYTES) if keys else ""
-    except AwsError:
-        return None, None  # the next reading may find it
-    return latest_position(text)
-
-
-def latest_position(text: str) -> tuple[str | None, int | None]:
-    """Phase and step of the last whole lines of a step log; training has the phase None."""
-    for line in reversed(text.splitlines()):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # the text begins and ends within a line
-        if entry.get("kind") == "step":
-            return None, int(entry["step"])
-        if entry.get("kind") in {"phase", "begin"}:
-            return str(entry["name"]), None
-    return None, None
+    return owner.instance if isinstance(owner, DataPreparation) else runs_of(owner)[0].cell.settings.instance

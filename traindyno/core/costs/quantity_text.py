@@ -86,3 +86,10 @@ def bytes_text(count: int | None) -> str:
 def start_text(started_warm: bool | None) -> str:
     """How a job started, or the run that it was for."""
     return "–" if started_warm is None else "warm" if started_warm else "cold"
+
+
+def place_text(place: int | None, runs: int) -> str | None:
+    """Of a run in the job that it shares; None if it has a job of its own."""
+    if place is None:
+        return None
+    return f"run {place} of {runs}" if place else "not begun"

@@ -7,13 +7,12 @@ from decimal import Decimal
 from traindyno.core.costs.money import apportion, to_cents
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import measured_attempt
+from traindyno.core.costs.quantity_text import place_text
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.measurement.preparation_result import PreparationResult
-from traindyno.core.measurement.run_phases import TRAINING, phase_parts
+from traindyno.core.measurement.run_phases import OTHER, TRAINING, phase_parts, script_phases
 from traindyno.core.measurement.run_result import RunResult
 
-SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
-OTHER = "other"
 WARM_POOL = "kept warm"
 RUNNING = "running"
 # The service and the script use different clocks, so the logged phases can exceed the job's time slightly.
@@ -54,6 +53,10 @@ class ReceiptLine:
     place: int | None = None
     runs: int = 1
 
+    @property
+    def place_text(self) -> str | None:
+        return place_text(self.place, self.runs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
@@ -63,6 +66,11 @@ class Receipt:
     known_usd: Decimal
     total_usd: Decimal | None
     phases: tuple[PhaseCost, ...]
+
+    @property
+    def job_count(self) -> int:
+        shared = {line.job_name for line in self.lines if line.place is not None}
+        return len(shared) + sum(line.place is None for line in self.lines)
 
 
 def write_receipt(
@@ -159,7 +167,7 @@ def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[st
     """The service's phases; its training is split into what the step log of the measured attempt says was done."""
     seconds: dict[str, float] = {}
     for name, value in phase_parts(attempt).items():
-        script = {phase: spent for phase, spent in run_phases.items() if phase not in (*SERVICE_PHASES, OTHER)}
+        script = script_phases(run_phases)
         logged = sum(script.values())
         if name != TRAINING or not logged or logged > value + CLOCK_SECONDS:
             seconds[name] = value

@@ -34,7 +34,8 @@ def attempts_of_run(
     for number, (job, journal) in enumerate(jobs, start=1):
         told = journal or JobJournal(job_name=job.job_name)
         began, in_progress = _runs_of(job, told, waiting)
-        parts = divide_job(job, told, began=began, waiting=waiting, in_progress=in_progress)
+        # If the end of the last run reached S3 late, no run waits for the next job, which is paid all the same.
+        parts = divide_job(job, told, began=began, waiting=waiting or planned, in_progress=in_progress)
         is_left_over = number == len(jobs) and run_id in waiting
         if run_id in parts or run_id in told.ends or is_left_over:
             part, phases = parts.get(run_id) or _nothing(job), _phases(job, told, run_id)

@@ -29,10 +29,15 @@ class RunSummary:
     warmup_steps: int | None = None
     started_warm: bool | None = None
     is_steady: bool | None = None
-    #: The billed time of all attempts, on one instance each.
+    #: The billed time of all attempts, on one instance each; of shared jobs, the run's part.
     billable_seconds: float | None = None
-    #: The time from the creation of each job to its end, billed or not.
+    #: The same if no job had been shared. None in rows of earlier versions, where none was.
+    alone_billable_seconds: float | None = None
+    #: The time from the creation of each job to its end, billed or not, as if no job had been shared.
     job_seconds: float
+    #: The part of the measured job's time that a job has once, however many runs it carries; and what is billed of it.
+    overhead_seconds: float | None = None
+    overhead_billable_seconds: float | None = None
     cost_usd: Decimal | None = None
     #: ``accuracy`` and ``evaluation_loss`` are the last evaluation's.
     accuracy: float | None = None

@@ -14,6 +14,7 @@ EARLIER_STEPS, REPEATED_STEPS = "earlier_steps", "repeated_steps"
 TRAINING, INTERRUPTED = JobPhaseName.TRAINING.value, JobPhaseName.INTERRUPTED.value
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
 AFTER_TRAINING = ("uploading",)
+SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
 AFTER_STEPS = ("last_checkpoint", "evaluate", "save", "teardown")
 
 
@@ -68,6 +69,11 @@ def phase_parts(attempt: Attempt) -> Mapping[str, float]:
         return {}
     parts = {name: seconds if name == INTERRUPTED else seconds / share.runs for name, seconds in phases.items()}
     return {**parts, TRAINING: max(0.0, (attempt.training_seconds or 0.0) - _beside_training(parts))}
+
+
+def script_phases(phases: Mapping[str, float]) -> dict[str, float]:
+    """Those that the step log tells."""
+    return {name: seconds for name, seconds in phases.items() if name not in (*SERVICE_PHASES, OTHER)}
 
 
 def _beside_training(phases: Mapping[str, float]) -> float:

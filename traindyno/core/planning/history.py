@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -23,7 +23,10 @@ DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
-    """``seconds``: from the creation of its jobs to their end, billed or not. ``steps``: None if not all are known."""
+    """``seconds``: from the creation of its jobs to their end, billed or not. ``steps``: None if not all are known.
+
+    All seconds are those of jobs of this run alone, also if it shared them.
+    """
 
     execution_id: str
     cell_id: str
@@ -35,6 +38,9 @@ class PastRun:
     mean_step_seconds: float | None
     max_steps: int
     is_simulated: bool
+    #: What a job has once, however many runs it carries, and what is billed of it; None if unknown.
+    overhead_seconds: float | None = None
+    overhead_billable_seconds: float | None = None
     late_loss: float | None = None
     hosts: str | None = None
     data_wait_share: float | None = None
@@ -43,13 +49,24 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistory:
-    """Means over ``run_count`` earlier runs of this cell, converted to this suite's limits."""
+    """Means over ``run_count`` earlier runs of this cell, converted to this suite's limits.
+
+    The overhead is what a job has once, however many runs it carries; 0 where no earlier run shows it.
+    """
 
     cell_id: str
     run_count: int
     billable_seconds: float
     seconds: float
     is_simulated: bool
+    overhead_seconds: float = 0.0
+    overhead_billable_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedJob:
+    billable_seconds: float
+    seconds: float
 
 
 Histories = Mapping[str, CellHistory]
@@ -135,7 +152,29 @@ def _learn(cell_id: str, runs: list[PastRun], suite: Suite) -> CellHistory:
         ),
         seconds=fmean(max(0.0, run.seconds + more) for run, more in zip(runs, added, strict=True)),
         is_simulated=any(run.is_simulated for run in runs),
+        overhead_seconds=_mean(run.overhead_seconds for run in runs),
+        overhead_billable_seconds=_mean(run.overhead_billable_seconds for run in runs),
     )
+
+
+def _mean(values: Iterable[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else 0.0
+
+
+def expect_job(carried: Sequence[CellHistory]) -> ExpectedJob:
+    """One job that carries a run of each of these: it has the largest of their overheads, once."""
+    return ExpectedJob(
+        billable_seconds=_with_one_overhead(
+            [(each.billable_seconds, each.overhead_billable_seconds) for each in carried]
+        ),
+        seconds=_with_one_overhead([(each.seconds, each.overhead_seconds) for each in carried]),
+    )
+
+
+def _with_one_overhead(alone: Sequence[tuple[float, float]]) -> float:
+    """``alone``: the seconds of a job of each run alone, and its overhead."""
+    return sum(max(0.0, whole - once) for whole, once in alone) + max(min(whole, once) for whole, once in alone)
 
 
 def _within(seconds: float, attempts: int, limits: Limits) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from traindyno.core.documents.field_description import COUNT, Bound, describe
 from traindyno.core.documents.stored import JsonValue
-from traindyno.core.suite.choices import Jobs, Purchase, Search
+from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.goal import HOURS, USD, Goal
 from traindyno.core.suite.job_time import DEFAULT_UPLOAD_SECONDS
 from traindyno.core.suite.pricing import Pricing
@@ -274,6 +274,15 @@ class Suite:
         metadata=describe("a claims file, relative to the suite file; the report judges its published figures"),
     )
     notes: str | None = field(default=None, metadata=describe("free text for readers of the file"))
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """A built-in task on demand without a checkpoint period writes none.
+
+        Nothing would read it, and a stopped job would be billed for it. A user's script decides itself.
+        """
+        is_asked = self.job_measurement.checkpoint_every_steps is not None
+        return is_asked or self.purchase is Purchase.SPOT or self.workload.task is Task.SCRIPT
 
     @property
     def job_measurement(self) -> Measurement:

@@ -10,6 +10,7 @@ from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.reason_text import merge_reasons
 from traindyno.core.verdict.search_text import describe_unfinished_search
 from traindyno.core.verdict.verdict import Finding, Method, Verdict
 
@@ -185,7 +186,7 @@ def _noise(verdict: Verdict) -> Iterator[str]:
 
 
 def _reasons(rows: list[CellRow]) -> str:
-    reasons = list(dict.fromkeys(reason for row in rows for reason in row.unsteady_reasons))
+    reasons = merge_reasons(reason for row in rows for reason in row.unsteady_reasons)
     return f" Reason: {'; '.join(reasons)}." if reasons else ""
 
 

@@ -5,6 +5,7 @@ from math import expm1
 
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.reason_text import reasons_of_labels
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 _MOST_NAMED = 3
@@ -12,10 +13,12 @@ _MOST_NAMED = 3
 
 def open_reasons_text(verdict: Verdict) -> str:
     """Of the recommended cell and of those that may be as good; cells that it beats have none."""
-    found = [f"of {row.label}, {reason}" for row in _open_rows(verdict) for reason in row.undecided_reasons]
-    found += [f"of {row.label}, {_hazard_reason(row)}" for row in _rows_of_unknown_hazard(verdict)]
-    found += [f"of {row.label}, faults of the service may be its own" for row in _rows_with_faults(verdict)]
-    return f": {'; '.join(found[:_MOST_NAMED])}" if found else ""
+    rows = _open_rows(verdict)
+    found = [(row.label, reason) for row in rows for reason in row.undecided_reasons]
+    found += [(row.label, _hazard_reason(row)) for row in _rows_of_unknown_hazard(verdict)]
+    found += [(row.label, "faults of the service may be its own") for row in _rows_with_faults(verdict)]
+    texts = reasons_of_labels(found)
+    return f": {'; '.join(texts[:_MOST_NAMED])}" if texts else ""
 
 
 def describe_open(verdict: Verdict) -> Iterator[str]:

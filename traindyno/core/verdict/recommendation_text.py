@@ -84,6 +84,8 @@ def _why_undecided(verdict: Verdict) -> str:
         return "at the observed rate of interruptions, no run of the whole work would end"
     if verdict.finding is Finding.UNDECIDED and verdict.needs_longer_trials:
         return "these leave open more than the best cells differ by"
+    if verdict.finding is Finding.UNDECIDED and verdict.needs_other_hosts:
+        return "more runs on these hosts do not tell the best cells apart: it takes other hosts"
     return "these are too few runs to tell the best cells apart"
 
 

@@ -1,5 +1,6 @@
 """The summary of a finished run, from its result."""
 
+from traindyno.core.costs.job_overhead import alone_billable_seconds, job_overhead
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.loss_parity import late_loss
@@ -11,7 +12,7 @@ from traindyno.core.verdict.repeats import busy_programs, is_contended
 
 def summarise(result: RunResult) -> RunSummary:
     run, projection = result.run, project_run(result)
-    measured = result.measured
+    measured, overhead = result.measured, job_overhead(result)
     throughput = measured.throughput if measured else None
     return RunSummary(
         run_id=run.run_id,
@@ -33,7 +34,10 @@ def summarise(result: RunResult) -> RunSummary:
         started_warm=result.started_warm,
         is_steady=measured.steady_state.is_reached if measured else None,
         billable_seconds=result.billable_seconds,
+        alone_billable_seconds=alone_billable_seconds(result),
         job_seconds=sum(result.phases_seconds.values()),
+        overhead_seconds=overhead.seconds if overhead else None,
+        overhead_billable_seconds=overhead.billable_seconds if overhead else None,
         cost_usd=paid_usd(result),
         accuracy=next(iter(last_values([result], Quality.ACCURACY)), None),
         evaluation_loss=next(iter(last_values([result], Quality.LOSS)), None),

@@ -31,8 +31,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, with_kept_warm
+from traindyno.core.planning.history import CellHistory, PastRun, expect_job, learn_from
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run
+from traindyno.core.verdict.summarise import summarise
 
 OUTCOMES = (Outcome.COMPLETED, Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.USER_CODE_ERROR)
 STARTING, DOWNLOADING, TOOLKIT, UPLOADING = 60.0, 20.0, 45.0, 7.0
@@ -202,6 +204,9 @@ def assert_projected(shared: RunResult, alone: RunResult) -> None:
         assert found.before_training_seconds == expected.before_training_seconds
     if not missing and len(shared.attempts) == len(alone.attempts) == 1:
         assert shared.phases_seconds == pytest.approx(alone.phases_seconds)
+        summary = summarise(shared)
+        assert summary.job_seconds == pytest.approx(sum(alone.phases_seconds.values()))
+        assert summary.alone_billable_seconds == pytest.approx(alone.billable_seconds)
 
 
 def test_a_run_in_third_place_is_projected_as_if_it_were_first() -> None:
@@ -256,3 +261,45 @@ def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
     (hazard,) = observe_hazards([left]).values()
     assert (hazard.count, hazard.hours) == (0, 0)
     assert with_kept_warm(left, {attempt.job_name: 9.0}).attempts[0].kept_warm_seconds == 0
+
+
+@pytest.mark.parametrize("purchase", ["on-demand", "spot"])
+def test_what_a_shared_job_takes_is_expected_from_its_own_runs_and_from_a_part_of_them(purchase: str) -> None:
+    price = replace(PRICE, purchase=purchase)
+    works = [
+        Work(run=make_run(make_cell(f"0000000{letter}"), 1), outcome=Outcome.COMPLETED, step_seconds=seconds, lost=None)
+        for letter, seconds in zip("abc", (1.0, 2.0, 4.0), strict=True)
+    ]
+    (attempt,), results = together("j0", works, price)
+    histories = [_learned(each) for each in results]
+    expected = expect_job(histories)
+    assert expected.billable_seconds == pytest.approx(attempt.billable_seconds)
+    assert expected.seconds == pytest.approx(sum(attempt.phase_seconds.values()))
+    (smaller,), _ = together("j1", works[:2], price)
+    assert expect_job(histories[:2]).billable_seconds == pytest.approx(smaller.billable_seconds)
+    # one run alone, as after a change to jobs of their own
+    alone = apart(works[0], price)
+    assert expect_job(histories[:1]).billable_seconds == pytest.approx(alone.billable_seconds)
+    # and from runs with jobs of their own, what their step logs do not tell counts once
+    separate = expect_job([_learned(apart(work, price)) for work in works])
+    unlogged = 35.5 * 2 * (0.5 if purchase == "spot" else 1.0)
+    assert separate.billable_seconds == pytest.approx((attempt.billable_seconds or 0) - unlogged)
+
+
+def _learned(result: RunResult) -> CellHistory:
+    summary = summarise(result)
+    past = PastRun(
+        execution_id="earlier",
+        cell_id=summary.cell_id,
+        outcome=summary.outcome,
+        attempts=1,
+        billable_seconds=summary.alone_billable_seconds or 0.0,
+        seconds=summary.job_seconds,
+        steps=None,
+        mean_step_seconds=None,
+        max_steps=make_suite().measurement.max_steps,
+        is_simulated=False,
+        overhead_seconds=summary.overhead_seconds,
+        overhead_billable_seconds=summary.overhead_billable_seconds,
+    )
+    return learn_from(make_suite(), [past])[summary.cell_id]

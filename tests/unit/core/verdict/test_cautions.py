@@ -80,6 +80,23 @@ def test_unsteady_trials_are_counted_over_cells_with_each_reason_once() -> None:
     )
 
 
+def test_reasons_that_differ_in_their_numbers_are_one_sentence() -> None:
+    noise = "step times vary so much that their mean is only known within ±{}%"
+    stalls = "{} {} {}% of the time, and the run does not show whether that recurs"
+    several = stalls.format("stalls of different length at steps 12, 90, …", "take", 3.1)
+    few = stalls.format("stalls of different length at steps 8, 41, 60", "take", 1.4)
+    (text,) = cautions(
+        {"unsteady_trials": 4, "unsteady_reasons": (noise.format(2.4), noise.format(10.2), several, "they drift")},
+        {"unsteady_trials": 4, "unsteady_reasons": (noise.format(7.9), noise.format(2.4), few)},
+    )
+    assert text.endswith(f" Reason: {noise.format(10.2)} (the largest of 3); {several} (the largest of 2); they drift.")
+
+
+def test_what_a_settled_answer_holds_for_is_not_said_of_an_open_one() -> None:
+    (text,) = cautions({"unsteady_trials": 3}, finding=Finding.UNDECIDED)
+    assert text == "3 trials of ddp did not reach a steady state; they are included."
+
+
 def test_a_verdict_of_an_earlier_version_says_by_which_method_it_was_made() -> None:
     first, *others = cautions(method=Method.LATEST_REGIME, second={"unsteady_trials": 1})
     assert first.startswith("This verdict was made by the method of an earlier version: the rate of a run's latest")

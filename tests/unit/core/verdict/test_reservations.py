@@ -17,6 +17,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Search, Strategy
 from traindyno.core.verdict.elimination import next_trials
 from traindyno.core.verdict.evidence import gather_evidence
+from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -99,6 +100,10 @@ def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() ->
     assert judged(shared).finding is Finding.RECOMMENDED
     verdict = judged(apart)
     assert verdict.finding is Finding.UNDECIDED
+    assert describe_verdict(verdict).headline.endswith("on these hosts: trials on other hosts are needed.")
+    assert recommendation_sentences(verdict)[2].endswith(
+        "; more runs on these hosts do not tell the best cells apart: it takes other hosts."
+    )
     cautions = " ".join(describe_verdict(verdict).cautions)
     assert "A spread between hosts of 2.0 % is assumed (a stated prior, one host)" in cautions
     assert "The answer and its intervals hold for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)

@@ -177,6 +177,18 @@ def test_what_more_trials_would_not_decide_is_said_with_its_reason() -> None:
     )
 
 
+def test_a_reason_that_several_cells_share_is_said_once() -> None:
+    reasons = ("no trial shows whether its stalls recur", "it drifts")
+    rows = (make_row(undecided_reasons=reasons[:1]), make_row(SECOND, undecided_reasons=reasons), make_row(THIRD))
+    text = described(
+        finding=Finding.UNDECIDED,
+        rows=rows,
+        rivals=(make_rival(relation=Relation.OPEN),),
+        needs_longer_trials=True,
+    )
+    assert text.headline.endswith(": of ddp and of fsdp, no trial shows whether its stalls recur; of fsdp, it drifts.")
+
+
 HAZARD = Hazard(
     key=("ml.p4d.24xlarge", "spot"),
     per_instance_hour=0.5,

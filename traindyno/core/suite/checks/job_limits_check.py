@@ -6,6 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
+from traindyno.core.instances.efa import efa_environment
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Workload
@@ -19,8 +23,8 @@ MODEL_PARALLEL_PARAMETERS = "mp_parameters"
 MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 SMDDP_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
 OWN_ENVIRONMENT_PREFIX = "TRAINDYNO_"
-# 100 variables, of which up to seven are the lab's.
-ENVIRONMENT_KEYS = 93
+# With those of the lab.
+ENVIRONMENT_KEYS = 100
 ENVIRONMENT_CHARACTERS = 512
 ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
 TRAIN_CHANNEL = "train"
@@ -39,7 +43,7 @@ EC2_RESERVATION = re.compile(r"(^|[:/])cr-[0-9a-f]|capacity-reservation|capacity
 
 def check_job_limits(suite: Suite) -> Iterator[Problem]:
     yield from _check_hyperparameters(suite)
-    yield from _check_environment(suite.workload)
+    yield from _check_environment(suite)
     yield from _check_channels(suite.workload)
     yield from _check_images(suite)
     yield from _check_metrics(suite.job.metrics)
@@ -81,11 +85,15 @@ def _check_hyperparameters(suite: Suite) -> Iterator[Problem]:
             )
 
 
-def _check_environment(workload: Workload) -> Iterator[Problem]:
-    if len(workload.environment) > ENVIRONMENT_KEYS:
-        message = f"got {len(workload.environment)} names, expected at most {ENVIRONMENT_KEYS}"
+def _check_environment(suite: Suite) -> Iterator[Problem]:
+    given, own = suite.workload.environment, _lab_variables(suite)
+    if len(given) + own > ENVIRONMENT_KEYS:
+        message = (
+            f"got {len(given)} names, expected at most {ENVIRONMENT_KEYS - own}: a job has at most {ENVIRONMENT_KEYS},"
+            f" and a job of this suite gets {own} from the lab"
+        )
         yield Problem(path="workload.environment", message=message)
-    for name, value in workload.environment.items():
+    for name, value in given.items():
         path = f"workload.environment.{name}"
         if not ENVIRONMENT_NAME.fullmatch(name) or name.startswith(OWN_ENVIRONMENT_PREFIX):
             message = (
@@ -96,6 +104,28 @@ def _check_environment(workload: Workload) -> Iterator[Problem]:
         if len(value) > ENVIRONMENT_CHARACTERS:
             message = f"got {len(value)} characters, expected at most {ENVIRONMENT_CHARACTERS}"
             yield Problem(path=path, message=message)
+
+
+def _lab_variables(suite: Suite) -> int:
+    """How many a job gets at most: the step log's directory, the run's id, and those that it needs."""
+    needed = suite.keeps_checkpoints + (suite.workload.task is Task.SCRIPT) + _efa_variables(suite)
+    return 2 + len(upload_environment(suite.limits.max_upload_seconds)) + needed
+
+
+def _efa_variables(suite: Suite) -> int:
+    """Of any instance type with the most instances; a variable that the suite gives too is no further one."""
+    most = max((count for count in _values(suite, "instance_count") if isinstance(count, int)), default=1)
+    named = [name for name in _values(suite, "instance") if isinstance(name, str)]
+    named += [fallback for name in named for fallback in suite.instance_preferences.get(name, ())]
+    types = filter(None, map(find_instance_type, named))
+    return max((len(efa_environment(each, most).keys() - suite.workload.environment) for each in types), default=0)
+
+
+def _values(suite: Suite, name: str) -> Iterator[object]:
+    """All values of a setting, of any point of the grid; the suite may not be checked yet."""
+    points = (suite.training, suite.baseline, *suite.include)
+    yield from (point[name] for point in points if name in point)
+    yield from suite.matrix.get(name, ())
 
 
 def _check_channels(workload: Workload) -> Iterator[Problem]:

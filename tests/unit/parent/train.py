@@ -49,6 +49,19 @@ def do(what: str, value: str) -> None:
         Path(value).write_text(json.dumps(dict(os.environ)))
     elif what == "--exit-on-host" and os.environ["SM_CURRENT_HOST"] == value:
         sys.exit(5)
+    elif what == "--all-reduce":
+        all_reduce(float(value))
+
+
+def all_reduce(number: float) -> None:
+    import torch
+    from torch import distributed
+
+    distributed.init_process_group("gloo")
+    total = torch.tensor([number * (distributed.get_rank() + 1)])
+    distributed.all_reduce(total)
+    log(f"sum {total.item():g} of {distributed.get_world_size()}")
+    distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

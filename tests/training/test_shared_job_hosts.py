@@ -1,0 +1,61 @@
+"""The parents of a job's hosts begin and end each run together."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcloud.loopback import free_port
+from localcloud.sagemaker_service.host import loopback_torchrun
+from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
+
+HOSTS = ("algo-1", "algo-2")
+RUNS = [
+    run_document("fails-on-one", "--exit-on-host", "algo-2", "--sleep", "600"),
+    run_document("together", "--all-reduce", "1", launcher="torchrun", processes_per_host=1),
+    run_document("loses-a-host", "--sleep", "600"),
+]
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
+    """Two hosts on this machine. While the last run is in progress, one host's parent is killed."""
+    environment = {
+        "TRAINDYNO_MASTER_ADDRESS": "127.0.0.1",
+        "TRAINDYNO_MASTER_PORT": str(free_port()),
+        "TRAINDYNO_TORCHRUN": str(Path(loopback_torchrun.__file__)),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+    }
+    root = tmp_path_factory.mktemp("job")
+    job = SharedJob(root=root, runs=RUNS, hosts=HOSTS, environment=environment, limits={"lease_seconds": 20})
+    with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
+        wait_until(lambda: second.poll() is not None or all("sleeps" in job.log("loses-a-host", host=h) for h in HOSTS))
+        kept = children_of(children_of(first.pid)[0])
+        os.kill(children_of(second.pid)[0], signal.SIGKILL)
+        assert second.wait(60) == 128 + signal.SIGKILL
+        assert first.wait(60) == 1
+        assert not any(map(is_alive, kept))
+    yield job
+
+
+def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) -> None:
+    for host in HOSTS:
+        end = job.end("fails-on-one", host=host)
+        assert end is not None
+        assert (end["reason"], end["exit_code"], end["failed_host"]) == ("exited", 5, "algo-2")
+        assert end["hosts"] == list(HOSTS)
+
+
+def test_the_next_run_meets_on_all_hosts(job: SharedJob) -> None:
+    for rank, host in enumerate(HOSTS):
+        assert (job.end("together", host=host) or {})["exit_code"] == 0
+        log = job.folder(host) / "together" / "step_log" / "job-a1" / f"rank-{rank}.jsonl"
+        assert log.read_text().splitlines() == ["began", "sum 3 of 2"]
+
+
+def test_the_parent_whose_peer_is_lost_leaves_the_run_and_ends(job: SharedJob) -> None:
+    assert job.events()[-1] == ("run_left", "loses-a-host", "peer_lost")
+    assert [job.end("loses-a-host", host=host) for host in HOSTS] == [None, None]

@@ -1,0 +1,26 @@
+"""Which of its runs a shared job is at."""
+
+import random
+
+from tests.unit.core.jobs.written_jobs import written_job
+from tests.unit.lab.shared_job_world import World
+from tests.unit.step_log_samples import log_lines
+from traindyno.cli.inputs.job_position import Position, find_position
+
+
+def test_the_run_that_logs_and_has_not_ended_is_shown() -> None:
+    """Files of an earlier attempt, of a run that is carried on, say nothing."""
+    world = World(random.Random(0), run_count=3)
+    world.start("t1")
+    (row,) = world.lab.attempt_rows.values()
+    contents = world.lab.objects.contents
+    assert find_position(row, world.lab.bucket) == Position()
+    first, second, third = (run.run_id for run in world.job.runs)
+    written = written_job(row.job_name)
+    written.carry(first, 20)
+    contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
+    contents[f"{world.prefix}{third}/step_log/an-earlier-one-a1/rank-00000.1.jsonl"] = b"{}"
+    assert find_position(row, world.lab.bucket) == Position()
+    log = "".join(log_lines(step_seconds=[0.5] * 4)).encode()
+    contents[f"{world.prefix}{second}/step_log/{row.job_name}/rank-00000.1.jsonl"] = log
+    assert find_position(row, world.lab.bucket) == Position(place=2, phase=None, step=3)

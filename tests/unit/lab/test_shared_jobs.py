@@ -1,0 +1,241 @@
+"""One job for several runs: whatever happens, each run has one result, the money is settled once for each job, and no
+attempt starts unless runs are left.
+"""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.unit.lab.shared_job_world import CRASH, Container, World
+from tests.unit.lab_in_memory import EXECUTION
+from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.journal import read_job_journal
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.s3_keys import job_document_key
+from traindyno.lab.budget import money_of
+from traindyno.store.results import load_results
+
+
+def result_of(world: World) -> dict[str, RunResult]:
+    results = load_results(world.lab.bucket, EXECUTION)
+    assert len({each.run.run_id for each in results}) == len(results)
+    return {each.run.run_id: each for each in results}
+
+
+def completions(world: World) -> dict[str, set[bool]]:
+    """Of the runs that ended, by their files. A run whose files came late may have ended twice."""
+    journals = [read_job_journal(world.files, job_name=name, host_count=1) for name in world.lab.attempt_rows]
+    found: dict[str, set[bool]] = {}
+    for journal in journals:
+        for run_id, end in journal.ends.items():
+            found.setdefault(run_id, set()).add(end.exit_code == 0)
+    return found
+
+
+def check_results(world: World) -> None:
+    """Each run has one result, which is what its own files say, whatever became of its jobs."""
+    results, ended = result_of(world), completions(world)
+    assert sorted(results) == sorted(run.run_id for run in world.job.runs)
+    for run_id, result in results.items():
+        assert world.lab.summary(run_id).outcome is result.outcome
+        is_early = any(attempt.billable_seconds is None for attempt in result.attempts)  # its task gave up
+        if not is_early:
+            assert (result.outcome is Outcome.COMPLETED) in ended.get(run_id, {False})
+
+
+def check_money(world: World) -> None:
+    """Each job is paid once; the shares of its runs add up to its bill to the millisecond."""
+    rows = world.lab.attempt_rows
+    assert all(row.end is not None and not row.is_open for row in rows.values())
+    money = world.lab.money
+    assert money.exposed_usd == money.spent_usd == money_of(rows.values(), {}).spent_usd
+    shared, unknown = Counter[str](), set[str]()
+    for attempt in attempts_in(result_of(world).values()):
+        if attempt.billable_seconds is None:
+            unknown.add(attempt.job_name)
+        shared[attempt.job_name] += round(1000 * (attempt.billable_seconds or 0))
+    assert world.times_out or not unknown
+    bills = {name: 1000 * (row.end.billable_seconds or 0) for name, row in rows.items() if row.end}
+    assert {name: bill for name, bill in bills.items() if bill and name not in unknown} == {
+        name: paid for name, paid in shared.items() if paid and name not in unknown
+    }
+
+
+def attempts_in(results: Iterable[RunResult]) -> list[Attempt]:
+    return [attempt for result in results for attempt in result.attempts]
+
+
+def check_attempts(world: World) -> None:
+    """The attempts count from 1, an attempt starts while runs are left only, and idle ones are limited."""
+    rows = sorted(world.lab.attempt_rows.values(), key=lambda row: row.number)
+    assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+    assert all(row.end is not None and row.end.outcome is None for row in rows[:-1])
+    started = [row for row in rows if row.job_name in world.lab.jobs.jobs]
+    idle = [row for row in started if not read_job_journal(world.files, job_name=row.job_name, host_count=1).ends]
+    assert len(idle) <= world.max_attempts
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
+    """Events come late, twice, in any order or never; files are lost; calls are throttled and functions killed."""
+    source = random.Random(seed)
+    world = World(
+        source,
+        run_count=source.randint(2, 4),
+        rate=source.choice([0.0, 0.02, 0.1]),
+        loses_files=source.choice([0.0, 0.0, 0.2]),
+        times_out=source.choice([0.0, 0.0, 0.1]),
+        stops=source.choice([0.0, 0.0, 0.1]),
+    )
+    world.run_to_end()
+    if not world.lab.attempt_rows:
+        assert world.is_stopped, "nothing was started, and nobody stopped it"
+        return
+    check_results(world)
+    check_money(world)
+    check_attempts(world)
+
+
+def calm_world(**changes: int) -> World:
+    """Nothing fails unless the test says so, and each run exits with 0."""
+    world = World(random.Random(0), **changes)
+    world.failing = 0.0
+    return world
+
+
+def live(world: World, whole: int, status: str = "Completed", *, late: str = "nothing", **changes: Any) -> str:
+    """The newest job ends ``whole`` of its runs, then itself. Files whose keys have ``late`` in them come later."""
+    name = list(world.lab.jobs.jobs)[-1]
+    written = Container(world, name).write(world.left, whole)
+    files = {f"{world.prefix}{key}": text for key, text in written.items()}
+    world.late |= {key: text for key, text in files.items() if late in key}
+    world.lab.objects.contents |= {key: text for key, text in files.items() if key not in world.late}
+    world.lab.jobs.end(name, status, **changes)
+    world.finish(name)
+    return name
+
+
+def record_all(world: World) -> dict[str, RunResult]:
+    for run in world.job.runs:
+        world.record(run, {})
+    return result_of(world)
+
+
+def answers(world: World) -> list[str]:
+    return [name for _, name, _ in world.lab.answers.given]
+
+
+@pytest.mark.parametrize(("max_attempts", "ending"), [(1, (1, 1, 1, 1)), (2, (1, 1, 0, 2))])
+def test_attempts_in_which_runs_end_do_not_count_against_the_limit(max_attempts: int, ending: tuple[int, ...]) -> None:
+    """``ending``: how many runs end in each attempt."""
+    world = calm_world(run_count=4, max_attempts=max_attempts)
+    for number, whole in enumerate(ending):
+        world.start(f"t{number}")
+        live(world, whole)
+    assert answers(world) == ["RunsLeft", "RunsLeft", "RunsLeft", "success"]
+    assert {each.outcome for each in record_all(world).values()} == {Outcome.COMPLETED}
+
+
+def test_attempts_in_which_no_run_ends_are_limited() -> None:
+    world = calm_world(run_count=2, max_attempts=2)
+    for number in range(2):
+        world.start(f"t{number}")
+        live(world, 0, "Stopped", secondary="MaxRuntimeExceeded")
+    assert answers(world) == ["RunsLeft", "success"]
+    assert {each.outcome for each in record_all(world).values()} == {Outcome.TIMED_OUT}
+
+
+def test_a_job_that_fails_before_its_first_run_begins_is_not_tried_again() -> None:
+    world = calm_world(run_count=2)
+    world.start("t1")
+    name = list(world.lab.jobs.jobs)[-1]
+    world.lab.jobs.end(name, "Failed", reason=CRASH)
+    world.finish(name)
+    assert answers(world) == ["success"]
+    assert {each.outcome for each in record_all(world).values()} == {Outcome.USER_CODE_ERROR}
+
+
+def test_no_job_starts_if_the_last_end_arrives_before_the_next_attempt() -> None:
+    world = calm_world(run_count=2)
+    world.start("t1")
+    live(world, 2, late="8f152a37-t1/ended")
+    world.lab.objects.contents |= world.late
+    world.start("t2")
+    assert (answers(world), len(world.lab.jobs.jobs)) == (["RunsLeft", "success"], 1)
+
+
+def test_a_run_whose_end_arrives_during_the_next_attempt_has_ended_then() -> None:
+    """The next attempt may have begun it again, and may have failed."""
+    world = calm_world(run_count=2)
+    world.start("t1")
+    first = live(world, 2, late="8f152a37-t1/ended")
+    world.start("t2")
+    live(world, 0, "Stopped", secondary="MaxRuntimeExceeded")
+    world.lab.objects.contents |= world.late
+    results = record_all(world)
+    assert {each.outcome for each in results.values()} == {Outcome.COMPLETED}
+    again = results["8f152a37-t1"]
+    assert again.attempts[0].job_name == first
+    assert len(again.attempts) == 2  # what the second one was billed is not lost
+
+
+def test_an_attempt_that_was_left_open_does_not_end_the_next_one() -> None:
+    """SubmitRun was killed between the start of the next job and the closing of the one before."""
+    world = calm_world(run_count=2)
+    world.start("t1")
+    first = live(world, 1)
+    world.start("t2")
+    world.lab.change_attempt(first, is_open=True)
+    world.stop()
+    world.lab.jobs.stopped.clear()
+    world.finish(first)
+    assert world.lab.jobs.stopped == []
+    assert world.lab.run_rows == {}
+    live(world, 1, "Stopped")
+    assert {each.outcome for each in result_of(world).values()} == {Outcome.COMPLETED}
+
+
+def test_what_ended_before_a_stop_is_recorded_although_no_job_runs() -> None:
+    world = calm_world(run_count=2)
+    world.start("t1")
+    live(world, 1)
+    world.stop()
+    world.sweep()
+    outcomes = [each.outcome for _, each in sorted(result_of(world).items())]
+    assert outcomes == [Outcome.COMPLETED, Outcome.STOPPED_BY_USER]
+    assert world.open_jobs == []
+
+
+def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt() -> None:
+    world = calm_world(run_count=2)
+    key = job_document_key(EXECUTION, world.job.job_id)
+    documents = []
+    start = world.lab.jobs.start
+
+    def starting(request: Mapping[str, Any]) -> None:
+        documents.append(world.lab.objects.contents[key])
+        start(request)
+
+    world.lab.jobs.start = starting  # type: ignore[method-assign]
+    for token in ("t1", "t2"):
+        world.start(token)
+        live(world, 1)
+    assert len(documents) == 2
+    assert len(set(documents)) == 1
+    assert [run["run_id"] for run in json.loads(documents[0])["runs"]] == [run.run_id for run in world.job.runs]
+
+
+def test_a_shared_job_is_one_row_and_one_reservation_and_no_row_of_a_run() -> None:
+    world = calm_world(run_count=3)
+    world.start("t1")
+    (row,) = world.lab.attempt_rows.values()
+    assert row.owner == world.job
+    assert world.lab.money.exposed_usd == row.reserved_usd
+    assert world.lab.run_rows == {}
+    (kept,) = world.lab.shared_jobs.list_all(EXECUTION)
+    assert (kept.owner_id, kept.jobs) == (world.job.job_id, {row.job_name})

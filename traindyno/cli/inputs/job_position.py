@@ -1,0 +1,71 @@
+"""Where a running job is now: which of its runs, and the latest phase and step that it has logged."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traindyno.aws.client_errors import AwsError
+from traindyno.core.jobs.job import Job, step_logs_prefix
+from traindyno.core.jobs.journal_format import ENDED
+from traindyno.core.s3_keys import checkpoints_prefix
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.results_bucket import ResultsBucket
+
+STEP_LOG_TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """None is unknown. ``place``: of the run among those that share the job, from 1."""
+
+    place: int | None = None
+    phase: str | None = None
+    step: int | None = None
+
+
+def find_position(attempt: AttemptRow, bucket: ResultsBucket) -> Position:
+    """What has reached S3."""
+    owner = attempt.owner
+    try:
+        if not isinstance(owner, Job):
+            return _read_log(list(bucket.list_keys(f"{step_logs_prefix(owner)}{attempt.job_name}/")), bucket)
+        keys = list(bucket.list_keys(checkpoints_prefix(owner.execution_id, owner.job_id)))
+        place = _place(owner, attempt.job_name, keys)
+        return _read_log(_log_keys(owner, place, attempt.job_name, keys), bucket, place) if place else Position()
+    except AwsError:
+        return Position()  # the next reading may find it
+
+
+def _place(job: Job, job_name: str, keys: Sequence[str]) -> int | None:
+    """Of the run that has begun to log and has not ended."""
+    prefix = checkpoints_prefix(job.execution_id, job.job_id)
+    for place, run in enumerate(job.runs, start=1):
+        has_ended = any(key.startswith(f"{prefix}{run.run_id}/{ENDED}/{job_name}/") for key in keys)
+        if not has_ended and _log_keys(job, place, job_name, keys):
+            return place
+    return None
+
+
+def _log_keys(job: Job, place: int, job_name: str, keys: Sequence[str]) -> list[str]:
+    prefix = f"{step_logs_prefix(job.runs[place - 1])}{job_name}/"
+    return [key for key in keys if key.startswith(prefix)]
+
+
+def _read_log(keys: Sequence[str], bucket: ResultsBucket, place: int | None = None) -> Position:
+    logs = [key for key in keys if "/rank-00000." in key]
+    phase, step = latest_position(bucket.read_tail(logs[-1], STEP_LOG_TAIL_BYTES) if logs else "")
+    return Position(place=place, phase=phase, step=step)
+
+
+def latest_position(text: str) -> tuple[str | None, int | None]:
+    """Phase and step of the last whole lines of a step log; training has the phase None."""
+    for line in reversed(text.splitlines()):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # the text begins and ends within a line
+        if entry.get("kind") == "step":
+            return None, int(entry["step"])
+        if entry.get("kind") in {"phase", "begin"}:
+            return str(entry["name"]), None
+    return None, None
