@@ -6,6 +6,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.local.forked_programs import Answer
 from tests.local.local_lab import LocalLab
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.jobs.journal_format import ENDED
+from traindyno.core.lab_names import DEFAULT_LAB, jobs_prefix
 from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.s3_keys import RUNS_PREFIX
 
@@ -21,17 +23,20 @@ pytestmark = pytest.mark.local
 
 EXECUTION, STEPS = "shared-1", 30
 LONGEST_SECONDS = 500
+# After the first run, those of the first attempt of the first job wait for its death.
 SCRIPT = f"""
-import sys, time
+import os, pathlib, sys, time
 from traindyno.callbacks import step_log
 does = dict(zip(sys.argv[1::2], sys.argv[2::2]))["--does"]
 for number in range({STEPS}):
     with step_log.step(samples=10) as step:
         time.sleep(0.02 if does == "slow" else 0.01)
         step.loss = 1 / (number + 1)
+ended = pathlib.Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"]).parents[1].glob("*/{ENDED}")
+if os.environ["TRAINING_JOB_NAME"].endswith("-b1x1-a1") and any(ended):
+    time.sleep(600)
 if does == "fail":
     raise ValueError("the third batch is broken")
-time.sleep(2)
 """
 
 
@@ -51,8 +56,18 @@ class Told:
 @pytest.fixture(scope="module")
 def told(lab: LocalLab) -> Told:
     """Two blocks of three cells. The first job is killed once a run of it has ended."""
-    suite = lab.write_suite(
-        "shared",
+    suite = shared_suite(lab, "shared", "local.cpu", trials=2)
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(lab.traindyno, "run", str(suite), "--local", "--name", EXECUTION, "--format", "json")
+        killed = kill_once_a_run_has_ended(lab, running)
+        answer: Answer = running.result()
+    assert answer.status == 0, answer.errors
+    return Told(report=answer.json(), billed=billed_seconds(lab, "shared"), killed=killed)
+
+
+def shared_suite(lab: LocalLab, name: str, instance: str, *, trials: int) -> Path:
+    return lab.write_suite(
+        name,
         {
             "goal": "fastest",
             "workload": {
@@ -61,26 +76,22 @@ def told(lab: LocalLab) -> Told:
                 "entry_point": "train.py",
                 "examples": 1000,
             },
-            "training": {"instance": "local.cpu", "strategy": "single"},
+            "training": {"instance": instance, "strategy": "single"},
             "matrix": {"hyperparameters.does": ["fast", "slow", "fail"]},
-            "measurement": {"trials": 2, "jobs": "shared"},
-            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300, "max_contended_repeats": 0},
+            "measurement": {"trials": trials, "jobs": "shared"},
+            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 900, "max_contended_repeats": 0},
         },
     )
-    with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(lab.traindyno, "run", str(suite), "--local", "--name", EXECUTION, "--format", "json")
-        killed = kill_once_a_run_has_ended(lab, running)
-        answer: Answer = running.result()
-    assert answer.status == 0, answer.errors
-    return Told(
-        report=answer.json(), billed={name: row["billed_seconds"] for name, row in jobs_of(lab).items()}, killed=killed
-    )
 
 
-def jobs_of(lab: LocalLab) -> dict[str, dict[str, Any]]:
-    """The shared jobs of the suite, by the service's ledger."""
-    rows = {row["job_name"]: row for row in lab.administer("/_local/ledger")["rows"]}
-    return {name: row for name, row in rows.items() if name.startswith("traindyno--shared-")}
+def billed_seconds(lab: LocalLab, suite_name: str) -> dict[str, int]:
+    """Of the suite's jobs, by the service's own ledger."""
+    rows = lab.administer("/_local/ledger")["rows"]
+    return {
+        row["job_name"]: row["billed_seconds"]
+        for row in rows
+        if row["job_name"].startswith(f"{jobs_prefix(DEFAULT_LAB)}{suite_name}-")
+    }
 
 
 def kill_once_a_run_has_ended(lab: LocalLab, running: Any) -> str:
@@ -132,3 +143,14 @@ def test_the_shares_of_the_runs_add_up_to_the_bill_of_each_job(told: Told) -> No
     paid = sum(told.billed.values()) * price / 3600
     spent = sum(paid_usd(parse_run_result(result)) or Decimal(0) for result in told.results())
     assert spent == pytest.approx(paid, abs=Decimal("0.00001"))
+
+
+def test_simulated_runs_share_a_job_that_bills_one_start(lab: LocalLab) -> None:
+    suite = shared_suite(lab, "simulated", "ml.m5.large", trials=1)
+    lab.grant_quotas(1, "ml.m5.large")
+    answer = lab.traindyno("run", str(suite), "--local", "--name", "shared-2", "--format", "json")
+    assert answer.status == 0, answer.errors
+    (billed,) = billed_seconds(lab, "simulated").values()
+    results = answer.json()["results"]
+    assert [result["outcome"] for result in results] == ["completed"] * 3
+    assert round(math.fsum(result["attempts"][0]["billable_seconds"] for result in results) * 1000) == billed * 1000
