@@ -1,0 +1,156 @@
+"""A suite whose runs share jobs, from the command line to the report, with a host that is killed."""
+
+import math
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.local.forked_programs import Answer
+from tests.local.local_lab import LocalLab
+from traindyno.core.costs.projection import paid_usd
+from traindyno.core.jobs.journal_format import ENDED
+from traindyno.core.lab_names import DEFAULT_LAB, jobs_prefix
+from traindyno.core.measurement.run_result import parse_run_result
+from traindyno.core.s3_keys import RUNS_PREFIX
+
+pytestmark = pytest.mark.local
+
+EXECUTION, STEPS = "shared-1", 30
+LONGEST_SECONDS = 500
+# After the first run, those of the first attempt of the first job wait for its death.
+SCRIPT = f"""
+import os, pathlib, sys, time
+from traindyno.callbacks import step_log
+does = dict(zip(sys.argv[1::2], sys.argv[2::2]))["--does"]
+for number in range({STEPS}):
+    with step_log.step(samples=10) as step:
+        time.sleep(0.02 if does == "slow" else 0.01)
+        step.loss = 1 / (number + 1)
+ended = pathlib.Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"]).parents[1].glob("*/{ENDED}")
+if os.environ["TRAINING_JOB_NAME"].endswith("-b1x1-a1") and any(ended):
+    time.sleep(600)
+if does == "fail":
+    raise ValueError("the third batch is broken")
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """``billed``: job name → seconds by the service's own count. ``killed``: the job that lost its host."""
+
+    report: dict[str, Any]
+    billed: dict[str, int]
+    killed: str
+
+    def results(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.report["results"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def told(lab: LocalLab) -> Told:
+    """Two blocks of three cells. The first job is killed once a run of it has ended."""
+    suite = shared_suite(lab, "shared", "local.cpu", trials=2)
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(lab.traindyno, "run", str(suite), "--local", "--name", EXECUTION, "--format", "json")
+        killed = kill_once_a_run_has_ended(lab, running)
+        answer: Answer = running.result()
+    assert answer.status == 0, answer.errors
+    return Told(report=answer.json(), billed=billed_seconds(lab, "shared"), killed=killed)
+
+
+def shared_suite(lab: LocalLab, name: str, instance: str, *, trials: int) -> Path:
+    return lab.write_suite(
+        name,
+        {
+            "goal": "fastest",
+            "workload": {
+                "task": "script",
+                "source": lab.write_script("shared_script", SCRIPT),
+                "entry_point": "train.py",
+                "examples": 1000,
+            },
+            "training": {"instance": instance, "strategy": "single"},
+            "matrix": {"hyperparameters.does": ["fast", "slow", "fail"]},
+            "measurement": {"trials": trials, "jobs": "shared"},
+            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 900, "max_contended_repeats": 0},
+        },
+    )
+
+
+def billed_seconds(lab: LocalLab, suite_name: str) -> dict[str, int]:
+    """Of the suite's jobs, by the service's own ledger."""
+    rows = lab.administer("/_local/ledger")["rows"]
+    return {
+        row["job_name"]: row["billed_seconds"]
+        for row in rows
+        if row["job_name"].startswith(f"{jobs_prefix(DEFAULT_LAB)}{suite_name}-")
+    }
+
+
+def kill_once_a_run_has_ended(lab: LocalLab, running: Any) -> str:
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while not (ended := ends_of(lab)):
+        assert time.monotonic() < deadline, "no run has ended"
+        assert not running.done(), running.result().errors
+        time.sleep(0.1)
+    job_name = ended[0].split("/")[-2]
+    lab.administer("/_local/kill", {"TrainingJobName": job_name})
+    return job_name
+
+
+def ends_of(lab: LocalLab) -> list[str]:
+    listed = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"{RUNS_PREFIX}{EXECUTION}/")
+    return [each["Key"] for each in listed.get("Contents", ()) if f"/{ENDED}/" in each["Key"]]
+
+
+def test_each_run_has_its_own_end_and_one_that_fails_fails_alone(told: Told) -> None:
+    outcomes = Counter(
+        (result["run"]["cell"]["hyperparameters"]["does"], result["outcome"]) for result in told.results()
+    )
+    assert outcomes == {("fast", "completed"): 2, ("slow", "completed"): 2, ("fail", "user_code_error"): 2}
+    failed = [result for result in told.results() if result["outcome"] == "user_code_error"]
+    assert all("ValueError: the third batch is broken" in result["attempts"][-1]["message"] for result in failed)
+
+
+def test_runs_of_a_block_share_a_job_and_a_killed_one_goes_on_with_what_was_left(told: Told) -> None:
+    of_block: dict[str, set[str]] = {}
+    for result in told.results():
+        of_block.setdefault(result["run"]["block"], set()).add(result["run"]["job_id"])
+    assert sorted(map(len, of_block.values())) == [1, 1]
+    assert len(told.billed) == 3
+    repeated = [result for result in told.results() if len(result["attempts"]) > 1]
+    assert [result["attempts"][0]["job_name"] for result in repeated] == [told.killed]
+    names = {attempt["job_name"] for result in told.results() for attempt in result["attempts"]}
+    assert names == told.billed.keys()
+
+
+def test_the_shares_of_the_runs_add_up_to_the_bill_of_each_job(told: Told) -> None:
+    shares: dict[str, list[float]] = {}
+    for result in told.results():
+        for attempt in result["attempts"]:
+            shares.setdefault(attempt["job_name"], []).append(attempt["billable_seconds"])
+    assert {name: round(math.fsum(parts) * 1000) for name, parts in shares.items()} == {
+        name: seconds * 1000 for name, seconds in told.billed.items()
+    }
+    price = Decimal(str(told.results()[0]["price"]["usd_per_instance_hour"]))
+    paid = sum(told.billed.values()) * price / 3600
+    spent = sum(paid_usd(parse_run_result(result)) or Decimal(0) for result in told.results())
+    assert spent == pytest.approx(paid, abs=Decimal("0.00001"))
+
+
+def test_simulated_runs_share_a_job_that_bills_one_start(lab: LocalLab) -> None:
+    suite = shared_suite(lab, "simulated", "ml.m5.large", trials=1)
+    lab.grant_quotas(1, "ml.m5.large")
+    answer = lab.traindyno("run", str(suite), "--local", "--name", "shared-2", "--format", "json")
+    assert answer.status == 0, answer.errors
+    (billed,) = billed_seconds(lab, "simulated").values()
+    results = answer.json()["results"]
+    assert [result["outcome"] for result in results] == ["completed"] * 3
+    assert round(math.fsum(result["attempts"][0]["billable_seconds"] for result in results) * 1000) == billed * 1000
