@@ -30,7 +30,8 @@ def attempts_of_run(
     in order. The shares of all runs add up to what each job was billed.
     """
     found = []
-    waiting, end = list(planned), None
+    waiting = list(planned)
+    end: RunEnd | None = None
     for number, (job, journal) in enumerate(jobs, start=1):
         told = journal or JobJournal(job_name=job.job_name)
         began, in_progress = _runs_of(job, told, waiting, planned)
