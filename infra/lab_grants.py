@@ -54,7 +54,7 @@ class LabGrants:
         return [under, *listing]
 
     def step_logs(self) -> Grant:
-        """Read access to the files that training jobs wrote below their prefixes: step logs, and ends of shared runs."""
+        """Read access to the files that training jobs wrote below their prefixes: step logs, and how runs ended."""
         return Grant(
             actions=["s3:GetObject"], resources=[f"{self.bucket_arn}/{RUNS_PREFIX}*"], wildcard_reason=PER_EXECUTION
         )

@@ -95,8 +95,9 @@ class PrepareData(Construct):
 
 
 class RunLanes(Construct):
-    """A Map over lanes, in each a Distributed Map over the runs and shared jobs in S3; a ``concurrency`` replaces that of
-    the plan.
+    """A Map over lanes, in each a Distributed Map over the runs and shared jobs in S3.
+
+    A ``concurrency`` replaces that of the plan.
     """
 
     def __init__(

@@ -25,10 +25,13 @@ def log_lines(
     is_ended: bool = True,
     facts: Mapping[str, Any] | None = None,
     end_reason: str | None = None,
+    launch: str | None = None,
 ) -> list[str]:
     """One process's lines: environment, ``before``, the steps one after another, ``after``, end."""
     lines: list[Mapping[str, Any]] = [
-        line.environment_line(start, rank, world_size, f"algo-{rank + 1}", dict(facts or {"torch": "2.13.0"})),
+        line.environment_line(
+            start, rank, world_size, f"algo-{rank + 1}", dict(facts or {"torch": "2.13.0"}), launch=launch
+        ),
         *before,
     ]
     time = start

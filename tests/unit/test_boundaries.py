@@ -65,11 +65,21 @@ MAY_IMPORT = {
     "traindyno/core/statistics": {"traindyno.core.statistics"},
     "traindyno/callbacks": {
         "traindyno.core.step_log.line",
+        "traindyno.core.jobs.journal_format",
         "traindyno.callbacks",
         "torch",
         "transformers",
         "lightning",
         "pytorch_lightning",
+    },
+    # It runs on Python 3.8 in frozen images.
+    "traindyno/parent": {
+        "traindyno.core.jobs.journal_format",
+        "traindyno.core.step_log.line",
+        "traindyno.callbacks.oom_kills",
+        "traindyno.callbacks.process",
+        "traindyno.parent",
+        "torch.distributed.TCPStore",
     },
     "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker"},
     "traindyno/report": {"traindyno.core", "traindyno.report"},

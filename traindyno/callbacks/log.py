@@ -231,7 +231,9 @@ class StepLogger:
         self._file = StepLogFile(log_path(self._directory, this.job_name, this.rank, self._began))
         self._host_load = HostLoad()
         facts = environment_facts() if facts is None else facts
-        self._file.write(environment_line(now(), this.rank, this.world_size, this.host, facts, host_id=host_id()))
+        self._file.write(
+            environment_line(now(), this.rank, this.world_size, this.host, facts, host_id=host_id(), launch=this.launch)
+        )
         self._log_start()
         self._file.flush()
         atexit.register(self.close)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.clock import now
+from traindyno.core.jobs.journal_format import MARK_VARIABLE
+from traindyno.core.step_log.line import LAUNCH_VARIABLE
 
 # The launchers are torchrun, SageMaker's MPI and SMDDP runners, and Slurm.
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
@@ -23,6 +25,7 @@ class Process(NamedTuple):
     world_size: int
     host: str
     job_name: str
+    launch: Optional[str]
 
 
 def this_process(environment: Mapping[str, str] = os.environ) -> Process:
@@ -32,7 +35,7 @@ def this_process(environment: Mapping[str, str] = os.environ) -> Process:
     )
     host = environment.get("SM_CURRENT_HOST") or socket.gethostname()
     job_name = environment.get("TRAINING_JOB_NAME") or environment.get("TRAINDYNO_RUN_ID") or "job"
-    return Process(rank, world_size, host, job_name)
+    return Process(rank, world_size, host, job_name, environment.get(LAUNCH_VARIABLE))
 
 
 def launched_world_size(environment: Mapping[str, str] = os.environ) -> int:
@@ -48,11 +51,13 @@ def started() -> Optional[float]:
 def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[float]:
     """Epoch seconds at which the first launcher of this process began (a container's entry point, torchrun), or None.
 
-    A launcher is an ancestor with this job's name in its environment.
+    A launcher is an ancestor with this job's name in its environment. The parent of a shared job is not one: it has
+    run other runs before.
     """
-    mark = "{}={}".format(JOB_VARIABLE, environment.get(JOB_VARIABLE)).encode()
+    names = [name for name in (JOB_VARIABLE, MARK_VARIABLE) if environment.get(name)]
+    marks = {"{}={}".format(name, environment[name]).encode() for name in names}
     launched, ancestor = None, os.getppid()
-    while environment.get(JOB_VARIABLE) and ancestor > 0 and mark in environment_of(ancestor):
+    while environment.get(JOB_VARIABLE) and ancestor > 0 and marks <= set(environment_of(ancestor)):
         launched, ancestor = _started(ancestor), _parent_of(ancestor)
     return launched
 

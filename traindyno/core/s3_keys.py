@@ -131,7 +131,7 @@ def execution_script_key(execution_id: str) -> str:
 
 
 def job_document_key(execution_id: str, job_id: str) -> str:
-    """What a shared job's parent process runs. Training jobs can't write it."""
+    """What a shared job runs. Training jobs can't write it."""
     return f"{CODE_PREFIX}{execution_id}/jobs/{job_id}.json"
 
 

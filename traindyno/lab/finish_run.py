@@ -6,12 +6,12 @@ from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
-from traindyno.core.jobs.job import runs_of
+from traindyno.core.jobs.job import Job, runs_of
 from traindyno.core.jobs.job_end import JobEnd, WarmPool
 from traindyno.core.jobs.shared_end import shared_end
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.preparation import DataPreparation
-from traindyno.lab.attempt_owners import OwnerServices, is_recorded
+from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of
 from traindyno.lab.budget import BudgetServices, record_end
 from traindyno.lab.prepare_data import PreparationAnswers, PreparationRecords, answer_preparation, record_preparation
 from traindyno.lab.record_run import RecordRunServices, record_run
@@ -64,11 +64,16 @@ def record_job_end(row: AttemptRow, *, lab: str, services: FinishRunServices, no
 
 
 def _report_end(row: AttemptRow, *, services: FinishRunServices) -> None:
-    """Answer the task. If no task waits, still record the runs or the preparation."""
+    """Answer the task. If no task waits, still record the runs or the preparation.
+
+    The latest attempt of a shared job stays open until all its runs are recorded: the execution may be stopped before
+    another task records them.
+    """
     owner = row.owner
     if isinstance(owner, DataPreparation) and row.end and row.end.outcome:
         record_preparation(owner, row, services)
-    if not _answer(row, services) and not is_recorded(owner, services):
+    is_done = _answer(row, services) and not isinstance(owner, Job)
+    if not is_done and not is_recorded(owner, services) and not _has_next(row, services):
         execution = services.executions.find(owner.execution_id)
         if execution is None or not execution.is_stopping:
             return  # the task was started again and will find this end, or the sweep will find the execution over
@@ -77,6 +82,13 @@ def _report_end(row: AttemptRow, *, services: FinishRunServices) -> None:
         for run in runs_of(owner):
             record_run(run, final=None, services=services)
     services.attempts.close(row.job_name)
+
+
+def _has_next(row: AttemptRow, services: FinishRunServices) -> bool:
+    """Whether a later attempt of a shared job has taken over."""
+    if not isinstance(row.owner, Job):
+        return False
+    return attempts_of(row_of(row.owner, services), services.attempts)[-1].number > row.number
 
 
 def _find_end(

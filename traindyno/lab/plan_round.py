@@ -1,10 +1,12 @@
-"""Write the runs of the next round, lane by lane, for the state machine to read."""
+"""Write the jobs of the next round, lane by lane, for the state machine to read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.jobs.job import Job
+from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.lane_plan import LanePlan
 from traindyno.core.planning.lanes import Lane, split_lanes
 from traindyno.core.planning.plan import Plan, read_stored_plan
@@ -41,14 +43,16 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         host_priors=plan.host_priors,
         loss_spread=plan.loss_spread,
     )
-    lanes = split_lanes(_with_prepared(runs, suite, plan, TokenCache(bucket)), suite.purchase)
+    histories = {history.cell_id: history for history in plan.history}
+    jobs = share_jobs(_with_prepared(runs, suite, plan, TokenCache(bucket)), suite, histories)
+    lanes = split_lanes(jobs, suite.purchase)
     plans = {lane.lane_id: lane for lane in plan.lanes}
     pointers = []
     for lane in lanes:
         waves: list[dict[str, Any]] = []
         for wave in _waves(lane, plans[lane.lane_id]):
             key = lane_key(execution_id, number, lane.lane_id, wave=len(waves) + 1)
-            bucket.write_json(key, wave_items(wave.runs, suite.limits))
+            bucket.write_json(key, wave_items(wave.jobs, suite.limits))
             waves.append({"items_key": key, "concurrency": wave.concurrency})
         # The field keeps its old name: a running execution reads it by the definition that it began with.
         pointers.append({"lane_id": lane.lane_id, "packs": waves})
@@ -62,19 +66,19 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wave:
-    """``concurrency``: the most runs in progress at the same time."""
+    """``concurrency``: the most jobs in progress at the same time."""
 
-    runs: Sequence[Run]
+    jobs: Sequence[Job]
     concurrency: int
 
 
 def _waves(lane: Lane, plan: LanePlan) -> list[_Wave]:
-    """The waves of the lane, one after another; a lane whose runs are counted is one, with ``concurrency`` runs in
+    """The waves of the lane, one after another; a lane whose jobs are counted is one, with ``concurrency`` jobs in
     progress.
     """
     if plan.instances_at_once is None:
-        return [_Wave(runs=lane.runs, concurrency=plan.concurrency)]
-    return [_Wave(runs=wave, concurrency=len(wave)) for wave in fill_waves(lane.runs, plan.instances_at_once)]
+        return [_Wave(jobs=lane.jobs, concurrency=plan.concurrency)]
+    return [_Wave(jobs=wave, concurrency=len(wave)) for wave in fill_waves(lane.jobs, plan.instances_at_once)]
 
 
 def _with_prepared(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:

@@ -8,7 +8,7 @@ from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
-from traindyno.core.jobs.job import step_logs_prefix
+from traindyno.core.jobs.job import runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
@@ -21,9 +21,10 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.shared_runs import shared_runs_of
+from traindyno.sagemaker.job_names import attempt_number
 from traindyno.store.attempts import AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
-from traindyno.store.owners import OwnerRow, RunRows, SharedJobRows
+from traindyno.store.owners import OwnerRow, RunRow, RunRows, SharedJobRows
 from traindyno.store.results_bucket import ResultsBucket
 
 OUTCOME_OF_ERROR = {
@@ -79,9 +80,9 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     row = services.runs.read(run.execution_id, run.run_id)
     if row.is_over:
         return None
-    attempts = ended_attempts(row, services) if run.job_id is None else _shared_attempts(run, run.job_id, services)
-    step_log, log_problem = read_run_log(run, services)
-    decided = _decide(attempts, final, step_log, log_problem)
+    attempts, last = _attempts_of(run, row, services)
+    step_log, log_problem = read_run_log(run, services, last)
+    decided = _decide(last, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
     placed_on = instance_type_of(attempts)
     run = run_on(suite, run, placed_on) if placed_on else run
@@ -99,16 +100,36 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
     services.runs.record(run.execution_id, run.run_id, summarise(result))
+    if run.job_id is not None:
+        _close_recorded(run, run.job_id, services)
     return result
 
 
-def _shared_attempts(run: Run, job_id: str, services: RecordRunServices) -> list[Attempt]:
-    """What the run used of the attempts of the job that carries it."""
-    row = services.shared_jobs.read(run.execution_id, job_id)
-    attempts = ended_attempts(row, services)
-    latest = services.attempts.find(attempts[-1].job_name) if attempts else None
+def _attempts_of(run: Run, row: RunRow, services: RecordRunServices) -> tuple[Sequence[Attempt], Attempt | None]:
+    """The run's attempts, or what it used of those of the job that carries it; and the one that decides."""
+    if run.job_id is None:
+        attempts = ended_attempts(row, services)
+        return attempts, attempts[-1] if attempts else None
+    of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services)
+    latest = services.attempts.find(of_job[-1].job_name) if of_job else None
     shared = shared_runs_of(latest, services) if latest else None
-    return list(shared.attempts_of(run.run_id, attempts)) if shared else []
+    if shared is None:
+        return (), None
+    own = shared.attempts_of(run.run_id, of_job)
+    return own, shared.deciding(run.run_id, own)
+
+
+def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
+    """Nothing remains to be done for an ended job whose runs are all recorded."""
+    open_rows = [
+        row
+        for row in attempts_of(services.shared_jobs.read(run.execution_id, job_id), services.attempts)
+        if row.is_open and row.end
+    ]
+    for row in open_rows:
+        # They are recorded in their order, so that mostly the last one tells.
+        if all(services.runs.read(run.execution_id, each.run_id).is_over for each in reversed(runs_of(row.owner))):
+            services.attempts.close(row.job_name)
 
 
 def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
@@ -123,9 +144,17 @@ def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
     return ended
 
 
-def read_run_log(logged: Run | DataPreparation, services: AttemptRecords) -> tuple[StepLog | None, str | None]:
-    """The step log, or None with the reason why it can't be read."""
+def read_run_log(
+    logged: Run | DataPreparation, services: AttemptRecords, last: Attempt | None = None
+) -> tuple[StepLog | None, str | None]:
+    """The step log, or None with the reason why it can't be read. What was logged after the attempt ``last`` is left
+    out.
+    """
     files = services.bucket.step_log_files(step_logs_prefix(logged))
+    if last is not None:
+        files = {
+            name: lines for name, lines in files.items() if (attempt_number(name.partition("/")[0]) or 0) <= last.number
+        }
     try:
         return (read_step_log(files) if files else None), None
     except StepLogInvalid as error:
@@ -158,9 +187,8 @@ def is_simulated(step_log: StepLog | None) -> bool:
 
 
 def _decide(
-    attempts: Sequence[Attempt], final: FinalOutcome | None, step_log: StepLog | None, log_problem: str | None
+    last: Attempt | None, final: FinalOutcome | None, step_log: StepLog | None, log_problem: str | None
 ) -> FinalOutcome:
-    last = attempts[-1] if attempts else None
     if last is None or last.outcome is None:
         return final or STOPPED
     if last.outcome is Outcome.COMPLETED and (step_log is None or step_log.measured is None):

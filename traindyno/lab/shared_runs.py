@@ -6,8 +6,8 @@ from typing import Protocol
 
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.journal import ended_runs, read_job_journal
 from traindyno.core.jobs.job_journal import JobJournal
+from traindyno.core.jobs.journal import ended_runs, read_job_journal
 from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.jobs.shared_end import JobProgress
 from traindyno.sagemaker.run_end_outcome import outcome_of
@@ -53,6 +53,13 @@ class SharedRuns:
             planned=[run.run_id for run in self.job.runs],
             outcome_of=outcome_of,
         )
+
+    def deciding(self, run_id: str, attempts: Sequence[Attempt]) -> Attempt | None:
+        """The latest of its attempts in which the run ended: if its end reached S3 late, a later one has begun it again
+        for nothing. Else the latest.
+        """
+        ended = [attempt for attempt in attempts if run_id in self.journal(attempt.job_name).ends]
+        return (*attempts[-1:], *ended)[-1] if attempts else None
 
 
 def read_shared_runs(job: Job, *, host_count: int, services: SharedRunServices) -> SharedRuns:

@@ -39,7 +39,10 @@ from traindyno.store.results_bucket import ResultsBucket
 
 
 class SubmitRunServices(AttemptStartServices, OwnerServices, PreparationAnswers, Protocol):
-    """``bucket`` holds the suite, and what shared jobs have written. The job's end answers the task, or ``answers`` if no job is started."""
+    """``bucket`` holds the suite, and what shared jobs have written.
+
+    The job's end answers the task, or ``answers`` if no job is started.
+    """
 
     bucket: ResultsBucket
     executions: ExecutionRows
@@ -110,7 +113,9 @@ class _Submission(AttemptStart):
         if latest and latest.end is None:
             # An earlier call stopped between writing the row and CreateTrainingJob. The job may exist: do not start
             # another.
-            return self._take_over(latest, suite, execution)
+            taken_over = self._take_over(latest, suite, execution)
+            self._close_earlier(attempts[:-1])
+            return taken_over
         shared = shared_runs_of(latest, self.services) if latest else None
         if latest and latest.end and (latest.end.outcome or (shared and not shared.left)):
             return self._answer_again(latest)
@@ -132,13 +137,21 @@ class _Submission(AttemptStart):
             submitted_at=self.now,
             placed_on=placed_on,
         )
-        return self.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        started = self.start(row, request, cap_usd=execution.max_usd, slot=slot)
+        self._close_earlier(attempts)
+        return started
 
     def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):
             raise ServiceFault(f"{row.job_name} ended while another task took it over")
         self.services.jobs.start(self._request(suite, execution, row.number, row.placed_on))
         return row.job_name
+
+    def _close_earlier(self, attempts: Sequence[AttemptRow]) -> None:
+        """FinishRun leaves the attempt of a shared job open until there is a next one."""
+        for row in attempts:
+            if row.is_open:
+                self.services.attempts.close(row.job_name)
 
     def _answer_again(self, row: AttemptRow) -> str:
         """The task was started again by a fault after its job had ended."""

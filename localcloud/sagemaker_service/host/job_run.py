@@ -87,7 +87,7 @@ class JobRun:
     ) -> None:
         self._job = job
         self._interruptions = list(interruptions)
-        self._is_interrupted = False
+        self._interruption: SpotInterruption | None = None  # of the training that runs or ended last
         self._context = context
         self._folder = context.settings.state_folder / "jobs" / job.name
         self._upload_time = UploadTime(job.max_upload_seconds)
@@ -143,12 +143,11 @@ class JobRun:
                 sync.restore()
 
         if not is_done_before(self._must_stop, download) or self._must_stop():
-            return self._end_without_training()
+            return self._end_without_outputs()
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync, image)
-        if self._is_interrupted and not training_end.is_success and not self._must_stop():
-            self._is_interrupted = False
-            return None
+        if self._lost_instances(training_end):
+            return self._end_without_outputs() if self._must_stop() else None
         self._move(SecondaryStatus.UPLOADING)
         self._upload_time.run(
             partial(
@@ -163,7 +162,12 @@ class JobRun:
         )
         return self._final_status(trees, training_end)
 
-    def _end_without_training(self) -> FinalStatus:
+    def _lost_instances(self, training_end: TrainingEnd) -> bool:
+        """Whether an interruption cut the job off. What it finished at that moment is in S3 only after a notice."""
+        interruption, self._interruption = self._interruption, None
+        return interruption is not None and not (interruption.has_notice and training_end.is_success)
+
+    def _end_without_outputs(self) -> FinalStatus:
         if self._context.is_service_ending():
             raise ServiceEnding
         return STOPPED if self._is_asked_to_stop() else RAN_TOO_LONG
@@ -216,8 +220,8 @@ class JobRun:
         step_logs = trees[0].host_path(asked) / self._job.name
         if not self._interruptions or not self._interruptions[0].is_due(step_logs):
             return False
-        self._is_interrupted = True
-        if not self._interruptions.pop(0).has_notice:
+        self._interruption = self._interruptions.pop(0)
+        if not self._interruption.has_notice:
             if sync is not None:
                 sync.abandon()
             end_stray_processes(process_mark(self._job, self._context.settings))

@@ -8,8 +8,9 @@ from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
 from localcloud.sagemaker_service.host.toolkit import HostResources, Program, toolkit_environment
-from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob
 from localcloud.sagemaker_service.settings import ServiceSettings
+from traindyno.core.step_log.line import LAUNCH_VARIABLE
 
 INHERITED = frozenset(
     {
@@ -84,6 +85,7 @@ def process_environment(
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.code, packages) if folder is not None),
         "GLOO_SOCKET_IFNAME": "lo",
         MARK_VARIABLE: process_mark(job, settings),
+        LAUNCH_VARIABLE: str(sum(each.status is SecondaryStatus.TRAINING for each in job.transitions)),
     }
     if packages is not None:
         environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"

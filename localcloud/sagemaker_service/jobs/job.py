@@ -114,6 +114,8 @@ class TrainingJob:
     started_warm: bool = False
     planned: tuple[PlannedStep, ...] = ()
     simulated_steps: int = 0
+    #: Of a simulated job that several runs share: those that had not ended before it.
+    simulated_runs: tuple[str, ...] = ()
 
     @property
     def secondary_status(self) -> SecondaryStatus:

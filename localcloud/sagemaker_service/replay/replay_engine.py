@@ -34,7 +34,8 @@ from localcloud.sagemaker_service.jobs.warm_pools import (
 )
 from localcloud.sagemaker_service.replay.schedule import NOW, NextCheck, Schedule
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
-from localcloud.sagemaker_service.replay.timeline import plan_stop, plan_timeline, select_type
+from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
+from localcloud.sagemaker_service.replay.timeline import plan_stop, select_type
 from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
 from localcloud.sagemaker_service.service_health import (
     RETRY_SECONDS,
@@ -132,13 +133,13 @@ class ReplayEngine:
             return self._keep_pool(job)
         if not job.planned:
             job = self._selected(job)
-        work, trace = self._work_of(job)
+        simulation = simulation_of(job, self._files, self._work_of, self._faults)
         if not job.planned:
-            job = self._plan(job, trace, work)
+            job = self._plan(job, simulation)
         if job.stop_requested and job.planned[-1].secondary_status is not SecondaryStatus.STOPPED:
-            job = self._stop(job, trace, work)
+            job = self._stop(job, simulation)
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
-            job = self._apply(job, job.planned[0], trace, work)
+            job = self._apply(job, job.planned[0], simulation)
         return NextCheck(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
 
     def _selected(self, job: TrainingJob) -> TrainingJob:
@@ -148,11 +149,17 @@ class ReplayEngine:
             return job
         return self._store.change(job.name, lambda stored: replace(stored, selected_instance_type=chosen))
 
-    def _plan(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
+    def _plan(self, job: TrainingJob, simulation: Simulation) -> TrainingJob:
         begun = replace(job, started_warm=take_pool(self._store, job, time.monotonic()))
-        planned = plan_timeline(begun, trace, work, self._faults)
+        planned = simulation.plan(begun, self._faults)
         return self._store.change(
-            job.name, lambda stored: replace(stored, planned=planned, started_warm=begun.started_warm)
+            job.name,
+            lambda stored: replace(
+                stored,
+                planned=planned.planned,
+                simulated_runs=planned.simulated_runs,
+                started_warm=planned.started_warm,
+            ),
         )
 
     def _keep_pool(self, job: TrainingJob) -> NextCheck | None:
@@ -165,10 +172,10 @@ class ReplayEngine:
         due_ms = expiry_ms if left_seconds is None else self._clock.after_real_seconds(left_seconds)
         return NextCheck(due_ms=due_ms, is_pool=True)
 
-    def _apply(self, job: TrainingJob, step: PlannedStep, trace: Trace, work: JobWork) -> TrainingJob:
-        simulated_steps = self._log_training(job, job.transitions[-1], trace, work, until_ms=step.due_ms)
+    def _apply(self, job: TrainingJob, step: PlannedStep, simulation: Simulation) -> TrainingJob:
+        simulated_steps = self._log_training(job, job.transitions[-1], simulation, until_ms=step.due_ms)
         if step.secondary_status is SecondaryStatus.INTERRUPTED:
-            simulated_steps = work.steps_in_checkpoint(simulated_steps)
+            simulated_steps = simulation.steps_in_checkpoint(simulated_steps)
         if step.status is Status.COMPLETED:
             self._files.write_tokens(job)
 
@@ -180,25 +187,24 @@ class ReplayEngine:
 
         return self._store.change(job.name, change)
 
-    def _stop(self, job: TrainingJob, trace: Trace, work: JobWork) -> TrainingJob:
+    def _stop(self, job: TrainingJob, simulation: Simulation) -> TrainingJob:
         """Logs the training before the job's current status, Stopping, and plans its end."""
         before, stopping = job.transitions[-2:]
         # The request may come after the planned end of the status, which this engine has not applied yet.
         now_ms = max(before.start_ms, min(stopping.start_ms, job.planned[0].due_ms))
         transitions = (*job.transitions[:-2], replace(before, end_ms=now_ms), replace(stopping, start_ms=now_ms))
-        simulated_steps = self._log_training(job, before, trace, work, until_ms=now_ms)
-        planned = plan_stop(
-            job, before.status, now_ms, trace=trace, is_limited=not self._faults.current.unheeded_limits
-        )
+        simulated_steps = self._log_training(job, before, simulation, until_ms=now_ms)
+        is_limited = not self._faults.current.unheeded_limits
+        planned = plan_stop(job, before.status, now_ms, trace=simulation.trace, is_limited=is_limited)
         return self._store.change(
             job.name,
             lambda stored: replace(stored, transitions=transitions, planned=planned, simulated_steps=simulated_steps),
         )
 
-    def _log_training(self, job: TrainingJob, ending: Transition, trace: Trace, work: JobWork, *, until_ms: int) -> int:
+    def _log_training(self, job: TrainingJob, ending: Transition, simulation: Simulation, *, until_ms: int) -> int:
         if ending.status is not SecondaryStatus.TRAINING:
             return job.simulated_steps
-        return self._files.write(job, trace, work, ending, until_ms=until_ms)
+        return simulation.log(job, ending, until_ms=until_ms)
 
     def _work_of(self, job: TrainingJob) -> tuple[JobWork, Trace]:
         trace = choose_trace(job, self._traces)

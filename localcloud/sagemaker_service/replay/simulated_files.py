@@ -1,8 +1,9 @@
 """Writes a simulated job's files to S3 where a real job has them: its step log, and a preparation's manifest."""
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
@@ -10,6 +11,7 @@ from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
 from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.storage.s3_transfer import split_uri
+from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 DEFAULT_CHECKPOINTS = "/opt/ml/checkpoints"
+
+
+class DocumentMissing(Exception):
+    """A shared job has no document that says which runs it carries."""
 
 
 class SimulatedFiles:
@@ -35,6 +41,34 @@ class SimulatedFiles:
                 self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=text.encode())
         return stretch.next_step
 
+    def read_document(self, job: TrainingJob) -> dict[str, Any]:
+        """The document of a shared job."""
+        for channel in job.request.get("InputDataConfig", ()):
+            if channel["ChannelName"] == DOCUMENT_CHANNEL:
+                bucket, key = split_uri(channel["DataSource"]["S3DataSource"]["S3Uri"])
+                try:
+                    body = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+                except self._client.exceptions.NoSuchKey as error:
+                    raise DocumentMissing(f"s3://{bucket}/{key}, the document of {job.name}, is not there") from error
+                document: dict[str, Any] = json.loads(body)
+                return document
+        raise DocumentMissing(f"{job.name} has no channel {DOCUMENT_CHANNEL}, which names its runs")
+
+    def ended_runs(self, job: TrainingJob) -> frozenset[str]:
+        """The runs of a shared job of which each host wrote in one attempt how they ended."""
+        bucket, prefix = split_uri(_checkpoints_uri(job))
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
+        keys = (
+            entry["Key"].removeprefix(f"{prefix}/").split("/") for page in pages for entry in page.get("Contents", [])
+        )
+        written = Counter((key[0], key[2]) for key in keys if len(key) == 4 and key[1] == ENDED)
+        return frozenset(run_id for (run_id, _), hosts in written.items() if hosts >= job.instance_count)
+
+    def write_shared(self, job: TrainingJob, files: Iterable[tuple[str, bytes]]) -> None:
+        bucket, prefix = split_uri(_checkpoints_uri(job))
+        for name, contents in files:
+            self._client.put_object(Bucket=bucket, Key=f"{prefix}/{name}", Body=contents)
+
     def write_tokens(self, job: TrainingJob) -> None:
         """Writes the output of a completed preparation: a manifest without tokens, marked as simulated."""
         preparation = read_work(job).values.get("preparation")
@@ -43,6 +77,11 @@ class SimulatedFiles:
         manifest = {**tokens_manifest(str(preparation.get("key")), {}), "is_simulated": True}
         bucket, prefix = split_uri(f"{output_uri(job)}/output/model")
         self._client.put_object(Bucket=bucket, Key=f"{prefix}/{TOKENS_MANIFEST}", Body=json.dumps(manifest).encode())
+
+
+def _checkpoints_uri(job: TrainingJob) -> str:
+    uri: str = job.request["CheckpointConfig"]["S3Uri"]
+    return uri.rstrip("/")
 
 
 def _step_log_uri(job: TrainingJob) -> str | None:

@@ -22,7 +22,7 @@ from traindyno.core.step_log.line import failure_text
 from traindyno.core.suite.job_time import STOP_SECONDS
 
 NO_CAPACITY_MESSAGE = "Insufficient capacity error from EC2 while launching instances, retrying!"
-OUT_OF_MEMORY = f"AlgorithmError: {failure_text(Outcome.OUT_OF_MEMORY, 'CUDA out of memory (simulated)')}, exit code: 1"
+OUT_OF_MEMORY_TEXT = failure_text(Outcome.OUT_OF_MEMORY, "CUDA out of memory (simulated)")
 KILLED = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 137\nErrorMessage "(simulated)", exit code: 137'
 INTERRUPTION_SECONDS = 300.0
 S = SecondaryStatus
@@ -54,8 +54,41 @@ def select_type(job: TrainingJob, faults: FaultInjector) -> str | None:
     return str(preferences[1 if is_short else 0]["InstanceType"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingTimes:
+    """Seconds of the training: without a fault, until a fault in its midst, and again after that one.
+
+    ``until_failure``: until its processes fail at their start; None for a shared job, whose processes' faults are its
+    runs'.
+    """
+
+    whole: float
+    until_fault: float
+    resumed: float
+    until_failure: float | None = None
+
+
 def plan_timeline(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInjector) -> tuple[PlannedStep, ...]:
-    planned = _plan_job(job, trace, work, faults)
+    def seconds(first_step: int, end_step: int) -> float:
+        return training_seconds(trace, job, work, first_step=first_step, last_step=end_step)
+
+    last_step = total_steps(trace, work)
+    fault_step = faults.dice("fate", job.name).randrange(last_step) if last_step else 0
+    times = TrainingTimes(
+        whole=seconds(0, last_step),
+        until_fault=seconds(0, fault_step),
+        resumed=seconds(work.steps_in_checkpoint(fault_step), last_step),
+        until_failure=seconds(0, 0),
+    )
+    implied = implied_rate(trace, job, work)
+    return plan_statuses(job, trace, times, faults, refusal=impossible_text(implied) if implied.is_impossible else None)
+
+
+def plan_statuses(
+    job: TrainingJob, trace: Trace, times: TrainingTimes, faults: FaultInjector, *, refusal: str | None = None
+) -> tuple[PlannedStep, ...]:
+    """``refusal``: why the job's processes fail at once, if they do."""
+    planned = _plan_job(job, trace, times, faults, refusal)
     if not faults.current.unheeded_limits:
         planned = _cut_at_limits(job, planned, trace)
     return tuple(_steps(job.created_ms, planned))
@@ -86,22 +119,16 @@ def _ending(job: TrainingJob, trace: Trace, *, is_limited: bool = True) -> tuple
     )
 
 
-def _plan_job(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInjector) -> PlannedJob:
+def _plan_job(
+    job: TrainingJob, trace: Trace, times: TrainingTimes, faults: FaultInjector, refusal: str | None
+) -> PlannedJob:
     start_seconds = trace.warm_start_seconds if job.started_warm else trace.start_seconds
-    last_step = total_steps(trace, work)
-    fault_step = faults.dice("fate", job.name).randrange(last_step) if last_step else 0
     starting = TimedStatus(secondary_status=S.STARTING, seconds=start_seconds)
     begun = (starting, TimedStatus(secondary_status=S.DOWNLOADING, seconds=trace.download_seconds))
     uploading = TimedStatus(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
-
-    def training(first_step: int, end_step: int) -> TimedStatus:
-        seconds = training_seconds(trace, job, work, first_step=first_step, last_step=end_step)
-        return TimedStatus(secondary_status=S.TRAINING, seconds=seconds)
-
-    planned = PlannedJob(statuses=(*begun, training(0, last_step), uploading))
-    implied = implied_rate(trace, job, work)
-    if implied.is_impossible:
-        return _failure(begun, impossible_trace(implied))
+    planned = PlannedJob(statuses=(*begun, _training(times.whole), uploading))
+    if refusal is not None:
+        return _failure(begun, _script_failed(refusal))
     match faults.job_fault(job.name):
         case JobFault.CAPACITY_ERROR if _has_alternative(job):
             short = TimedStatus(secondary_status=S.PENDING, seconds=start_seconds, message=NO_CAPACITY_MESSAGE)
@@ -112,26 +139,34 @@ def _plan_job(job: TrainingJob, trace: Trace, work: JobWork, faults: FaultInject
             waiting = TimedStatus(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
             planned = PlannedJob(statuses=(waiting, *planned.statuses))
         case JobFault.INTERNAL_ERROR:
-            planned = _failure((*begun, training(0, fault_step)), INTERNAL_ERROR)
-        case JobFault.OUT_OF_MEMORY:
-            planned = _failure((*begun, training(0, 0)), OUT_OF_MEMORY)
-        case JobFault.KILLED_PROCESS:
-            planned = _failure((*begun, training(0, fault_step)), KILLED)
+            planned = _failure((*begun, _training(times.until_fault)), INTERNAL_ERROR)
+        case JobFault.OUT_OF_MEMORY if times.until_failure is not None:
+            planned = _failure((*begun, _training(times.until_failure)), _script_failed(OUT_OF_MEMORY_TEXT))
+        case JobFault.KILLED_PROCESS if times.until_failure is not None:
+            planned = _failure((*begun, _training(times.until_fault)), KILLED)
         case JobFault.SPOT_INTERRUPTION if job.is_spot:
             gap = TimedStatus(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
-            kept = work.steps_in_checkpoint(fault_step)
             planned = PlannedJob(
-                statuses=(*begun, training(0, fault_step), gap, *begun, training(kept, last_step), uploading)
+                statuses=(*begun, _training(times.until_fault), gap, *begun, _training(times.resumed), uploading)
             )
         case _:
             pass
     return planned
 
 
-def impossible_trace(implied: ImpliedRate) -> str:
-    """The failure reason of a job with an impossible trace; it names what to change."""
+def _training(seconds: float) -> TimedStatus:
+    return TimedStatus(secondary_status=S.TRAINING, seconds=seconds)
+
+
+def impossible_text(implied: ImpliedRate) -> str:
+    """The failure of a run with an impossible trace; it names what to change."""
     message = f"no device computes this: {implied.text}. Correct the trace's step time, samples or FLOPs"
-    return f"AlgorithmError: {failure_text(Outcome.USER_CODE_ERROR, message)}, exit code: 1"
+    return failure_text(Outcome.USER_CODE_ERROR, message)
+
+
+def _script_failed(text: str) -> str:
+    """The failure reason of a job."""
+    return f"AlgorithmError: {text}, exit code: 1"
 
 
 def _has_alternative(job: TrainingJob) -> bool:

@@ -26,7 +26,6 @@ NOT_HELD: tuple[str, ...] = (
     "the same, for 30 steps, in one (+5 %); another +2 %",
     "the same: its ratio to the baseline is called detected, 8 equal cells",
     "the same: its ratio to the baseline is called detected, 32 equal cells",
-    "45 % of one cell's hosts slower by 15 %, their trials lost; another +3 %",
     "spot, 1 per hour on one type, which is 3 % faster; none on the other",
     "time to quality, the same with 3 trials",
 )

@@ -17,7 +17,7 @@ from traindyno.callbacks import clock
 from traindyno.callbacks.checkpoints import checkpoint_folder, mark_complete, newest_complete
 from traindyno.callbacks.log import StepLogger
 from traindyno.core.measurement.progress import divide_steps
-from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
+from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE, LAUNCH_VARIABLE
 from traindyno.core.step_log.reader import StepLog, read_step_log
 
 STEPS, EVERY = 12, 3
@@ -32,6 +32,7 @@ def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRAINING_JOB_NAME", "job-a1")
     monkeypatch.setenv(CHECKPOINTS_VARIABLE, str(folder / STATE))
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(folder / LOG))
+    monkeypatch.setenv(LAUNCH_VARIABLE, "")  # sessions change it
     return folder
 
 
@@ -94,7 +95,8 @@ def run(instance: Path, s3: Path, dice: random.Random, ranks: int, interruptions
     """The instance is lost after some steps and some files of the upload that runs then; the last one is not lost."""
     kept = 0  # the newest checkpoint of the latest whole upload
     for left in range(interruptions, -1, -1):
-        clock.ORIGIN += 60.0  # the time until the job has instances again
+        clock.ORIGIN += 3.0  # the time until the job has instances again, at the least
+        os.environ[LAUNCH_VARIABLE] = str(left)
         shutil.rmtree(instance, ignore_errors=True)
         shutil.copytree(s3, instance)
         steps = session(ranks)

@@ -13,6 +13,7 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryExec
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.job import AttemptOwner
 from traindyno.core.jobs.job_end import WarmPool
+from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.plan import plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.wave_items import wave_items
@@ -81,7 +82,7 @@ def keep_documents(lab: MemoryLab, runs: list[Run]) -> tuple[DataPreparation, ..
     suite = lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
     plan = plan_suite(suite, execution_id=EXECUTION, prices=PRICES, quotas={}, histories={})
     lab.bucket.write_json(plan_key(EXECUTION), stored_plan(plan))
-    lab.bucket.write_json(lane_key(EXECUTION, 1, "lane", wave=1), wave_items(runs, suite.limits))
+    lab.bucket.write_json(lane_key(EXECUTION, 1, "lane", wave=1), wave_items(map(separate_job, runs), suite.limits))
     return due_preparations(plan.preparation, EXECUTION)
 
 

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.cli.display.job_table import jobs_document
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.region_table import print_regions
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
@@ -156,6 +157,7 @@ def plan_document(
         "is_refused": bool(planned.refusals),
         "limits": to_document(suite.limits),
         **document,
+        "jobs": jobs_document(suite, planned),
         "quotas": to_document(tuple(inputs.quotas.values())),
         "why_no_history": histories.why_none,
         "spot": _spot_document(suite, planned, spot),

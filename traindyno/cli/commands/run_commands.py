@@ -135,7 +135,7 @@ def follow_to_end(target: LabTarget, execution: str) -> Execution:
 
 
 def _interrupted_line(target: LabTarget, execution: str) -> str:
-    running = list(target.services.attempts.list_open(execution))
+    running = [row for row in target.services.attempts.list_open(execution) if row.end is None]
     usd_per_hour = sum((row.usd_per_hour * row.instance_count for row in running), Decimal(0))
     jobs = "1 training job" if len(running) == 1 else f"{len(running)} training jobs"
     cost = "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"

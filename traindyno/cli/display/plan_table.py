@@ -2,6 +2,7 @@
 
 from rich.table import Table
 
+from traindyno.cli.display.job_table import ORDER_NOTE, job_table, jobs_of_plan
 from traindyno.cli.display.plan_totals import totals_table
 from traindyno.cli.inputs.plan_inputs import PlanInputs
 from traindyno.cli.output import Terminal
@@ -56,6 +57,10 @@ def print_plan(
         console.print(_cells(suite, planned))
     else:
         console.print(f"{suite.name}: {len(planned.cells)} cells, listed by --format json")
+    if jobs_of_plan(suite, planned):
+        console.print()
+        console.print(job_table(suite, planned))
+        console.print(f"note: {ORDER_NOTE}")
     console.print()
     console.print(_lanes(planned))
     if inputs.quotas:

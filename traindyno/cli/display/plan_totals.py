@@ -12,7 +12,7 @@ from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.step_log.line import SEED_VARIABLE
-from traindyno.core.suite.choices import Purchase, Search, Task
+from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.runs import compares_seeds, trial_seed
@@ -32,7 +32,10 @@ def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAs
 def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
     limits, cells = suite.limits, len(planned.cells)
     ending = f"{ending_seconds(limits.max_upload_seconds)} s to stop and to upload"
-    yield "runs", f"{planned.run_count}: {cells} cells × {suite.measurement.trials} trials; {_lanes_text(planned)}"
+    is_shared = suite.measurement.jobs is Jobs.SHARED
+    in_jobs = f" in {sum(lane.job_count or 0 for lane in planned.lanes)} jobs" if is_shared else ""
+    trials = f"{cells} cells × {suite.measurement.trials} trials"
+    yield "runs", f"{planned.run_count}: {trials}{in_jobs}; {_lanes_text(planned)}"
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))
@@ -46,10 +49,10 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
             name = "model" if planned.preparation.makes_tokens else ""
             yield name, _copy_text(planned.preparation, suite.workload.model)
     before = f"the {planned.preparation.label} and " if planned.preparation else ""
-    once = f"if {before}every run takes one attempt of {limits.max_job_seconds} s (its limit)"
-    worst = (
-        f"worst case: {_attempts_text(limits.max_attempts)} of every run {_reaches_text(limits.max_attempts)} the limit"
-    )
+    owner = "job" if is_shared else "run"
+    once = f"if {before}every {owner} takes one attempt of {limits.max_job_seconds} s (its limit)"
+    attempts, more = limits.max_attempts, ", and one more for each further run of the job," if is_shared else ""
+    worst = f"worst case: {_attempts_text(attempts)} of every {owner}{more} {_reaches_text(attempts)} the limit"
     yield "cost", expected_cost_text(planned.expected, why_none=why_none)
     yield "", f"{usd_text(planned.one_attempt_usd)} {once} and {ending}"
     yield "", f"{usd_text(planned.worst_case_usd)} {worst}, and each takes {ending}"

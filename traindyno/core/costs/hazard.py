@@ -99,7 +99,7 @@ def observe_hazards(
         key, count = hazard_key(result), result.run.cell.settings.instance_count
         instances[key] = min(count, instances.get(key, count))
         counts[key] = counts.get(key, 0) + _count_events(result)
-        hours[key] = hours.get(key, 0.0) + _instance_hours(result)
+        hours[key] = hours.get(key, 0.0) + instance_hours(result)
         waits.setdefault(key, []).extend(_waits(result))
     return {
         key: replace(
@@ -166,7 +166,7 @@ def posterior(
 
 def _count_events(result: RunResult) -> int:
     """Restarts within the measured job, and jobs that a fault ended after they had begun to train."""
-    return _restarts(result) + sum(_ended_by_fault(result, attempt) for attempt in result.attempts)
+    return _restarts(result) + sum(ended_by_fault(result, attempt) for attempt in result.attempts)
 
 
 def _restarts(result: RunResult) -> int:
@@ -186,7 +186,7 @@ def _waits(result: RunResult) -> list[float]:
     return [unbilled_seconds(attempt, count) / count] * count
 
 
-def _ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
+def ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
     if not attempt.billable_seconds or not attempt.is_charged_for_faults:
         return False
     if attempt.error is not None:
@@ -195,6 +195,6 @@ def _ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
     return outcome in FAULTS
 
 
-def _instance_hours(result: RunResult) -> float:
+def instance_hours(result: RunResult) -> float:
     seconds = sum(trained_seconds(attempt) or 0.0 for attempt in result.attempts)
     return seconds * result.run.cell.settings.instance_count / SECONDS_PER_HOUR

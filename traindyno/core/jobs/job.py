@@ -7,6 +7,7 @@ from typing import Any
 from traindyno.core.jobs.journal_format import STEP_LOG
 from traindyno.core.s3_keys import checkpoints_prefix, shared_run_prefix
 from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_converter import suite_converter
 
@@ -24,6 +25,29 @@ class Job:
     job_id: str
     #: In the order in which they run.
     runs: tuple[Run, ...]
+
+    @property
+    def settings(self) -> Settings:
+        """Of its first run; all of its runs have the same instances."""
+        return self.runs[0].cell.settings
+
+    @property
+    def instance_count(self) -> int:
+        return self.settings.instance_count
+
+    @property
+    def trial(self) -> int:
+        return min(run.trial for run in self.runs)
+
+    @property
+    def place(self) -> int:
+        """The first of its runs' places in the random order of their round."""
+        return min(run.place or 0 for run in self.runs)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a parent process starts the runs; a single run is started by the container's own launcher."""
+        return len(self.runs) > 1
 
 
 # An attempt is submitted for one of these.

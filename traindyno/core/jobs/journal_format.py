@@ -11,6 +11,21 @@ to the job's checkpoint prefix while it runs:
 A run has ended if each host's file is there, whose ``files`` all have the bytes and checksums that it says. Files of
 earlier attempts, which have other job names, stay: what is deleted here is deleted in S3. No order of uploads is
 promised.
+
+Fields of a file of an end: ``version``, ``run_id``, ``job_name``, ``host``, ``hosts`` (all of them; each has a file),
+``reason``, ``exit_code`` and ``signal`` (of the process that gave the reason, or null), ``failed_host`` (where it was,
+or null), ``failure`` (the run's failure file on this host, else the last lines of its output if it failed, or null),
+``oom_kills`` (processes that the kernel killed for memory while it ran), ``began_at`` and ``ended_at`` (epoch seconds),
+``own_milliseconds`` (from the barrier at which it began to the end of its clean-up), ``place`` (from 1, among the runs
+that began since the parent started), ``leftovers`` (``processes``, ``shared_memory``, ``device_mebibytes`` → number),
+and ``files``: path below the folder → ``{"bytes", "sha256"}``.
+
+Fields of a line of the journal, besides those of each line: parent_started: ``version``, ``job_id``, ``host``,
+``hosts``, ``runs``; run_began: ``run_id``, ``place``; run_ended: ``run_id``, ``reason``, ``exit_code``, ``signal``,
+``own_milliseconds``; run_skipped: ``run_id``; run_left: ``run_id``, ``reason`` (of ``LEFT_REASONS``), ``began``
+(whether it had begun); parent_ended: ``ended``, ``left`` (numbers of runs), ``reason`` (null, or of ``LEFT_REASONS``).
+A parent that starts again under the same job name (a spot interruption) goes on in the same file, after another
+parent_started. A file without parent_ended after the last parent_started is of a parent that died.
 """
 
 FORMAT_VERSION = 1
@@ -18,11 +33,19 @@ PROGRAM = "traindyno_runs.py"
 # Names the job's document; set in the job's environment, and absent in a job of one run.
 DOCUMENT_VARIABLE = "TRAINDYNO_JOB_DOCUMENT"
 DOCUMENT_CHANNEL = "runs"
+# Of processes that a parent started: <job name>/<host>
+MARK_VARIABLE = "TRAINDYNO_PARENT"
+# Where several hosts are one machine: what is at /opt/ml, where the parents meet, and which program is torchrun there
+OPT_ML_VARIABLE = "TRAINDYNO_OPT_ML"
+MASTER_ADDRESS_VARIABLE, MASTER_PORT_VARIABLE = "TRAINDYNO_MASTER_ADDRESS", "TRAINDYNO_MASTER_PORT"
+TORCHRUN_VARIABLE = "TRAINDYNO_TORCHRUN"
 # Names the folder that SageMaker copies to the job's checkpoint prefix
 FOLDER_VARIABLE = "TRAINDYNO_JOB_FOLDER"
 CONTAINER_FOLDER = "/opt/ml/checkpoints"
 ENDED, JOURNAL = "ended", "journal"
 STEP_LOG, STATE = "step_log", "state"
+# In the folder of the job's output: <run id>.<host>.log
+LOGS = "logs"
 
 # How the parent starts a run
 PROCESS, TORCHRUN = "process", "torchrun"
@@ -40,3 +63,10 @@ TIME_LIMIT = "time_limit"  # its own limit, or that of the job, which it had for
 JOBS_DIED = "jobs_died"  # the job died twice while it ran; it is not started again
 DEVICE_BUSY = "device_busy"  # the device's memory was not freed before it: it was not started
 REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY)
+
+# Why a run is left for the next attempt
+DEADLINE = "deadline"  # the job had too little time for it
+STOPPED = "stopped"  # SIGTERM: a stop, or a spot interruption
+PEER_LOST = "peer_lost"  # another host ended, or was silent for too long
+NOT_RECORDED = "not_recorded"  # it ended, but its end could not be written
+LEFT_REASONS = (DEADLINE, STOPPED, PEER_LOST, NOT_RECORDED)

@@ -35,16 +35,16 @@ def shared_end(end: Attempt, progress: JobProgress, *, is_last: bool, stopped_fo
     """The attempt as its job ended, with what follows for the job. ``stopped_for``: why the lab stopped it."""
     if not progress.left:
         return replace(end, outcome=Outcome.COMPLETED, error=None)
-    if is_last and not progress.advanced or end.number >= MOST_ATTEMPTS:
+    if (is_last and not progress.advanced) or end.number >= MOST_ATTEMPTS:
         return _without_next(end, progress)
     if end.error is not None:
         return end
-    if stopped_for is not None and end.outcome is Outcome.COMPLETED:
+    completed = end.outcome is Outcome.COMPLETED
+    if stopped_for is not None and completed:
         return replace(end, outcome=stopped_for)
-    if stopped_for is not None or end.outcome in STOPS:
+    fails_again = not progress.began and not completed  # what fails before the first run begins
+    if stopped_for is not None or end.outcome in STOPS or fails_again:
         return end
-    if not progress.began and end.outcome is not Outcome.COMPLETED:
-        return end  # what fails before the first run begins fails again
     return replace(end, outcome=None, error=RunsLeft.__name__, message=_left_text(end, progress))
 
 

@@ -9,6 +9,8 @@ from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
 
 EARLY_SHARE = 0.1
+LEAST_STEADY_SHARE = 0.2
+LEAST_STEADY_STEPS = LEAST_REGIME_STEPS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class SteadyWindow:
     the one in which the latest level begins. ``given`` is the warm-up that the suite sets.
 
     ``levels`` are logarithms of all step times without stalls; ``stalls`` are those of the window. ``trend`` is that
-    within the regimes of the whole log, without its first tenth.
+    within the regimes of the warm-up, each with its own level, and over the window; without the log's first tenth.
     """
 
     first: int
@@ -58,6 +60,11 @@ class SteadyWindow:
     @property
     def steps(self) -> int:
         return self.count - self.first
+
+    @property
+    def latest_steps(self) -> int:
+        """Those after the latest change of level, which are too few if the level may change again."""
+        return self.count - max(self.first, self.regimes[self.steady].first if self.regimes else 0)
 
     @property
     def least_first(self) -> int:
@@ -82,23 +89,25 @@ class SteadyWindow:
 
 
 def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
-    """The latest regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
+    """The latest lasting regime of step times in order; ``warmup_steps`` given by the suite are used unchanged.
 
     Regimes are found by change points over the whole series. A level that returns has not ended: what came in between
-    belongs to the run, and a slower stretch is a stall, of any length. The first step is never steady: caches, buffers
-    and optimizer state are made in it. Stalls in the first tenth of the steps belong to the warm-up.
+    belongs to the run, and a slower stretch is a stall, of any length. A change near the end leaves too few steps to
+    say whether it lasts: it ends no warm-up. The first step is never steady: caches, buffers and optimizer state are
+    made in it. Stalls in the first tenth of the steps belong to the warm-up.
     """
     count = len(step_seconds)
     begin = min(count, 1 if warmup_steps is None else warmup_steps)
     levels = log_levels(step_seconds) if count else []
     regimes = _shifted(find_regimes(levels[begin:]), begin) if begin < count else ()
     steady = _first_lasting(regimes)
-    trend = _trend_within(levels, regimes, count)
+    lasting = next((index for index in range(steady, 0, -1) if is_long(count - regimes[index].first, count)), 0)
+    trend = _trend_within(levels, [*regimes[:lasting], *_as_one(regimes[lasting:])], count)
     slow = [regime for regime in regimes[steady:] if regime.level >= regimes[-1].level + LEAST_CHANGE]
     usual = _without_slow_stretches(levels, slow, regimes[-1].level) if slow else levels
     stretches = _slow_stretches(slow, step_seconds, levels, usual)
     stalls = sorted([*find_stalls(step_seconds, levels), *stretches], key=lambda stall: stall.first)
-    first = begin if warmup_steps is not None or not regimes else _after_stalls(regimes[steady].first, stalls, count)
+    first = begin if warmup_steps is not None or not regimes else _after_stalls(regimes[lasting].first, stalls, count)
     return SteadyWindow(
         first=first,
         count=count,
@@ -131,8 +140,17 @@ def _first_that_returns(regimes: Sequence[Regime], end: int) -> int | None:
     return None
 
 
+def is_long(steps: int, count: int) -> bool:
+    return steps >= max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * count)
+
+
+def _as_one(regimes: Sequence[Regime]) -> Sequence[Regime]:
+    """Their levels belong to the run: those that return are no drift, and a late change is one."""
+    return [replace(regimes[0], end=regimes[-1].end)] if regimes else ()
+
+
 def _trend_within(levels: Sequence[float], regimes: Sequence[Regime], count: int) -> Trend | None:
-    """The common slope of the regimes: a change of level has none, and where a slope is cut it stays in both parts."""
+    """The common slope of the parts: a change of level has none, and where a slope is cut it stays in both parts."""
     early = int(EARLY_SHARE * count)
     return estimate_trend([levels[max(each.first, early) : each.end] for each in regimes if each.end > early])
 

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
-from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS
+from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.stalls import STALL, Stall
-from traindyno.core.measurement.steady_state import SteadyState, SteadyWindow
+from traindyno.core.measurement.steady_state import LEAST_STEADY_STEPS, SteadyState, SteadyWindow, is_long
 from traindyno.core.statistics.estimates import CONFIDENCE
 
-LEAST_STEADY_STEPS = LEAST_REGIME_STEPS
-LEAST_STEADY_SHARE = 0.2
 MOST_CHANGE = LEAST_CHANGE  # of a drift over the log, and of the half width of the mean step time's interval
 DRIFT_P = 1 - CONFIDENCE
 MOST_UNDECIDED_SHARE = 0.01
@@ -82,11 +80,11 @@ def _why_changing(observed: Observed) -> str | None:
     if window.given is not None and window.steady > 0:
         number = observed.step_number(window.regimes[window.steady].first)
         return f"step times change at step {number}, after the warm-up that the suite sets"
-    if window.steps >= max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * window.count):
+    if is_long(window.latest_steps, window.count):
         return None
     return (
-        f"step times still changed at step {observed.step_number(window.first)}{observed.of_steps}; "
-        f"{window.steps * stride} steps after it are too few"
+        f"step times still changed at step {observed.step_number(window.count - window.latest_steps)}"
+        f"{observed.of_steps}; {window.latest_steps * stride} steps after it are too few"
     )
 
 

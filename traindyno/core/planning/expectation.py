@@ -6,6 +6,7 @@ from decimal import Decimal
 from heapq import heapify, heapreplace
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
+from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories
 from traindyno.core.suite.suite import Run
 
@@ -29,23 +30,24 @@ NOTHING_KNOWN = Expectation()
 
 
 def expect(
-    runs: Sequence[Run],
+    jobs: Sequence[Job],
     histories: Histories,
     *,
     usd_per_hour: Decimal | None,
     concurrency: int,
-    waves: Sequence[Sequence[Run]] = (),
+    waves: Sequence[Sequence[Job]] = (),
 ) -> Expectation:
-    """The expectation of one lane. ``waves``: its runs, if they fill waves; otherwise ``concurrency`` runs
+    """The expectation of one lane. ``waves``: its jobs, if they fill waves; otherwise ``concurrency`` jobs
     are in progress at once.
     """
+    runs = [run for job in jobs for run in job.runs]
     cell_ids = list(dict.fromkeys(run.cell.cell_id for run in runs))
     known = [histories[cell_id] for cell_id in cell_ids if cell_id in histories]
     is_whole = len(known) == len(cell_ids)
     usd = None if usd_per_hour is None or not known else _usd(runs, histories, usd_per_hour)
     return Expectation(
         usd=usd if is_whole else None,
-        hours=_lane_hours(runs, waves, histories, concurrency) if is_whole else None,
+        hours=_lane_hours(jobs, waves, histories, concurrency) if is_whole else None,
         usd_of_known=usd,
         cells=len(cell_ids),
         known_cells=len(known),
@@ -82,20 +84,20 @@ def _usd(runs: Sequence[Run], histories: Histories, usd_per_hour: Decimal) -> De
     )
 
 
-def _lane_hours(runs: Sequence[Run], waves: Sequence[Sequence[Run]], histories: Histories, concurrency: int) -> Decimal:
-    def seconds(run: Run) -> float:
-        return histories[run.cell.cell_id].seconds
+def _lane_hours(jobs: Sequence[Job], waves: Sequence[Sequence[Job]], histories: Histories, concurrency: int) -> Decimal:
+    def seconds(job: Job) -> float:
+        return sum(histories[run.cell.cell_id].seconds for run in job.runs)
 
     if not waves:
-        return _hours(map(seconds, runs), concurrency)
+        return _hours(map(seconds, jobs), concurrency)
     return Decimal(str(sum(max(map(seconds, wave)) for wave in waves))) / SECONDS_PER_HOUR
 
 
-def _hours(run_seconds: Iterable[float], concurrency: int) -> Decimal:
-    """Runs start in order, each as soon as a running one ends."""
+def _hours(job_seconds: Iterable[float], concurrency: int) -> Decimal:
+    """Jobs start in order, each as soon as a running one ends."""
     ends = [0.0] * concurrency
     heapify(ends)
-    for seconds in run_seconds:
+    for seconds in job_seconds:
         heapreplace(ends, ends[0] + seconds)
     return Decimal(str(max(ends))) / SECONDS_PER_HOUR
 

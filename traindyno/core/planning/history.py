@@ -112,7 +112,7 @@ def learn_loss_spread(suite: Suite, past: Iterable[PastRun]) -> LossSpread | Non
     alike: dict[tuple[str, str], dict[int, float]] = {}
     for run in past:
         is_whole = run.outcome is Outcome.COMPLETED and run.max_steps == suite.measurement.max_steps
-        if is_whole and run.late_loss and run.seed is not None:
+        if is_whole and run.late_loss and run.seed is not None and not run.is_simulated:
             alike.setdefault((run.execution_id, run.cell_id), {})[run.seed] = run.late_loss
     return pool_spread([list(by_seed.values()) for by_seed in alike.values()])
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.jobs.job import Job
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
@@ -26,14 +27,16 @@ class LanePlan:
     purchase: Purchase
     run_count: int
     largest_instance_count: int
-    #: Runs in progress at once.
+    #: Jobs in progress at once.
     concurrency: int
     waves: int
+    #: Jobs that carry the runs; None in plans of earlier versions, where each run has its own.
+    job_count: int | None = None
     quota: QuotaReading | None
     price: Price | None
-    #: Cost if each run takes one attempt to its time limit, and the longest stop and upload.
+    #: Cost if each job takes one attempt to its time limit, and the longest stop and upload.
     one_attempt_usd: Decimal | None
-    #: Cost if each run takes all attempts so, with warm instances where the suite asks for them.
+    #: Cost if each job takes all attempts so, with warm instances where the suite asks for them.
     worst_case_usd: Decimal | None
     #: Cost and time, by what earlier runs of these cells showed.
     expected: Expectation = NOTHING_KNOWN
@@ -53,12 +56,15 @@ def plan_lane(
 ) -> LanePlan:
     price = prices.get(lane.instance_type)
     at_once = concurrency.runs[lane.lane_id]
-    instances_at_once = wave_size(lane.runs, concurrency=at_once, instances=concurrency.instances[lane.lane_id])
-    waves = fill_waves(lane.runs, instances_at_once) if instances_at_once is not None else ()
+    instances_at_once = wave_size(lane.jobs, concurrency=at_once, instances=concurrency.instances[lane.lane_id])
+    waves = fill_waves(lane.jobs, instances_at_once) if instances_at_once is not None else ()
     fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
     limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
-    instances = sum(run.cell.settings.instance_count for run in lane.runs)
-    terms = replace(run_terms(lane.largest, suite), instance_count=instances)
+    attempts = [most_attempts(job, suite) for job in lane.jobs]
+    terms = run_terms(lane.largest, suite)
+    once = replace(terms, instance_count=sum(job.instance_count for job in lane.jobs))
+    of_all = (count * job.instance_count for count, job in zip(attempts, lane.jobs, strict=True))
+    worst = replace(terms, instance_count=sum(of_all))
     return LanePlan(
         lane_id=lane.lane_id,
         instance_type=lane.instance_type,
@@ -66,21 +72,27 @@ def plan_lane(
         run_count=len(lane.runs),
         largest_instance_count=lane.largest.instance_count,
         concurrency=at_once,
-        waves=len(waves) or wave_count(lane.runs, concurrency=at_once, instances=None),
+        job_count=len(lane.jobs),
+        waves=len(waves) or wave_count(lane.jobs, concurrency=at_once, instances=None),
         instances_at_once=instances_at_once,
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
         fallback_prices=fallbacks,
-        one_attempt_usd=None if limit_usd is None else terms.one_attempt_usd(limit_usd),
-        worst_case_usd=None if limit_usd is None else suite.limits.max_attempts * terms.worst_case_usd(limit_usd),
+        one_attempt_usd=None if limit_usd is None else once.one_attempt_usd(limit_usd),
+        worst_case_usd=None if limit_usd is None else worst.worst_case_usd(limit_usd),
         expected=expect(
-            lane.runs,
+            lane.jobs,
             histories,
             usd_per_hour=price.usd_per_hour if price else None,
             concurrency=at_once,
             waves=waves,
         ),
     )
+
+
+def most_attempts(job: Job, suite: Suite) -> int:
+    """An attempt in which a run of a shared job ends is not one of ``max_attempts``."""
+    return suite.limits.max_attempts + len(job.runs) - 1
 
 
 def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""Lanes: runs that share an instance type, and how many of them may be in progress at once."""
+"""Lanes: jobs that share an instance type, and how many of them may be in progress at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from traindyno.core.jobs.job import Job
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run
@@ -16,17 +17,21 @@ class Lane:
     lane_id: str
     instance_type: str
     purchase: Purchase
-    runs: tuple[Run, ...]
+    jobs: tuple[Job, ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(run for job in self.jobs for run in job.runs)
 
     @property
     def largest(self) -> Settings:
-        """The settings of the run with the most instances."""
-        return max((run.cell.settings for run in self.runs), key=lambda settings: settings.instance_count)
+        """The settings of the job with the most instances."""
+        return max((job.settings for job in self.jobs), key=lambda settings: settings.instance_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneDemand:
-    """``sizes``: instances of each run. ``available``: instances that the lane may hold; None where unknown."""
+    """``sizes``: instances of each job. ``available``: instances that the lane may hold; None where unknown."""
 
     lane_id: str
     sizes: tuple[int, ...]
@@ -36,9 +41,9 @@ class LaneDemand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Concurrency:
-    """The number of parallel lanes, and of parallel runs in each lane.
+    """The number of parallel lanes, and of parallel jobs in each lane.
 
-    ``instances``: how many instances each lane may hold together; None where runs are counted instead.
+    ``instances``: how many instances each lane may hold together; None where jobs are counted instead.
     """
 
     lanes: int
@@ -50,19 +55,19 @@ def lane_id_of(instance_type: str, purchase: Purchase) -> str:
     return f"{instance_type.replace('.', '-')}-{purchase.value}"
 
 
-def split_lanes(runs: Sequence[Run], purchase: Purchase) -> tuple[Lane, ...]:
-    """One lane for each instance type, in the order of their names; a lane keeps the order of the runs."""
-    by_type: dict[str, list[Run]] = {}
-    for run in runs:
-        by_type.setdefault(run.cell.settings.instance, []).append(run)
+def split_lanes(jobs: Sequence[Job], purchase: Purchase) -> tuple[Lane, ...]:
+    """One lane for each instance type, in the order of their names; a lane keeps the order of the jobs."""
+    by_type: dict[str, list[Job]] = {}
+    for job in jobs:
+        by_type.setdefault(job.settings.instance, []).append(job)
     return tuple(
-        Lane(lane_id=lane_id_of(name, purchase), instance_type=name, purchase=purchase, runs=tuple(of_type))
+        Lane(lane_id=lane_id_of(name, purchase), instance_type=name, purchase=purchase, jobs=tuple(of_type))
         for name, of_type in sorted(by_type.items())
     )
 
 
 def share_instances(demands: Sequence[LaneDemand], account_available: int | None) -> Concurrency:
-    """Counts the largest run of each lane, so that any runs fit together. Spare instances are shared round-robin."""
+    """Counts the largest job of each lane, so that any jobs fit together. Spare instances are shared round-robin."""
     peaks = {demand.lane_id: list(accumulate(sorted(demand.sizes, reverse=True))) for demand in demands}
     lanes = _lanes_at_once(demands, peaks, account_available)
     runs = {demand.lane_id: 1 for demand in demands}

@@ -13,7 +13,8 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
-from traindyno.core.planning.lane_plan import LanePlan, plan_lane, write_notes
+from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.planning.lane_plan import LanePlan, most_attempts, plan_lane, write_notes
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
 from traindyno.core.planning.loader_notes import loader_notes
 from traindyno.core.planning.memory import CellMemory, too_large
@@ -26,7 +27,7 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
-from traindyno.core.statistics.hosts import HostPriors
+from traindyno.core.statistics.hosts import HostClass, HostPriors
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.frozen_software import frozen_notes
@@ -63,7 +64,13 @@ class Plan:
     host_priors: HostPriors | None = None
 
 
-STORED_PLAN = Format(name="stored plan", version=1, unmarked=1)
+def _with_priors_by_class(document: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 may have one prior of hosts, which earlier executions had updated: it held for every class."""
+    one = document.pop("host_prior", None)
+    return {"host_priors": {kind.value: one for kind in HostClass}, **document} if one is not None else document
+
+
+STORED_PLAN = Format(name="stored plan", version=2, migrations={1: _with_priors_by_class}, unmarked=1)
 
 
 def stored_plan(plan: Plan) -> dict[str, Any]:
@@ -92,13 +99,14 @@ def plan_suite(
     """
     cells = expand_cells(suite)
     runs = trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
-    lanes = split_lanes(runs, suite.purchase)
+    lanes = split_lanes(share_jobs(runs, suite, histories), suite.purchase)
     concurrency = plan_concurrency(suite, lanes, quotas)
     plan_one = partial(plan_lane, suite, prices=prices, quotas=quotas, histories=histories)
     lane_plans = tuple(plan_one(lane, concurrency=concurrency) for lane in lanes)
     preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
     parts = _parts(lane_plans, preparation)
-    hours = _suite_hours(suite, lane_plans, preparation, lanes_at_once=concurrency.lanes)
+    attempts = [max(most_attempts(job, suite) for job in lane.jobs) for lane in lanes]
+    hours = _suite_hours(suite, lane_plans, attempts, preparation, lanes_at_once=concurrency.lanes)
     return Plan(
         execution_id=execution_id,
         cells=cells,
@@ -165,12 +173,19 @@ class _Hours:
 
 
 def _suite_hours(
-    suite: Suite, lanes: Sequence[LanePlan], preparation: PreparationPlan | None, *, lanes_at_once: int
+    suite: Suite,
+    lanes: Sequence[LanePlan],
+    most: Sequence[int],
+    preparation: PreparationPlan | None,
+    *,
+    lanes_at_once: int,
 ) -> _Hours:
+    """``most``: the most attempts of a job of each lane."""
     limits = suite.limits
-    attempts_seconds = limits.max_attempts * (limits.max_job_seconds + limits.max_pending_seconds)
+    attempt_seconds = limits.max_job_seconds + limits.max_pending_seconds
     once = _hours([_hours_to_limit(lane, limits.max_job_seconds) for lane in lanes], lanes_at_once)
-    worst = _hours([_hours_to_limit(lane, attempts_seconds) for lane in lanes], lanes_at_once)
+    in_lanes = zip(lanes, most, strict=True)
+    worst = _hours([_hours_to_limit(lane, attempts * attempt_seconds) for lane, attempts in in_lanes], lanes_at_once)
     preparing = _preparation_hours(preparation, limits.max_pending_seconds)
     return _Hours(
         one_attempt=once + _preparation_hours(preparation), worst_case=worst + limits.max_attempts * preparing
@@ -190,7 +205,7 @@ def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
     known = [count for count in available if count is not None]
     return LaneDemand(
         lane_id=lane.lane_id,
-        sizes=tuple(run.cell.settings.instance_count for run in lane.runs),
+        sizes=tuple(job.instance_count for job in lane.jobs),
         available=min(known) if len(known) == len(available) else None,
         shares_host=is_host_shared(lane.instance_type),
     )
@@ -207,8 +222,8 @@ def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if len(known) == len(amounts) else None
 
 
-def _hours_to_limit(lane: LanePlan, run_seconds: int) -> Decimal:
-    return Decimal(lane.waves * run_seconds) / SECONDS_PER_HOUR
+def _hours_to_limit(lane: LanePlan, job_seconds: int) -> Decimal:
+    return Decimal(lane.waves * job_seconds) / SECONDS_PER_HOUR
 
 
 def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:

@@ -23,8 +23,6 @@ from traindyno.core.statistics.estimates import (
     variance,
 )
 
-LEAST_DEGREES = 3
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
@@ -83,14 +81,6 @@ def host_class(host_count: int, data_wait_share: float | None) -> HostClass:
 def draw_count(trials: Sequence[Trial]) -> int:
     """How many independent draws of hosts the trials ran on."""
     return len(_by_draw(trials)[0])
-
-
-def estimate_host_spread(cells: Sequence[Sequence[Trial]]) -> HostSpread | None:
-    """The spread from the cells that ran on several hosts and repeated trials on one; None below 3 degrees."""
-    found = _variance_of_hosts(cells)
-    if found is None or found[1] < LEAST_DEGREES:
-        return None
-    return HostSpread(deviation=sqrt(found[0]), degrees_of_freedom=found[1], source="this suite's trials")
 
 
 def update_prior(

@@ -13,7 +13,9 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """``host`` is a name within the job; ``host_id`` names the machine, None where it is unknown."""
+    """``host`` is a name within the job; ``host_id`` names the machine, ``launch`` the start of the job, None where it
+    is unknown.
+    """
 
     time: float
     rank: int
@@ -21,6 +23,7 @@ class Environment:
     host: str
     facts: Mapping[str, Any]
     host_id: str | None = None
+    launch: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,10 @@ class ProcessLog:
     host_loads: tuple[HostLoad, ...] = ()
     end_reason: str | None = None
     ended_after: int | None = None
+
+    @property
+    def launch(self) -> str | None:
+        return None if self.environment is None else self.environment.launch
 
     @property
     def last_logged(self) -> float:

@@ -108,7 +108,7 @@ def environment_of(line: Mapping[str, Any]) -> Environment:
         raise LineInvalid(f"rank {environment.rank} is not within a world of {environment.world_size}")
     if environment.world_size > MOST_PROCESSES:
         raise LineInvalid(f"world_size: got {environment.world_size}, expected {MOST_PROCESSES} at most")
-    for name in ("host", "host_id"):
+    for name in ("host", "host_id", "launch"):
         if len(getattr(environment, name) or "") > LONGEST_HOST_NAME:
             raise LineInvalid(f"{name}: got a longer text than {LONGEST_HOST_NAME} characters")
     return environment

@@ -18,6 +18,8 @@ CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
 # The folder of a run's checkpoints; absent if it keeps none
 CHECKPOINTS_VARIABLE = "TRAINDYNO_CHECKPOINT_DIRECTORY"
 CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
+# Which start of the job this is, the same for all its processes; only a local cloud says it
+LAUNCH_VARIABLE = "TRAINDYNO_LAUNCH"
 # The seed of the trial, for a user's script, and the fact of the environment that says that the script took it
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
@@ -36,11 +38,19 @@ TARGET_REACHED, RATE_KNOWN = "target_reached", "rate_known"
 
 
 def environment_line(
-    time: float, rank: int, world_size: int, host: str, facts: Dict[str, Any], *, host_id: Optional[str] = None
+    time: float,
+    rank: int,
+    world_size: int,
+    host: str,
+    facts: Dict[str, Any],
+    *,
+    host_id: Optional[str] = None,
+    launch: Optional[str] = None,
 ) -> Dict[str, Any]:
     """First line. ``facts`` holds versions, device, driver, topology, strategy: the conditions of the measurement.
 
-    ``host`` is a name within the job (``algo-1``); ``host_id`` names the machine, and is null if that is unknown.
+    ``host`` is a name within the job (``algo-1``); ``host_id`` names the machine, and ``launch`` the start of the job:
+    both are null if unknown.
     """
     return {
         "kind": "environment",
@@ -50,6 +60,7 @@ def environment_line(
         "world_size": world_size,
         "host": host,
         "host_id": host_id,
+        "launch": launch,
         "facts": facts,
     }
 

@@ -207,9 +207,12 @@ def _sessions(processes: list[ProcessLog], problems: list[str]) -> Iterator[Sess
 def _run_together(process: ProcessLog, others: Mapping[int, ProcessLog]) -> bool:
     """Whether it is another rank of the same job, launched with the others or while one of them was still logging.
 
-    A job that restarts may have lost a rank's first log: the rank alone does not identify the launch.
+    A job that restarts may have lost a rank's first log: the rank alone does not identify the launch. Where the logs
+    name it, those of two launches are apart however soon the job started again.
     """
     if process.rank in others or process.job_name != next(iter(others.values())).job_name:
+        return False
+    if len({each.launch for each in (process, *others.values())} - {None}) > 1:
         return False
     launched = min(other.start for other in others.values())
     last_logged = max(other.last_logged for other in others.values())

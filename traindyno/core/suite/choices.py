@@ -77,6 +77,11 @@ class Search(StrEnum):
     MODEL = "model"
 
 
+class Jobs(StrEnum):
+    SEPARATE = "separate"
+    SHARED = "shared"
+
+
 class Purchase(StrEnum):
     ON_DEMAND = "on-demand"
     SPOT = "spot"

@@ -7,7 +7,7 @@ from typing import Any
 
 from traindyno.core.documents.field_description import COUNT, Bound, describe
 from traindyno.core.documents.stored import JsonValue
-from traindyno.core.suite.choices import Purchase, Search
+from traindyno.core.suite.choices import Jobs, Purchase, Search
 from traindyno.core.suite.goal import HOURS, USD, Goal
 from traindyno.core.suite.job_time import DEFAULT_UPLOAD_SECONDS
 from traindyno.core.suite.pricing import Pricing
@@ -87,6 +87,13 @@ class Measurement:
             default="none; the script reads TRAINDYNO_SEED",
         ),
     )
+    jobs: Jobs = field(
+        default=Jobs.SEPARATE,
+        metadata=describe(
+            "shared: runs of a round that need the same instances and image run one after another in one job, which"
+            " pays for its start once; separate: each run has its own job"
+        ),
+    )
 
     @property
     def evaluates(self) -> bool:
@@ -102,6 +109,14 @@ class Limits:
         metadata=describe("the longest that the execution may take; no job starts that could exceed it", bound=HOURS)
     )
     max_job_seconds: int = field(metadata=describe("the time limit of one job", bound=JOB_SECONDS))
+    max_run_seconds: int | None = field(
+        default=None,
+        metadata=describe(
+            "the time limit of one run in a shared job; a job of one run has max_job_seconds only",
+            bound=JOB_SECONDS,
+            default="what is left of the job's",
+        ),
+    )
     max_upload_seconds: int = field(
         default=DEFAULT_UPLOAD_SECONDS,
         metadata=describe(

@@ -45,8 +45,15 @@ def workload_document(workload: Workload) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "full_run"}
 
 
+FIELDS_OF_THE_LAB = ("seed_argument", "jobs")
+
+
 def measurement_document(measurement: Measurement) -> dict[str, Any]:
-    return suite_converter().unstructure(measurement)  # type: ignore[no-any-return]
+    """What a job needs to know: neither how its seed is passed nor which jobs there are. A running execution keeps its
+    training code, which refuses a field of a later version.
+    """
+    document: dict[str, Any] = suite_converter().unstructure(measurement)
+    return {name: value for name, value in document.items() if name not in FIELDS_OF_THE_LAB}
 
 
 def target_document(target: QualityTarget) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.verdict.cell_row import CellRow
@@ -10,7 +11,7 @@ from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.search_text import describe_unfinished_search
-from traindyno.core.verdict.verdict import SETTLED, Finding, Method, Verdict
+from traindyno.core.verdict.verdict import Finding, Method, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
 NOISY_VARIATION = 0.1
@@ -64,6 +65,19 @@ def _failures(verdict: Verdict) -> Iterator[str]:
             yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
     if any(row.failed and row.trials for row in verdict.rows):
         yield "The time and cost of cells with failed trials are divided by their own success rate."
+    for row in verdict.rows:
+        if row.trials and row.uneven_faults is not None:
+            yield (
+                f"{describe_uneven_faults(row, row.uneven_faults)}. The cell may cause them, and lost trials may"
+                " have been slow ones: the answer holds only if it holds for faults of its own, too."
+            )
+
+
+def describe_uneven_faults(row: CellRow, found: UnevenFaults) -> str:
+    return (
+        f"{row.label} had {found.count} of the {found.all_count} faults of the service on {row.instance} in"
+        f" {share_text(found.hours_share, digits=0)} of the measured hours"
+    )
 
 
 def _interruptions(verdict: Verdict) -> Iterator[str]:
@@ -134,6 +148,9 @@ def _seeds(verdict: Verdict) -> Iterator[str]:
     if repeating and (is_quality or any(each.finding is ParityFinding.ONE_SEED for each in verdict.parities)):
         who = repeating[0] if len(repeating) == 1 else f"{len(repeating)} cells"
         what = "The time and cost to the target" if is_quality else "The comparisons of losses"
+        if verdict.is_simulated:
+            yield f"Simulated runs do not train. {what} say nothing of other seeds."
+            return
         yield (
             f"Trials of {who} share a seed, or do not show their seed. {what} hold for this seed, and nothing is"
             " concluded for other seeds."
@@ -147,9 +164,6 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         names = unsteady[0].label if len(unsteady) == 1 else f"{len(unsteady)} cells"
         verb = "1 trial" if trials == 1 else f"{trials} trials"
         included = "it is included" if trials == 1 else "they are included"
-        holds = verdict.finding in SETTLED and not any(row.leaves_trials_out for row in unsteady)
-        if verdict.method is Method.WHOLE_RUN and holds:
-            included += f", and the answer holds for all that {'it leaves' if trials == 1 else 'they leave'} open"
         yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
     contended = [row for row in verdict.rows if row.contended_trials]
     if contended and verdict.finding is not Finding.CONTENDED:

@@ -8,9 +8,11 @@ from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard
 from traindyno.core.costs.prediction import ENDLESS, Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import seeds_of
 from traindyno.core.statistics.estimates import Estimate
+from traindyno.core.statistics.ranges import NO_RANGE
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
@@ -98,8 +100,6 @@ class CellRow:
     unsteady_reasons: tuple[str, ...] = ()
     #: What the trials can't decide about the cell, however many there are.
     undecided_reasons: tuple[str, ...] = ()
-    #: Few trials did not reach a steady level, and nothing is added for them.
-    leaves_trials_out: bool = False
     #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
@@ -109,6 +109,8 @@ class CellRow:
     hazard: Hazard | None = None
     #: Width of what is unknown of the hazard's factor of the time, a logarithm.
     hazard_width: float = 0.0
+    #: Faults of the service that may be its own; None where they are as on the other cells of its type.
+    uneven_faults: UnevenFaults | None = None
     #: No trial shows what a checkpoint or an evaluation of the full run costs.
     misses_event: bool = False
     #: The different seeds of the measured trials; None if one does not show its seed.
@@ -183,10 +185,10 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         recurring_share=mean_of([each.recurring_share for each in throughputs]),
         unsteady_reasons=_unsteady_reasons(trials.measured),
         undecided_reasons=trials.undecided.reasons,
-        leaves_trials_out=trials.undecided.leaves_out,
         prediction=predict_cell(trials, seconds, usd, noise),
         hazard=trials.hazard,
         hazard_width=_hazard_width(trials, target),
+        uneven_faults=trials.uneven_faults,
         misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
         peak_memory_bytes=max(memory, default=0) or None,
         waiting_seconds=mean_of([each.phases_seconds.get("waiting") for each in everything]),
@@ -201,15 +203,16 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
 
 def _hazard_width(trials: CellTrials, target: QualityTarget | None) -> float:
     extra = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target))
-    return 0.0 if extra is None else extra.range.high - extra.range.low
+    return 0.0 if extra is None else extra.hazard_range.high - extra.hazard_range.low
 
 
 def predict_cell(trials: CellTrials, seconds: Estimate | None, usd: Estimate | None, noise: Noise) -> Prediction | None:
     """Around the same means as the figures of the cell, with what its trials can't decide."""
     is_on_one_draw = len(trials.measured) > 1 and trials.host_draws == 1
+    extra = trials.extra(projected_seconds)
     return predict_run(
         trials.measured,
-        undecided=trials.undecided.range,
+        undecided=trials.undecided.range.plus(extra.faults if extra else NO_RANGE),
         others=trials.others,
         hazard=trials.hazard,
         host_spread=noise.spread_of(trials) if is_on_one_draw else None,

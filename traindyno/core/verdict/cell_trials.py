@@ -6,6 +6,7 @@ from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, hazard_key, observe_hazards
 from traindyno.core.costs.success import OWN_FAILURES
+from traindyno.core.costs.uneven_faults import UnevenFaults, find_uneven_faults
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
@@ -21,9 +22,9 @@ from traindyno.core.statistics.hosts import (
     blocks_of,
     compare_on_hosts,
     draw_count,
-    estimate_host_spread,
     host_class,
     mean_over_hosts,
+    update_prior,
 )
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.selection import Correction
@@ -67,6 +68,8 @@ class CellTrials:
     keeps_hosts: bool = False
     #: How often its capacity fails; None where nothing ran.
     hazard: Hazard | None = None
+    #: Faults that may be its own; None where they are as on the other cells of its type.
+    uneven_faults: UnevenFaults | None = None
     #: What was computed of it already, by quantity.
     _trials: dict[Quantity, tuple[Trial, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _extra: dict[Quantity, ExtraTime | None] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -158,10 +161,15 @@ class Noise:
 
 
 def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
-    """The spread between hosts of a class is that of this suite's cells, where they show one."""
+    """The trials on several hosts of a class update its prior."""
     cells = [(each.host_class, each.trials(quantity)) for each in trials]
     spreads = {
-        kind: estimate_host_spread([values for of_kind, values in cells if of_kind is kind]) or prior
+        kind: update_prior(
+            [values for of_kind, values in cells if of_kind is kind],
+            source=f"{prior.source}, with this suite's trials",
+            prior=prior,
+        )
+        or prior
         for kind, prior in priors.items()
     }
     correlation = serial_correlation(residuals([blocks_of(values) for _, values in cells]))
@@ -208,7 +216,11 @@ def group_trials(
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
     known = observe_hazards(results) if hazards is None else hazards
-    grouped = [_cell_trials(cell, by_cell.get(cell.cell_id, ()), known, kept) for cell in cells]
+    uneven = find_uneven_faults(by_cell)
+    grouped = [
+        replace(_cell_trials(cell, by_cell.get(cell.cell_id, ()), known, kept), uneven_faults=uneven.get(cell.cell_id))
+        for cell in cells
+    ]
     return tuple(
         _without_hopeless_hazards(grouped, projected_seconds if target is None else SecondsToTarget(target=target))
     )

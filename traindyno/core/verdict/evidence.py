@@ -71,7 +71,8 @@ def gather_evidence(
             if each.measured
         ],
     )
-    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), host_priors or STATED_PRIORS)
+    priors = {**STATED_PRIORS, **(host_priors or {})}
+    noise = measure_noise(trials, quantity_of(metric, suite.goal.target), priors)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import log, log1p
 from statistics import fmean, variance
 from typing import Protocol
 
 from traindyno.core.costs.hazard import Hazard
 from traindyno.core.costs.interruptions import MOST_EXPOSURE, Exposure, exposure_of
 from traindyno.core.costs.success import measure_success
+from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.ranges import Range
+from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
 from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,
@@ -30,7 +31,8 @@ class ExtraTime:
     ``own_variance`` is that of the cell's own failures, ``further_variance`` what interruptions add to that of the
     trials' mean. ``low`` and ``high`` are the factor at the ends of what is known of the ``hazard``, which all cells on
     one instance type and purchase option share. ``is_endless``: at the mean of the hazard a run would hardly ever end;
-    ``log_factor`` is then that of the low end.
+    ``log_factor`` is then that of the low end. ``faults``: what is added if faults that hit the cell more than others
+    of its type are its own.
     """
 
     log_factor: float = 0.0
@@ -40,15 +42,20 @@ class ExtraTime:
     high: float = 0.0
     hazard: Hazard | None = None
     is_endless: bool = False
+    faults: Range = NO_RANGE
 
     @property
     def variance(self) -> float:
         return self.own_variance + self.further_variance
 
     @property
-    def range(self) -> Range:
-        """Of the factor, beside ``log_factor``."""
+    def hazard_range(self) -> Range:
+        """What is unknown of the rate, beside ``log_factor``."""
         return Range(low=min(0.0, self.low - self.log_factor), high=max(0.0, self.high - self.log_factor))
+
+    @property
+    def range(self) -> Range:
+        return self.hazard_range.plus(self.faults)
 
     def against(self, other: "ExtraTime") -> tuple[float, float, Range]:
         """The ratio to the other cell's factor: its logarithm, its variance, and its range.
@@ -60,7 +67,8 @@ class ExtraTime:
         if self.hazard is None or other.hazard is None or self.hazard.key != other.hazard.key:
             return shift, self.variance + other.variance, self.range.plus(other.range.inverse())
         ends = (self.low - other.low - shift, self.high - other.high - shift)
-        return shift, self.own_variance + other.own_variance, Range(low=min(0.0, *ends), high=max(0.0, *ends))
+        reach = Range(low=min(0.0, *ends), high=max(0.0, *ends)).plus(self.faults).plus(other.faults.inverse())
+        return shift, self.own_variance + other.own_variance, reach
 
 
 class Trials(Protocol):
@@ -75,6 +83,9 @@ class Trials(Protocol):
     @property
     def hazard(self) -> Hazard | None: ...
 
+    @property
+    def uneven_faults(self) -> UnevenFaults | None: ...
+
 
 def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime | None:
     """None if a run would hardly ever end even at the low end of what is known of the hazard.
@@ -84,7 +95,7 @@ def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime | None:
     hazard = trials.hazard
     if not is_paid_again(quantity) or not trials.measured:
         return ExtraTime()
-    failures = _own_failures([*trials.measured, *trials.others])
+    failures = _own_failures([*trials.measured, *trials.others], trials.uneven_faults)
     known = exposures(trials.measured, quantity)
     if hazard is None or hazard.is_left_out or not known:
         return failures
@@ -103,6 +114,7 @@ def extra_time(trials: Trials, quantity: Quantity) -> ExtraTime | None:
         high=high,
         hazard=hazard,
         is_endless=expected is None,
+        faults=failures.faults,
     )
 
 
@@ -113,20 +125,22 @@ def exposures(measured: Sequence[RunResult], quantity: Quantity) -> list[tuple[f
     return [(value, each) for value, each in found if value is not None and value > 0 and each is not None]
 
 
-def _own_failures(results: Sequence[RunResult]) -> ExtraTime:
+def _own_failures(results: Sequence[RunResult], uneven: UnevenFaults | None) -> ExtraTime:
     """1 ÷ the success rate, which is binomial.
 
     The variance of its logarithm is (1 - p) ÷ (n p) by the delta method, with p by Jeffreys.
     """
     success = measure_success(results)
-    if not success.successes or success.successes == success.attempts:
+    if not success.successes:
         return ExtraTime()
+    factor = log(success.attempts / success.successes)
     p = (success.successes + 0.5) / (success.attempts + 1)
     return ExtraTime(
-        log_factor=(factor := log(success.attempts / success.successes)),
-        own_variance=(1 - p) / (success.attempts * p),
+        log_factor=factor,
+        own_variance=(1 - p) / (success.attempts * p) if factor else 0.0,
         low=factor,
         high=factor,
+        faults=range_to(log1p(uneven.count / success.attempts)) if uneven else NO_RANGE,
     )
 
 

@@ -14,6 +14,7 @@ def open_reasons_text(verdict: Verdict) -> str:
     """Of the recommended cell and of those that may be as good; cells that it beats have none."""
     found = [f"of {row.label}, {reason}" for row in _open_rows(verdict) for reason in row.undecided_reasons]
     found += [f"of {row.label}, {_hazard_reason(row)}" for row in _rows_of_unknown_hazard(verdict)]
+    found += [f"of {row.label}, faults of the service may be its own" for row in _rows_with_faults(verdict)]
     return f": {'; '.join(found[:_MOST_NAMED])}" if found else ""
 
 
@@ -29,8 +30,8 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
         return
     if not verdict.needs_longer_trials:
         return
-    hazards = _rows_of_unknown_hazard(verdict)
-    if not hazards or any(row.undecided_reasons for row in _open_rows(verdict)):
+    hazards, faults = _rows_of_unknown_hazard(verdict), _rows_with_faults(verdict)
+    if not (hazards or faults) or any(row.undecided_reasons for row in _open_rows(verdict)):
         yield (
             "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur and"
             " where a drift leads."
@@ -41,11 +42,18 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
             f"More hours of measurement on {instances} show how often its capacity fails, and checkpoints more often"
             " (workload.full_run.checkpoint_every_minutes) make each interruption cost less."
         )
+    if faults:
+        labels = " and ".join(row.label for row in faults)
+        yield f"More trials show whether the faults of the service that hit {labels} are its own."
 
 
 def _open_rows(verdict: Verdict) -> list[CellRow]:
     rivals = verdict.related(Relation.OPEN, Relation.UNKNOWN)
     return [verdict.row(cell_id) for cell_id in (verdict.recommended or "", *(rival.cell_id for rival in rivals))]
+
+
+def _rows_with_faults(verdict: Verdict) -> list[CellRow]:
+    return [row for row in _open_rows(verdict) if row.uneven_faults is not None]
 
 
 def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:

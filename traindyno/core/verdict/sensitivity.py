@@ -23,18 +23,28 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """``cell_id`` is ahead below ``examples`` samples of work: it has less overhead and a lower rate."""
+    """``cell_id`` is ahead below ``examples`` samples of work: it has less overhead, and more for each sample."""
 
     cell_id: str
     examples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A cell's figure over the amount of work, in the metric's unit."""
+
+    fixed: float
+    per_example: float
 
 
 def find_break_evens(best: CellRow, others: Sequence[CellRow]) -> tuple[BreakEven, ...]:
     return tuple(found for row in others if (found := find_break_even(best, row)))
 
 
-def find_crossovers(best: CellRow, others: Sequence[CellRow], metric: Metric) -> tuple[Crossover, ...]:
-    return tuple(found for row in others if (found := find_crossover(best, row, metric=metric)))
+def find_crossovers(
+    best: CellRow, others: Sequence[CellRow], metric: Metric, *, examples: int
+) -> tuple[Crossover, ...]:
+    return tuple(found for row in others if (found := find_crossover(best, row, metric=metric, examples=examples)))
 
 
 def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
@@ -51,30 +61,27 @@ def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
     )
 
 
-def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric) -> Crossover | None:
-    """The intersection of the lines overhead + examples ÷ rate, if the recommended cell has more overhead."""
-    line, other_line = _line(recommended, metric), _line(other, metric)
-    if line is None or other_line is None:
+def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric, examples: int) -> Crossover | None:
+    """The intersection of the cells' lines, if the recommended cell has more overhead. ``examples``: the suite's."""
+    line, other_line = cell_line(recommended, metric, examples), cell_line(other, metric, examples)
+    if line is None or other_line is None or line.fixed <= other_line.fixed:
         return None
-    fixed, per_example = line
-    other_fixed, other_per_example = other_line
-    if fixed <= other_fixed or per_example >= other_per_example:
+    if line.per_example >= other_line.per_example:
         return None
-    examples = round((fixed - other_fixed) / (other_per_example - per_example))
-    return Crossover(cell_id=other.cell_id, examples=examples) if examples > 1 else None
+    found = round((line.fixed - other_line.fixed) / (other_line.per_example - line.per_example))
+    return Crossover(cell_id=other.cell_id, examples=found) if found > 1 else None
 
 
-def _line(row: CellRow, metric: Metric) -> tuple[float, float] | None:
-    """The fixed part and the part per example, in the metric's unit. Time is wall clock; cost and hours are training
-    time.
+def cell_line(row: CellRow, metric: Metric, examples: int) -> Line | None:
+    """From the overhead to the cell's figure for the suite's work: failures, interruptions and the full run's schedule
+    are in the slope. Time is wall clock; cost and hours are training time.
     """
-    if estimate_of(row, metric) is None or row.samples_per_second is None:
-        return None
+    total, weight = estimate_of(row, metric), _per_second(row, metric)
     overhead = row.overhead_seconds if metric is Metric.SECONDS else row.training_overhead_seconds
-    weight = _per_second(row, metric)
-    if weight is None or overhead is None:
+    if total is None or weight is None or overhead is None:
         return None
-    return overhead * weight, weight / row.samples_per_second.mean
+    fixed = overhead * weight
+    return Line(fixed=fixed, per_example=(total.mean - fixed) / examples) if fixed < total.mean else None
 
 
 def _per_second(row: CellRow, metric: Metric) -> float | None:

@@ -5,13 +5,12 @@ It is a range of factors beside the noise: longer trials narrow it sooner than m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, copysign, log, sqrt
+from math import log, sqrt
 from statistics import NormalDist, fmean, stdev
 
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.recurrence import is_one_of
 from traindyno.core.measurement.steady_state import Drift
-from traindyno.core.measurement.unsteadiness import DRIFT_P as RUN_DRIFT_P
 from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
 
 # A trend over all trials of a cell counts as a drift at this two-sided level.
@@ -24,19 +23,14 @@ DRIFT_GOES_ON = 3
 class Undecided:
     """Of a cell's time per step. ``drift`` is the detected change over a run (a logarithm), 0 if there is none.
 
-    ``trend`` is the mean change of the trials, detected or not; None if no trial shows one. ``unsteady`` of the
-    ``trials`` did not reach a steady level. ``is_unknown``: one of them doesn't say how far it is from it.
-    ``leaves_out``: they are so few that noise may have caused it, and nothing is added for them.
+    ``trend`` is the mean change of the trials, detected or not; None if no trial shows one. ``is_unknown``: half of the
+    trials or more did not reach a steady level, and are too short to show where theirs leads.
     """
 
     stalls: Range = NO_RANGE
-    level: Range = NO_RANGE
     drift: float = 0.0
     trend: Drift | None = None
-    unsteady: int = 0
-    trials: int = 0
     is_unknown: bool = False
-    leaves_out: bool = False
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -45,13 +39,13 @@ class Undecided:
             found.append("no trial shows whether its stalls recur")
         if self.drift:
             found.append(f"its step times drift by {self.drift:+.1%} over a run".replace("%", " %"))
-        if self.is_unknown or not self.level.is_empty:
-            found.append(f"{self.unsteady} of its {self.trials} trials did not reach a steady state")
+        if self.is_unknown:
+            found.append("half of its trials or more did not reach a steady state, and are too short for a trend")
         return tuple(found)
 
     @property
     def range(self) -> Range:
-        return self.stalls.plus(self.level).plus(_ahead(self.drift))
+        return self.stalls.plus(_ahead(self.drift))
 
 
 def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
@@ -59,31 +53,18 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     if not projected:
         return Undecided()
     trend = _mean_drift([run.drift for run in projected if run.drift])
-    drift = _detected(trend)
-    # Stalls have a range of their own, and noise alone is in the spread of the trials.
-    unsteady = [run for run in projected if run.is_unsteady and not run.steady_state.is_only_noisy]
-    leaves_out = bool(unsteady) and not _is_more_than_chance(len(unsteady), len(projected))
-    errors = [] if leaves_out else [_level_error(run) for run in unsteady]
-    known = [error for error in errors if error is not None]
-    # Of what the trials say of their levels, the drift has a range of its own.
-    reach = max(0.0, round(sum(known) / len(projected) - _reach_of_drift(drift), 9))
+    unknown = sum(run.is_unsteady and not run.is_settled and run.drift is None for run in projected)
     return Undecided(
         stalls=_stalls(projected),
-        level=Range(low=-reach, high=reach),
-        drift=drift,
+        drift=_detected(trend),
         trend=trend,
-        unsteady=len(unsteady),
-        trials=len(projected),
-        leaves_out=leaves_out,
-        is_unknown=len(known) < len(errors),
+        is_unknown=2 * unknown >= len(projected),
     )
 
 
 def range_between(first: Undecided, second: Undecided) -> Range:
     """Of the time of the first ÷ that of the second. Of their drifts, only the difference counts, if it is detected."""
-    own = first.stalls.plus(first.level)
-    other = second.stalls.plus(second.level).inverse()
-    return own.plus(other).plus(_ahead(_drift_between(first, second)))
+    return first.stalls.plus(second.stalls.inverse()).plus(_ahead(_drift_between(first, second)))
 
 
 def _drift_between(first: Undecided, second: Undecided) -> float:
@@ -127,28 +108,5 @@ def _detected(drift: Drift | None) -> float:
 
 
 def _ahead(drift: float) -> Range:
-    """From the mean of the window to where the drift may lead."""
-    return range_to(copysign(_reach_of_drift(drift), drift))
-
-
-def _reach_of_drift(drift: float) -> float:
-    """The mean of the window is half of the change before its end."""
-    return (DRIFT_GOES_ON + 0.5) * abs(drift)
-
-
-def _is_more_than_chance(unsteady: int, trials: int) -> bool:
-    """Noise alone makes a run unsteady with a probability of ``RUN_DRIFT_P``. Half of the trials always count."""
-    chances = (
-        comb(trials, count) * RUN_DRIFT_P**count * (1 - RUN_DRIFT_P) ** (trials - count) for count in range(unsteady)
-    )
-    return 2 * unsteady >= trials or 1 - sum(chances) < RUN_DRIFT_P
-
-
-def _level_error(run: MeasuredRun) -> float | None:
-    """How far the level of a run that still changes may be off, by what the run itself says.
-
-    Trials may all be off in one direction.
-    """
-    found = [] if run.drift is None else [_reach_of_drift(run.drift.change)]
-    found += [] if run.relative_half_width is None else [run.relative_half_width]
-    return max(found) if found else None
+    """From the mean of the window, which is half of the change before its end, to where the drift may lead."""
+    return range_to((DRIFT_GOES_ON + 0.5) * drift)

@@ -298,15 +298,16 @@ def _against_baseline(
 
 
 def _with_sensitivity(verdict: Verdict) -> Verdict:
-    """Break-evens and crossovers for the cells that the recommended one beats."""
-    if verdict.recommended is None:
+    """Break-evens and crossovers for the cells that the recommended one beats, from the table's figures."""
+    best = verdict.expected
+    if best is None:
         return verdict
-    best = verdict.row(verdict.recommended)
     beaten = [verdict.row(rival.cell_id) for rival in verdict.related(Relation.BEATEN)]
+    is_whole = verdict.goal.target is None
     return replace(
         verdict,
         break_evens=find_break_evens(best, beaten) if verdict.metric is Metric.USD else (),
-        crossovers=find_crossovers(best, beaten, verdict.metric) if verdict.goal.target is None else (),
+        crossovers=find_crossovers(best, beaten, verdict.metric, examples=verdict.examples) if is_whole else (),
     )
 
 

@@ -132,7 +132,7 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
         case Finding.ONLY_ONE:
             return f"Use {row.label}: it is the only cell that qualifies."
         case Finding.TOO_FEW_TRIALS | Finding.ONE_SEED:
-            return f"{row.label} was {goal}{_one_draw(verdict.finding)}."
+            return f"{row.label} was {goal}{_one_draw(verdict)}."
         case Finding.UNDECIDED:
             return _undecided(verdict, row)
         case Finding.WITHIN_TOLERANCE:
@@ -141,10 +141,12 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
             return f"Use {row.label}: it is {goal}."
 
 
-def _one_draw(finding: Finding) -> str:
-    if finding is Finding.ONE_SEED:
-        return " for this seed; other seeds may give another order"
-    return ", but cells with one trial can't be compared"
+def _one_draw(verdict: Verdict) -> str:
+    if verdict.finding is Finding.TOO_FEW_TRIALS:
+        return ", but cells with one trial can't be compared"
+    if verdict.is_simulated:
+        return " in simulated runs, which do not train: real ones may give another order"
+    return " for this seed; other seeds may give another order"
 
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
@@ -321,7 +323,7 @@ def _changes(verdict: Verdict) -> Iterator[str]:
             f" probability of {share_text(POWER, digits=0)}."
         )
     yield from describe_open(verdict)
-    if verdict.finding is Finding.ONE_SEED:
+    if verdict.finding is Finding.ONE_SEED and not verdict.is_simulated:
         yield (
             "If each trial trains with a seed of its own, the trials show what depends on it: see"
             " measurement.seed_argument."

@@ -1,6 +1,7 @@
 """Stored documents of older versions are migrated; what can't be read is refused with what was found and accepted."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,12 +9,15 @@ import pytest
 from tests.unit.run_samples import completed_result, make_cell, make_run, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
+from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.preparation_result import parse_preparation_result
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
+from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findings_document, parse_findings
-from traindyno.core.planning.plan import read_stored_plan
+from traindyno.core.planning.plan import plan_suite, read_stored_plan, stored_plan
 from traindyno.core.planning.wave_items import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
+from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, suite_document
 from traindyno.core.suite.tokens_manifest import (
     TokensMarker,
@@ -23,7 +27,7 @@ from traindyno.core.suite.tokens_manifest import (
     tokens_marker_document,
 )
 from traindyno.core.verdict.report_data import parse_report
-from traindyno.core.verdict.verdict import parse_verdict
+from traindyno.core.verdict.verdict import judge, parse_verdict
 
 
 def renamed(document: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +103,24 @@ def test_a_run_result_of_version_1_has_its_examples_in_its_projection() -> None:
     assert parse_run_result(first) == parse_run_result(run_result_document(result))
 
 
+@pytest.mark.parametrize("version", [{"version": 1}, {}])
+def test_a_stored_plan_of_version_1_keeps_what_earlier_executions_showed_of_hosts(version: dict[str, int]) -> None:
+    """It had one prior for all classes, and the verdict has to name it."""
+    suite = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"})
+    plan = plan_suite(suite, execution_id="execution-1", prices={}, quotas={}, histories={})
+    document = stored_plan(plan)
+    assert document.pop("version") == 2
+    assert document.pop("host_priors") is None
+    prior: dict[str, Any] = {"deviation": 0.011, "degrees_of_freedom": 7, "source": "history"}
+    found = read_stored_plan({**document, **version, "host_prior": prior})
+    assert found == replace(plan, host_priors=dict.fromkeys(HostClass, HostSpread(**prior)))
+    results = [completed_result(cell, trial, suite=suite) for cell in plan.cells for trial in (1, 2, 3)]
+    verdict = judge(suite, found.cells, results, host_priors=found.host_priors)
+    assert (verdict.host_spread.deviation, verdict.host_spread.source) == (0.011, "history")
+    assert read_stored_plan({**document, **version, "host_prior": None}) == plan
+    assert read_stored_plan(stored_plan(found)) == found
+
+
 def test_tokens_of_another_version_are_a_mismatch() -> None:
     manifest = tokens_manifest("k", {})
     assert describe_mismatch(manifest, key="k") is None
@@ -127,7 +149,9 @@ def test_memory_findings_have_a_version_and_the_list_from_before_is_read_alike()
 def test_the_items_of_a_wave_are_a_list_and_each_has_a_version() -> None:
     """Step Functions reads the items of a Distributed Map from a list only."""
     runs = [make_run(make_cell(), trial) for trial in (1, 2)]
-    items = wave_items(runs, make_suite().limits)
+    items = wave_items(map(separate_job, runs), make_suite().limits)
     assert [item.pop("version") for item in items] == [1, 1]
     assert run_ids_of([{**item, "version": 1} for item in items]) == ("0000000a-t1", "0000000a-t2")
     assert run_ids_of(items) == ("0000000a-t1", "0000000a-t2")
+    shared = wave_items([Job(execution_id="e", job_id="j1-b1", runs=tuple(runs))], make_suite().limits)
+    assert run_ids_of(shared) == ("0000000a-t1", "0000000a-t2")

@@ -1,6 +1,6 @@
 import random
 import time
-from math import exp
+from math import exp, log
 from statistics import median
 
 import pytest
@@ -74,6 +74,29 @@ def test_a_change_shortly_before_the_end_leaves_too_few_steps() -> None:
     steady = find_steady_state(noisy([1.0] * 90 + [1.3] * 10))
     assert not steady.is_reached
     assert steady.reason == "step times still changed at step 90 of 100; 10 steps after it are too few"
+
+
+@pytest.mark.parametrize("slower", [0.7, 1.3])
+def test_a_change_near_the_end_ends_no_warm_up_and_counts_as_a_drift(slower: float) -> None:
+    seconds = noisy([1.0] * 180 + [slower] * 20, spread=0.01)
+    found = measure_step_time(seconds)
+    assert found.steady_state.warmup_steps == 1
+    assert found.seconds == pytest.approx(sum(seconds[1:]) / 199)
+    assert found.drift is not None
+    # as far as the latest level is from the mean, or farther
+    assert 3.5 * found.drift.change / log(slower) > 0.9
+    lasting = measure_step_time(noisy([1.0] * 150 + [slower] * 50, spread=0.01))
+    assert lasting.steady_state.warmup_steps == 150
+
+
+@pytest.mark.parametrize("period", [40, 60, 80])
+def test_levels_that_return_are_no_drift(period: int) -> None:
+    seconds = noisy([1 + 0.06 * (step % period) / period for step in range(5 * period)], spread=0.01)
+    found = measure_step_time(seconds)
+    assert found.steady_state.is_reached
+    assert found.drift is not None
+    # each of the five slopes rises by 6 %
+    assert abs(found.drift.change) < 0.02
 
 
 @pytest.mark.parametrize(

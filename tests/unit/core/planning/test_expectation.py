@@ -7,12 +7,15 @@ import pytest
 from tests.unit.run_samples import make_cell
 from traindyno.core.planning.expectation import expect, expect_all
 from traindyno.core.planning.history import CellHistory
+from traindyno.core.planning.jobs import separate_job
 from traindyno.core.suite.runs import trial_runs
 
 CELLS = [
     make_cell(f"{index:08x}", f"cell {index}", instance_count=count) for index, count in enumerate((1, 2), start=1)
 ]
-RUNS = sorted(trial_runs("e", CELLS, [1, 2]), key=lambda run: (run.trial, run.cell.cell_id))
+JOBS = [
+    separate_job(run) for run in sorted(trial_runs("e", CELLS, [1, 2]), key=lambda run: (run.trial, run.cell.cell_id))
+]
 PRICE = Decimal(36)
 
 
@@ -29,35 +32,35 @@ KNOWN = {
 
 
 def test_runs_start_as_soon_as_another_one_ends() -> None:
-    found = expect(RUNS, KNOWN, usd_per_hour=PRICE, concurrency=2)
+    found = expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=2)
     # 100 and 400 s at once, 100 s after the first; the last one from 200 s to 600 s
     assert found.hours == Decimal(600) / 3600
     # two trials of 50 s on one instance and of 200 s on two, at a cent a second
     assert found.usd == found.usd_of_known == Decimal(9)
     assert (found.cells, found.known_cells, found.past_runs, found.is_simulated) == (2, 2, 5, True)
-    assert expect(RUNS, KNOWN, usd_per_hour=PRICE, concurrency=1).hours == Decimal(1000) / 3600
+    assert expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=1).hours == Decimal(1000) / 3600
 
 
 def test_packs_take_the_time_of_their_slowest_run() -> None:
-    waves = [RUNS[:2], RUNS[2:3], RUNS[3:]]
-    assert expect(RUNS, KNOWN, usd_per_hour=PRICE, concurrency=1, waves=waves).hours == Decimal(900) / 3600
+    waves = [JOBS[:2], JOBS[2:3], JOBS[3:]]
+    assert expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=1, waves=waves).hours == Decimal(900) / 3600
 
 
 def test_a_cell_without_history_leaves_the_whole_unknown() -> None:
-    found = expect(RUNS, {"00000001": KNOWN["00000001"]}, usd_per_hour=PRICE, concurrency=1)
+    found = expect(JOBS, {"00000001": KNOWN["00000001"]}, usd_per_hour=PRICE, concurrency=1)
     assert (found.usd, found.hours, found.usd_of_known) == (None, None, Decimal(1))
     assert (found.cells, found.known_cells, found.is_simulated) == (2, 1, False)
-    nothing = expect(RUNS, {}, usd_per_hour=PRICE, concurrency=1)
+    nothing = expect(JOBS, {}, usd_per_hour=PRICE, concurrency=1)
     assert (nothing.usd_of_known, nothing.known_cells, nothing.past_runs) == (None, 0, 0)
-    unpriced = expect(RUNS, KNOWN, usd_per_hour=None, concurrency=1)
+    unpriced = expect(JOBS, KNOWN, usd_per_hour=None, concurrency=1)
     assert (unpriced.usd, unpriced.usd_of_known) == (None, None)
     assert unpriced.hours == Decimal(1000) / 3600
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_lanes_add_up(missing: bool) -> None:
-    whole = expect(RUNS, KNOWN, usd_per_hour=PRICE, concurrency=1)
-    other = expect(RUNS, {} if missing else {**KNOWN}, usd_per_hour=PRICE, concurrency=1)
+    whole = expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=1)
+    other = expect(JOBS, {} if missing else {**KNOWN}, usd_per_hour=PRICE, concurrency=1)
     found = expect_all([whole, other], hours=Decimal(2))
     assert found.hours == Decimal(2)
     assert found.usd == (None if missing else Decimal(18))

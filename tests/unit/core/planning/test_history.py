@@ -72,6 +72,8 @@ def test_the_spread_of_losses_is_that_of_the_trials_of_one_cell_in_one_execution
     assert found is not None
     assert found.degrees_of_freedom == 3
     assert found.variance == pytest.approx((0.00995**2 + 0.01005**2 + 0.00995**2 / 2) / 3, rel=1e-2)
+    played = [past(execution_id="a", late_loss=2.0, seed=seed, is_simulated=True) for seed in (1, 2, 3)]
+    assert learn_loss_spread(small_suite(), played) is None
     fixed = [past(execution_id="a", late_loss=loss) for loss in (2.0, 2.02, 1.98)]
     assert learn_loss_spread(small_suite(), fixed) is None
     others = [past(late_loss=2.0), past(late_loss=None), past(late_loss=3.0, max_steps=999)]

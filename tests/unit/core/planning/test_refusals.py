@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.run_samples import make_cell
 from tests.unit.suites import unprepared_suite
+from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.lanes import split_lanes
 from traindyno.core.planning.quotas import (
     Quota,
@@ -62,7 +63,7 @@ def test_a_quota_of_as_many_as_are_needed_is_enough() -> None:
 
 def test_the_accounts_quota_of_instances_must_hold_the_largest_run_of_any_lane() -> None:
     cells = [make_cell(instance=G5, instance_count=count) for count in (1, 3)] + [make_cell(instance="ml.g5.48xlarge")]
-    lanes = split_lanes(trial_runs("one", cells, [1]), Purchase.ON_DEMAND)
+    lanes = split_lanes(tuple(map(separate_job, trial_runs("one", cells, [1]))), Purchase.ON_DEMAND)
     quota = account_quota(Purchase.ON_DEMAND)
     readings = {quota.name: QuotaReading(quota=quota, applied=2, default=2, in_use=0)}
     (refusal,) = refuse_quotas(unprepared_suite(), lanes, readings)

@@ -6,13 +6,15 @@ from decimal import Decimal
 
 import pytest
 
+from traindyno.core.jobs.job import Job
 from traindyno.core.planning.expectation import expect
 from traindyno.core.planning.history import CellHistory
+from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.lanes import LaneDemand, share_instances
 from traindyno.core.planning.waves import Wave, fill_waves, wave_count, wave_size
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell, Run
+from traindyno.core.suite.suite import Cell
 
 QUOTA = 16
 # ALBERT on p4d: four cells on each of 2, 4, 8 and 16 nodes, and a fifth on 16
@@ -26,12 +28,12 @@ def cells_of(sizes: list[int]) -> list[Cell]:
     ]
 
 
-def runs_of(sizes: list[int], *, trials: int = 3, execution_id: str = "e") -> tuple[Run, ...]:
-    return trial_runs(execution_id, cells_of(sizes), range(1, trials + 1))
+def runs_of(sizes: list[int], *, trials: int = 3, execution_id: str = "e") -> tuple[Job, ...]:
+    return tuple(map(separate_job, trial_runs(execution_id, cells_of(sizes), range(1, trials + 1))))
 
 
 def size_of(wave: Wave) -> int:
-    return sum(run.cell.settings.instance_count for run in wave)
+    return sum(job.instance_count for job in wave)
 
 
 def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
@@ -52,9 +54,9 @@ def test_every_run_comes_once_within_the_quota_and_trials_stay_in_order(seed: in
     rng = random.Random(seed)
     runs = runs_of([rng.choice([1, 2, 3, 5, 8]) for _ in range(rng.randint(1, 20))], trials=4)
     waves = fill_waves(runs, 8)
-    assert Counter(run.run_id for wave in waves for run in wave) == Counter(run.run_id for run in runs)
+    assert Counter(job.job_id for wave in waves for job in wave) == Counter(job.job_id for job in runs)
     assert all(size_of(wave) <= 8 for wave in waves)
-    trials = [[run.trial for run in wave] for wave in waves]
+    trials = [[job.trial for job in wave] for wave in waves]
     assert all(max(wave) - min(wave) <= 1 for wave in trials)
     assert [min(wave) for wave in trials] == sorted(min(wave) for wave in trials)
     assert all(max(earlier) <= min(later) for earlier, later in zip(trials, trials[2:], strict=False))
@@ -62,22 +64,22 @@ def test_every_run_comes_once_within_the_quota_and_trials_stay_in_order(seed: in
 
 def test_the_order_of_waves_is_random_and_differs_between_trials() -> None:
     waves = fill_waves(runs_of(ALBERT, trials=6), QUOTA)
-    of_largest = [wave[0].cell.cell_id for wave in waves if size_of(wave) == len(wave) * QUOTA]
+    of_largest = [wave[0].runs[0].cell.cell_id for wave in waves if size_of(wave) == len(wave) * QUOTA]
     trials = [of_largest[begin : begin + 5] for begin in range(0, 30, 5)]
     assert all(len(set(trial)) == 5 for trial in trials), "each trial has every cell of 16 nodes once"
     assert len({tuple(trial) for trial in trials}) > 3
     others = fill_waves(runs_of(ALBERT, trials=6, execution_id="another"), QUOTA)
-    assert [wave[0].run_id for wave in others] != [wave[0].run_id for wave in waves]
+    assert [wave[0].job_id for wave in others] != [wave[0].job_id for wave in waves]
 
 
 def test_neighbours_in_a_wave_differ_between_trials() -> None:
     waves = fill_waves(runs_of([8, 8, 8, 8], trials=8), QUOTA)
-    assert len({frozenset(run.cell.cell_id for run in wave) for wave in waves}) > 2
+    assert len({frozenset(job.runs[0].cell.cell_id for job in wave) for wave in waves}) > 2
 
 
 def test_the_expected_time_is_that_of_each_waves_slowest_run() -> None:
     cells = cells_of([16, 8, 4, 4])
-    runs = trial_runs("e", cells, [1])
+    runs = tuple(map(separate_job, trial_runs("e", cells, [1])))
     histories = {
         cell.cell_id: CellHistory(
             cell_id=cell.cell_id, run_count=1, billable_seconds=60, seconds=seconds, is_simulated=False

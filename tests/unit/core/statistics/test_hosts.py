@@ -14,7 +14,6 @@ from traindyno.core.statistics.hosts import (
     Trial,
     compare_on_hosts,
     draw_count,
-    estimate_host_spread,
     host_class,
     mean_over_hosts,
     update_prior,
@@ -117,17 +116,6 @@ def test_trials_that_repeat_on_hosts_count_as_their_means() -> None:
     assert found.degrees_of_freedom == pytest.approx(2)
 
 
-def test_the_spread_between_hosts_comes_from_the_suite_where_it_has_enough() -> None:
-    few = [on("a", 0.0, 0.002) + on("b", 0.04, 0.042)]
-    assert estimate_host_spread(few) is None
-    cells = [on("a", 0.0, 0.0) + on("b", 0.04, 0.04), on("c", 0.0, 0.0) + on("d", 0.04, 0.04), *2 * few]
-    found = estimate_host_spread(cells)
-    assert found is not None
-    assert (found.degrees_of_freedom, found.source) == (4, "this suite's trials")
-    # host means 0.04 apart: variance 0.0008 less what the trials' own spread explains
-    assert found.deviation == pytest.approx(sqrt(0.0008), rel=1e-2)
-
-
 def test_earlier_trials_update_the_prior_by_their_degrees_of_freedom() -> None:
     # two hosts 10 % apart, each trial as the other: variance 0.0953^2 / 2 = 0.00454 with 1 degree, 0.02^2 with 3
     found = update_prior([on("a", 0.0, 0.0) + on("b", 0.0953, 0.0953)], source="history")
@@ -145,6 +133,14 @@ def test_trials_on_one_host_or_one_on_each_tell_nothing_about_hosts() -> None:
     assert update_prior([on("a", 0.0) + on("b", 0.1)], source="history") is None
 
 
+def own_variance(cells: list[list[Trial]]) -> tuple[float, float]:
+    """What the trials add to a prior of 2 % with three degrees: the variance and its degrees."""
+    found = update_prior(cells, source="test")
+    assert found is not None
+    degrees = found.degrees_of_freedom - 3
+    return (found.deviation**2 * found.degrees_of_freedom - 3 * 0.0004) / degrees, degrees
+
+
 def test_hosts_with_unequal_numbers_of_trials_are_weighed_by_the_method_of_moments() -> None:
     first = on("a", 0.0, 0.02) + on("b", 0.1)
     second = on("c", 0.0, 0.01, 0.05) + on("d", 0.2) + on("e", -0.1)
@@ -153,23 +149,19 @@ def test_hosts_with_unequal_numbers_of_trials_are_weighed_by_the_method_of_momen
     # between: means 0.01 and 0.1; 0.02, 0.2 and -0.1, with mean 0.04: squares 0.00405 and 0.0456 of 3 degrees
     between = (0.00405 + 0.0456) / 3
     explained = own * (1 / 2 + 1 + 1 / 3 + 1 + 1) / 5
-    found = estimate_host_spread([first, second])
-    assert found is not None
-    assert found.degrees_of_freedom == 3
-    assert found.deviation == pytest.approx(sqrt(between - explained))
+    found = own_variance([first, second])
+    assert found == pytest.approx((between - explained, 3))
     # a cell on hosts without repeats, or on one host, tells nothing of the hosts, but repeats tell the trials' own
-    assert estimate_host_spread([first, second, on("f", 0.0) + on("g", 0.9)]) == found
-    wider = estimate_host_spread([first, second, on("f", 0.0, 0.06)])
-    assert wider is not None
+    assert own_variance([first, second, on("f", 0.0) + on("g", 0.9)]) == found
     # variance 0.0018 with 1 degree more: (0.0016 + 0.0018) / 4
-    assert wider.deviation == pytest.approx(sqrt(between - explained * (0.0034 / 4) / own))
+    wider = own_variance([first, second, on("f", 0.0, 0.06)])
+    assert wider == pytest.approx((between - explained * (0.0034 / 4) / own, 3))
 
 
-def test_hosts_that_differ_less_than_their_trials_have_no_spread() -> None:
-    noisy = [on(f"{cell}1", 0.0, 0.1) + on(f"{cell}2", 0.001, 0.101) for cell in "abc"]
-    found = estimate_host_spread(noisy)
-    assert found is not None
-    assert found.deviation == 0.0
+@pytest.mark.parametrize("cells", range(1, 8))
+def test_hosts_that_differ_less_than_their_trials_narrow_the_prior(cells: int) -> None:
+    noisy = [on(f"{cell}1", 0.0, 0.1) + on(f"{cell}2", 0.001, 0.101) for cell in range(cells)]
+    assert own_variance(noisy) == pytest.approx((0, cells), abs=1e-9)
 
 
 def test_the_posterior_of_the_prior_weighs_a_wide_spread_by_its_degrees() -> None:

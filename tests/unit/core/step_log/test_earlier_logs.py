@@ -86,7 +86,7 @@ READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
     content.HostLoad: (fields.host_load_of, line.host_load_line(**{**LOAD, "end": 2})),
     content.LoggedError: (fields.error_of, line.error_line(1.0, "loss_diverged", "loss is nan")),
 }
-OPTIONAL = {"host_id", "programs"}
+OPTIONAL = {"host_id", "launch", "programs"}
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)

@@ -182,6 +182,27 @@ def test_a_restart_is_another_session_though_a_rank_lost_its_first_log() -> None
     assert len(log.sessions[1].common_steps) == 20
 
 
+@pytest.mark.parametrize(
+    ("launches", "ranks"), [(("1", "2"), [[1], [0, 1]]), ((None, "2"), [[0, 1], [1]]), ((None, None), [[0, 1], [1]])]
+)
+def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
+    launches: tuple[str | None, str | None], ranks: list[list[int]]
+) -> None:
+    """The instance was lost before rank 0 had a log. Logs that don't name the launch have only the clock."""
+    files = {
+        file_name(rank, start=start): log_lines(
+            rank=rank, world_size=2, step_seconds=[], start=start, launch=launch, is_ended=False
+        )
+        for rank, start, launch in (
+            (1, START, launches[0]),
+            (0, START + 3, launches[1]),
+            (1, START + 3.1, launches[1]),
+        )
+    }
+    sessions = read_step_log(files).sessions
+    assert [[process.rank for process in session.processes] for session in sessions] == ranks
+
+
 def test_a_rank_that_starts_late_belongs_to_the_session_that_waits_for_it() -> None:
     waiting = [line.phase_line("load", START, START + 50)]
     files = {

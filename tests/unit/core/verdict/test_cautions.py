@@ -67,28 +67,17 @@ def test_an_assumed_spread_between_hosts_is_named() -> None:
 
 
 def test_unsteady_trials_are_counted_over_cells_with_each_reason_once() -> None:
-    holds = ", and the answer holds for all that they leave open."
     (one,) = cautions(second={"unsteady_trials": 1, "unsteady_reasons": ("they drift",)})
-    assert one == (
-        "1 trial of fsdp did not reach a steady state; it is included, and the answer holds for all that it leaves"
-        " open. Reason: they drift."
-    )
-    (left_out,) = cautions(second={"unsteady_trials": 1, "leaves_trials_out": True})
-    assert left_out == "1 trial of fsdp did not reach a steady state; it is included."
+    assert one == "1 trial of fsdp did not reach a steady state; it is included. Reason: they drift."
     (several,) = cautions(second={"unsteady_trials": 2})
-    assert several == f"2 trials of fsdp did not reach a steady state; they are included{holds}"
+    assert several == "2 trials of fsdp did not reach a steady state; they are included."
     (both,) = cautions(
         {"unsteady_trials": 1, "unsteady_reasons": ("they drift",)},
         {"unsteady_trials": 2, "unsteady_reasons": ("they drift", "too few steps")},
     )
     assert both == (
-        f"3 trials of 2 cells did not reach a steady state; they are included{holds} Reason: they drift; too few steps."
+        "3 trials of 2 cells did not reach a steady state; they are included. Reason: they drift; too few steps."
     )
-
-
-def test_what_a_settled_answer_holds_for_is_not_said_of_an_open_one() -> None:
-    (text,) = cautions({"unsteady_trials": 3}, finding=Finding.UNDECIDED)
-    assert text == "3 trials of ddp did not reach a steady state; they are included."
 
 
 def test_a_verdict_of_an_earlier_version_says_by_which_method_it_was_made() -> None:

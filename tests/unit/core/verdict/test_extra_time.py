@@ -250,3 +250,35 @@ def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(lead: float, rate
     ]
     verdict = judge(suite, (FAST, SLOW), results)
     assert (verdict.recommended, verdict.finding) == (FAST.cell_id, Finding.RECOMMENDED)
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_cell_that_alone_loses_trials_does_not_win_by_them(lost: int) -> None:
+    """What is left of its trials is 5 % ahead; the lost ones may have been slow."""
+    first, second = (trials(cell, step_seconds) for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True))
+    gone = [failed_result(CELLS[0], 6 - number, Outcome.INTERNAL_ERROR) for number in range(1, lost + 1)]
+    verdict = judge(SUITE, CELLS, [*first[: 5 - lost], *gone, *second])
+    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.UNDECIDED)
+    row = verdict.row(CELLS[0].cell_id)
+    assert row.uneven_faults is not None
+    assert row.failed == 0
+    assert row.prediction is not None
+    assert row.prediction.seconds is not None
+    plain = judge(SUITE, CELLS, [*first[: 5 - lost], *second]).row(CELLS[0].cell_id)
+    assert plain.seconds is not None
+    assert row.prediction.seconds.high > plain.seconds.mean * 5 / (5 - lost)
+    text = describe_verdict(verdict)
+    assert "faults of the service may be its own" in text.headline
+    assert any("are its own" in each for each in text.changes)
+    assert any(f"had {lost} of the {lost} faults of the service on ml.p4d.24xlarge" in each for each in text.cautions)
+    also = [failed_result(CELLS[1], 5, Outcome.INTERNAL_ERROR)]
+    even = judge(SUITE, CELLS, [*first[:4], *gone[:1], *second[:4], *also])
+    assert all(each.uneven_faults is None for each in even.rows)
+
+
+def test_losing_trials_does_not_make_another_cell_win() -> None:
+    """The cell behind had the faults: the answer holds either way, and stays."""
+    first, second = (trials(cell, step_seconds) for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True))
+    gone = [failed_result(CELLS[1], trial, Outcome.INTERNAL_ERROR) for trial in (4, 5)]
+    verdict = judge(SUITE, CELLS, [*first, *second[:3], *gone])
+    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.RECOMMENDED)

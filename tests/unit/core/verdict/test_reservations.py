@@ -10,7 +10,7 @@ from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.contention import Contention
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostClass, HostSpread
+from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostSpread
 from traindyno.core.step_log import line
 from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.cells import expand_cells
@@ -112,6 +112,9 @@ def test_a_narrower_spread_from_history_decides_and_ends_the_search() -> None:
     verdict = judge(SUITE, (DDP, FSDP), results, host_priors=history)
     assert verdict.finding is Finding.RECOMMENDED
     assert "A spread between hosts of 0.5 % is assumed (history)" in " ".join(describe_verdict(verdict).cautions)
+    # a plan that says nothing of the class leaves the stated prior
+    others = {HostClass.MANY_HOSTS: history[HostClass.MANY_HOSTS]}
+    assert judge(SUITE, (DDP, FSDP), results, host_priors=others).host_spread == STATED_PRIORS[HostClass.ONE_HOST]
     search = replace(SUITE, search=Search.ELIMINATE, measurement=replace(SUITE.measurement, trials=6))
     found = [
         next_trials(search, gather_evidence(search, (DDP, FSDP), results, host_priors=prior), results)

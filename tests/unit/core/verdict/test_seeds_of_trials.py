@@ -102,6 +102,24 @@ def test_a_verdict_of_one_seed_says_so() -> None:
     )
 
 
+def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
+    """They do not train: what they say of a quality comes from their trace, whatever the seed of the trial."""
+    suite = suite_of(FASTEST)
+    fast, slow = expand_cells(suite)
+    results = [
+        evaluated(cell, trial, suite, step_seconds=pace * (1 + trial / 1000))
+        for cell, pace in ((fast, 1.0), (slow, 1.5))
+        for trial in (1, 2, 3)
+    ]
+    assert judge(suite, (fast, slow), results).finding is Finding.RECOMMENDED
+    verdict = judge(suite, (fast, slow), [replace(each, is_simulated=True) for each in results])
+    assert (verdict.finding, {row.seeds for row in verdict.rows}) == (Finding.ONE_SEED, {None})
+    text = describe_verdict(verdict)
+    assert text.headline.endswith("in simulated runs, which do not train: real ones may give another order.")
+    assert "Simulated runs do not train. The time and cost to the target say nothing of other seeds." in text.cautions
+    assert "measurement.seed_argument" not in " ".join(text.changes)
+
+
 def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]})
     cells = expand_cells(suite)

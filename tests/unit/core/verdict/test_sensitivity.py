@@ -1,35 +1,53 @@
 """At which price and which size the answer changes."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tests.unit.verdict_samples import SECOND, make_estimate, make_row
-from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.sensitivity import find_break_even, find_break_evens, find_crossover, find_crossovers
+from tests.unit.verdict_samples import BEST, SECOND, make_estimate, make_row
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.sensitivity import (
+    cell_line,
+    find_break_even,
+    find_break_evens,
+    find_crossover,
+    find_crossovers,
+)
 
 TRN1 = "ml.trn1.32xlarge"
+EXAMPLES = 90_000
+METRICS = (Metric.SECONDS, Metric.INSTANCE_HOURS, Metric.USD)
 
 
-def other(**changes: Any) -> Any:
-    """Half the overhead, and half the rate."""
+def row(cell_id: str = BEST, *, overhead: float = 100.0, rate: float = 100.0, usd_per_hour: int = 36) -> CellRow:
+    """Half of the overhead is training time; ``rate``: samples per second of the whole work, with all that slows it."""
+    seconds = overhead / 2 + EXAMPLES / rate
     return make_row(
-        SECOND,
-        **{
-            "instance": TRN1,
-            "overhead_seconds": 50.0,
-            "training_overhead_seconds": 25.0,
-            "samples_per_second": make_estimate(50.0),
-            "usd": make_estimate(25.0),
-            "usd_per_instance_hour": Decimal(20),
-            **changes,
-        },
+        cell_id,
+        overhead_seconds=overhead,
+        training_overhead_seconds=overhead / 2,
+        seconds=make_estimate(seconds + overhead / 2),
+        instance_hours=make_estimate(seconds / 3600),
+        usd=make_estimate(seconds / 3600 * usd_per_hour),
+        usd_per_instance_hour=Decimal(usd_per_hour),
     )
 
 
+def other(**changes: Any) -> CellRow:
+    """Half the overhead, and half the rate."""
+    return replace(row(SECOND, overhead=50.0, rate=50.0, usd_per_hour=20), **{"instance": TRN1, **changes})
+
+
+def crossing(best: CellRow, second: CellRow, metric: Metric) -> int | None:
+    found = find_crossover(best, second, metric=metric, examples=EXAMPLES)
+    return found.examples if found else None
+
+
 def test_the_other_type_breaks_even_at_a_lower_price() -> None:
-    found = find_break_even(make_row(), other())
+    found = find_break_even(make_row(), other(usd=make_estimate(25.0)))
     assert found is not None
     # $20 x 10 / 25
     assert (found.instance, found.usd_per_instance_hour, found.now_usd_per_instance_hour) == (
@@ -58,41 +76,53 @@ def test_one_price_moves_cells_of_one_type_and_an_unknown_one_moves_nothing(chan
     ],
 )
 def test_two_cells_meet_where_less_overhead_makes_up_for_the_rate(metric: Metric, examples: int) -> None:
-    found = find_crossover(make_row(), other(), metric=metric)
-    assert found is not None
-    assert (found.cell_id, found.examples) == (SECOND, examples)
-    assert [each.examples for each in find_crossovers(make_row(), [other()], metric)] == [examples]
+    assert crossing(row(), other(), metric) == examples
+    found = find_crossovers(row(), [other()], metric, examples=EXAMPLES)
+    assert [(each.cell_id, each.examples) for each in found] == [(SECOND, examples)]
 
 
-def test_instances_and_the_billed_share_weigh_the_costs() -> None:
-    # 2 instances and half of the time billed cost what one does
-    found = find_crossover(make_row(instance_count=2, billable_share=0.5), other(), metric=Metric.USD)
-    assert found is not None
-    assert found.examples == 32_500
-    hours = find_crossover(make_row(instance_count=2), other(), metric=Metric.INSTANCE_HOURS)
-    # (50 + n / 100) x 2 = 25 + n / 50: they never meet
-    assert hours is None
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("slower", [1.0, 1.3, 2.5])
+def test_the_lines_give_the_figures_of_the_table_at_the_suites_work(metric: Metric, slower: float) -> None:
+    """The full run's schedule, failures and interruptions make the work slower than the trial's rate."""
+    for found in (row(rate=100 / slower), other()):
+        total, line = estimate_of(found, metric), cell_line(found, metric, EXAMPLES)
+        assert total is not None
+        assert line is not None
+        assert line.fixed + line.per_example * EXAMPLES == pytest.approx(total.mean)
+    plain, late = (crossing(row(rate=100 / each), other(), metric) for each in (1.0, slower))
+    assert plain is not None
+    assert late is None or slower == 1.0 or late > plain
+
+
+def test_instances_and_the_billed_share_weigh_the_overhead() -> None:
+    # half of the time is billed: 25 s of overhead at $36, and the same total
+    line, half = (cell_line(replace(row(), billable_share=share), Metric.USD, EXAMPLES) for share in (1.0, 0.5))
+    assert line is not None
+    assert half is not None
+    assert half.fixed == line.fixed / 2
+    double = cell_line(replace(row(), instance_count=2), Metric.INSTANCE_HOURS, EXAMPLES)
+    assert double is not None
+    assert double.fixed == pytest.approx(2 * 50 / 3600)
 
 
 @pytest.mark.parametrize(
     ("metric", "changes"),
     [
         (Metric.SECONDS, {"overhead_seconds": 100.0}),
-        (Metric.SECONDS, {"samples_per_second": make_estimate(100.0)}),
-        (Metric.SECONDS, {"samples_per_second": make_estimate(200.0)}),
+        (Metric.SECONDS, {"seconds": make_estimate(500.0)}),
+        (Metric.SECONDS, {"seconds": make_estimate(40.0)}),
         (Metric.SECONDS, {"seconds": None}),
-        (Metric.SECONDS, {"samples_per_second": None}),
         (Metric.SECONDS, {"overhead_seconds": None}),
         (Metric.USD, {"usd_per_instance_hour": None}),
         (Metric.USD, {"billable_share": None}),
         (Metric.SECONDS_TO_TARGET, {}),
     ],
 )
-def test_without_less_overhead_and_a_lower_rate_there_is_no_crossover(metric: Metric, changes: dict[str, Any]) -> None:
-    assert find_crossover(make_row(), other(**changes), metric=metric) is None
+def test_without_less_overhead_and_slower_work_there_is_no_crossover(metric: Metric, changes: dict[str, Any]) -> None:
+    assert crossing(row(), other(**changes), metric) is None
 
 
 @pytest.mark.parametrize(("overhead", "examples"), [(99.98, 2), (99.99, None)])
 def test_a_work_of_one_example_is_none(overhead: float, examples: int | None) -> None:
-    found = find_crossover(make_row(), other(overhead_seconds=overhead), metric=Metric.SECONDS)
-    assert (found.examples if found else None) == examples
+    assert crossing(row(), row(SECOND, overhead=overhead, rate=50.0), Metric.SECONDS) == examples

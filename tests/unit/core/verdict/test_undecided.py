@@ -150,7 +150,7 @@ def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
 
 def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
     fields: dict[str, object] = {"steady_state": unsteady(completed_result(make_cell(), 1)).measured.steady_state}  # type: ignore[union-attr]
-    changing = fields | {"relative_half_width": 0.05, "drift": None}
+    changing = fields | {"drift": Drift(change=0.02, standard_error=0.001)}
     for stalls in (None, a_stall(0.001, 0.002)):
         assert judged(0.03, changing | {"undecided_stalls": stalls}).finding is Finding.UNDECIDED
     # a run whose only reason is its stall has the range of the stall alone
@@ -159,30 +159,31 @@ def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
     assert find_undecided([only]).range == find_undecided([run]).range
 
 
-def test_a_level_that_trials_did_not_reach_is_off_by_what_they_say() -> None:
-    result = completed_result(make_cell(), 1)
-    still = unsteady(result, relative_half_width=0.03, drift=None).measured
-    short = unsteady(result, relative_half_width=None, drift=None).measured
+def test_drifts_in_both_directions_are_noise_between_trials() -> None:
+    still = unsteady(completed_result(make_cell(), 1), relative_half_width=0.03).measured
     assert still is not None
+    changes = (0.2, -0.25, 0.1, -0.15, 0.05)
+    both = [replace(still, drift=Drift(change=change, standard_error=0.01)) for change in changes]
+    assert find_undecided(both).range == NO_RANGE
+    one_way = [replace(each, drift=replace(each.drift, change=abs(each.drift.change))) for each in both if each.drift]
+    assert ends(find_undecided(one_way).range) == pytest.approx((0, 3.5 * 0.15))
+
+
+def test_half_of_the_trials_that_say_nothing_of_their_level_make_it_unknown() -> None:
+    short = unsteady(completed_result(make_cell(), 1), relative_half_width=None, drift=None).measured
     assert short is not None
-    few = find_undecided([still, a_run(), a_run()])
-    assert (few.range, few.leaves_out) == (NO_RANGE, True)
-    assert find_undecided([still]).range == Range(low=-0.03, high=0.03)
-    drifting = [replace(each, drift=Drift(change=0.2, standard_error=0.15)) for each in (still, still)]
-    two_of_five = find_undecided([*drifting, a_run(), a_run(), a_run()])
-    assert ends(two_of_five.level) == pytest.approx((-0.28, 0.28))
-    assert not two_of_five.leaves_out
-    assert two_of_five.reasons == ("2 of its 5 trials did not reach a steady state",)
-    # a small drift of all trials does not hide that they still change; one that says it all adds nothing
-    for change, reach in ((0.002, 0.03 - 0.007), (0.02, 0.0)):
-        trend = Drift(change=change, standard_error=change / 10)
-        assert ends(find_undecided([replace(still, drift=trend)]).level) == pytest.approx((-reach, reach))
-    noisy = replace(still, steady_state=replace(still.steady_state, is_only_noisy=True))
-    assert find_undecided([noisy] * 9).range == NO_RANGE
-    assert find_undecided([short]).is_unknown
-    assert find_undecided([short, short, a_run(), a_run(), a_run()]).is_unknown
+    assert not find_undecided([short, a_run(), a_run()]).is_unknown
+    found = find_undecided([short, short, a_run(), a_run()])
+    assert found.is_unknown
+    assert found.reasons == ("half of its trials or more did not reach a steady state, and are too short for a trend",)
+    noisy = replace(short, steady_state=replace(short.steady_state, is_only_noisy=True))
     # a run that ended at its target is measured, and not projected
-    assert not find_undecided([replace(short, end_reason="target_reached")]).is_unknown
+    for known in (
+        noisy,
+        replace(short, end_reason="target_reached"),
+        replace(short, drift=Drift(change=0.0, standard_error=0.1)),
+    ):
+        assert not find_undecided([known] * 3).is_unknown
 
 
 @pytest.mark.parametrize(("lead", "finding"), [(0.03, Finding.UNDECIDED), (0.3, Finding.RECOMMENDED)])

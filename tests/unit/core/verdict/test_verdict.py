@@ -10,13 +10,15 @@ import pytest
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
 from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.recurrence import OneTimeEvent
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.suite.workload import FullRun
+from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -234,6 +236,34 @@ def test_a_small_workload_favours_the_cell_that_starts_sooner() -> None:
     # overheads 170 and 120 s; 0.125 and 0.1375 s per example: 50 / 0.0125
     assert found.cell_id == cells[1].cell_id
     assert found.examples == pytest.approx(4000, rel=1e-3)
+
+
+@pytest.mark.parametrize("goal", [FASTEST, CHEAPEST])
+def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(goal: Goal) -> None:
+    """Each cell's line from its overhead to the figure of the table."""
+    suite = suite_of(goal)
+    cells = expand_cells(suite)
+    slow_start = trials(suite, cells[0], [1.0, 1.0])
+    quick_start = [_billed_less(result, 50) for result in trials(suite, cells[1], [1.1, 1.1])]
+    results = [_with_schedule(each) for each in slow_start + quick_start]
+    verdict = judge(suite, cells, results)
+    (found,) = verdict.crossovers
+    assert verdict.expected is not None
+    figures = [estimate_of(row, verdict.metric) for row in (verdict.expected, verdict.row(cells[1].cell_id))]
+    first, second = (figure.mean for figure in figures if figure)
+    # 170 and 120 s before and beside the work, of which 110 and 60 s are billed at $36
+    fixed = (170.0, 120.0) if goal is FASTEST else (1.1, 0.6)
+    slopes = (first - fixed[0]) / 100_000, (second - fixed[1]) / 100_000
+    assert found.examples == pytest.approx((fixed[0] - fixed[1]) / (slopes[1] - slopes[0]), rel=1e-3)
+    # checkpoints of 30 s each minute take half as long again; a crossover of the trial's rate would not know of them
+    assert found.examples == pytest.approx(4000 / 1.5, rel=0.01)
+
+
+def _with_schedule(result: RunResult) -> RunResult:
+    assert result.measured is not None
+    event = OneTimeEvent(name="checkpoint", step=30, seconds=30.0)
+    measured = replace(result.measured, one_time=(event,), steady_seconds=result.measured.steady_seconds)
+    return replace(result, measured=measured, full_run=FullRun(checkpoint_every_minutes=1.0))
 
 
 def _billed_less(result: RunResult, seconds: float) -> RunResult:

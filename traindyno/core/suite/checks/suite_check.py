@@ -11,7 +11,7 @@ from traindyno.core.suite.checks.grid_check import check_matrix, check_points
 from traindyno.core.suite.checks.job_limits_check import check_job_limits
 from traindyno.core.suite.checks.seed_check import check_seed_argument
 from traindyno.core.suite.checks.workload_check import check_workload
-from traindyno.core.suite.choices import Purchase, Quality, Task
+from traindyno.core.suite.choices import Jobs, Purchase, Quality, Task
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
 from traindyno.core.suite.setting_values import check_bounds, check_instance_type, check_value
@@ -37,6 +37,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from check_job_limits(suite)
     yield from check_seed_argument(suite)
     yield from _check_goal(suite)
+    yield from _check_jobs(suite)
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
     yield from _check_pricing(suite)
@@ -65,6 +66,19 @@ def _check_goal(suite: Suite) -> Iterator[Problem]:
     if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
         message = f"task {task} has no perplexity, expected accuracy or loss"
         yield Problem(path=f"goal.{suite.goal.kind}", message=message)
+
+
+def _check_jobs(suite: Suite) -> Iterator[Problem]:
+    if suite.measurement.jobs is Jobs.SHARED and suite.warm_pool_seconds:
+        message = (
+            f"got {suite.warm_pool_seconds}: with measurement.jobs shared, the next job must get other hosts."
+            " Expected 0, or measurement.jobs separate"
+        )
+        yield Problem(path="warm_pool_seconds", message=message)
+    longest = suite.limits.max_run_seconds
+    if longest is not None and longest > suite.limits.max_job_seconds:
+        message = f"got {longest}, expected at most limits.max_job_seconds, {suite.limits.max_job_seconds}"
+        yield Problem(path="limits.max_run_seconds", message=message)
 
 
 def _check_purchase(suite: Suite) -> Iterator[Problem]:

@@ -1,0 +1,109 @@
+"""The files of a simulated shared job, as its parent process on each host would write them."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.replay.shared_session import Session, Span
+from traindyno.core.jobs.journal_format import (
+    DEADLINE,
+    ENDED,
+    EXITED,
+    FORMAT_VERSION,
+    JOURNAL,
+    PARENT_ENDED,
+    PARENT_STARTED,
+    RUN_BEGAN,
+    RUN_ENDED,
+    RUN_LEFT,
+    RUN_SKIPPED,
+    STEP_LOG,
+)
+
+
+def shared_files(job: TrainingJob, sessions: Sequence[Session]) -> Iterator[tuple[str, bytes]]:
+    """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
+    for span in sessions[-1].spans:
+        logs = _step_logs(job, span)
+        for files in logs.values():
+            yield from files.items()
+        if span.reason is not None:
+            for host, files in logs.items():
+                yield f"{span.run.run_id}/{ENDED}/{job.name}/{host}.json", _json(_end(job, span, host, files))
+    for host in job.hosts:
+        lines = (line for session in sessions for line in _journal(job, session, host))
+        yield f"{JOURNAL}/{job.name}/{host}.jsonl", b"".join(_json(line) for line in lines)
+
+
+def _step_logs(job: TrainingJob, span: Span) -> dict[str, dict[str, bytes]]:
+    """Host → key → contents of the logs of its processes."""
+    folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
+    logs: dict[str, dict[str, bytes]] = {host: {} for host in job.hosts}
+    for rank, (name, text) in enumerate(span.stretch().files.items()):
+        logs[job.hosts[rank // span.run.work.processes_per_host]][f"{folder}/{name}"] = text.encode()
+    return logs
+
+
+def _end(job: TrainingJob, span: Span, host: str, files: Mapping[str, bytes]) -> dict[str, Any]:
+    described = {
+        key: {"bytes": len(contents), "sha256": hashlib.sha256(contents).hexdigest()} for key, contents in files.items()
+    }
+    return {
+        "version": FORMAT_VERSION,
+        "run_id": span.run.run_id,
+        "job_name": job.name,
+        "host": host,
+        "hosts": job.hosts,
+        **_reason(span),
+        "failed_host": job.hosts[0] if span.run.fate.has_failed else None,
+        "failure": span.run.fate.failure,
+        "oom_kills": 0,
+        "began_at": span.begin_ms / 1000,
+        "ended_at": span.end_ms / 1000,
+        "own_milliseconds": span.end_ms - span.begin_ms,
+        "place": span.place,
+        "leftovers": {},
+        "files": described,
+    }
+
+
+def _reason(span: Span) -> dict[str, Any]:
+    """A run that a limit ended has no exit code."""
+    fate = span.run.fate
+    has_exited = span.reason == EXITED
+    return {
+        "reason": span.reason,
+        "exit_code": fate.exit_code if has_exited else None,
+        "signal": fate.signal if has_exited else None,
+    }
+
+
+def _journal(job: TrainingJob, session: Session, host: str) -> Iterator[dict[str, Any]]:
+    def line(event: str, at_ms: int, **fields: Any) -> dict[str, Any]:
+        return {"event": event, "time": at_ms / 1000, "elapsed_milliseconds": at_ms - session.start_ms, **fields}
+
+    runs = [*session.skipped, *(span.run.run_id for span in session.spans)]
+    runs += [run_id for run_id in session.left if run_id not in runs]
+    about = {"version": FORMAT_VERSION, "job_id": job.name, "host": host, "hosts": job.hosts, "runs": runs}
+    yield line(PARENT_STARTED, session.start_ms, **about)
+    for run_id in session.skipped:
+        yield line(RUN_SKIPPED, session.start_ms, run_id=run_id)
+    for span in session.spans:
+        yield line(RUN_BEGAN, span.begin_ms, run_id=span.run.run_id, place=span.place)
+        if span.reason is not None:
+            own = {"own_milliseconds": span.end_ms - span.begin_ms, **_reason(span)}
+            yield line(RUN_ENDED, span.end_ms, run_id=span.run.run_id, **own)
+    if session.closed_ms is None:
+        return
+    begun = {span.run.run_id for span in session.spans}
+    for run_id in session.left:
+        yield line(RUN_LEFT, session.closed_ms, run_id=run_id, reason=DEADLINE, began=run_id in begun)
+    left = DEADLINE if session.left else None
+    numbers = {"ended": len(session.ended), "left": len(session.left)}
+    yield line(PARENT_ENDED, session.closed_ms, **numbers, reason=left)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(document)}\n".encode()

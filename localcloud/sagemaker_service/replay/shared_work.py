@@ -1,0 +1,108 @@
+"""The runs of a simulated job that several runs share: how long each takes, and how it ends."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from signal import SIGKILL
+from typing import Any
+
+from localcloud.sagemaker_service.jobs.faults import FaultInjector, JobFault
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.job_work import JobWork
+from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
+from localcloud.sagemaker_service.replay.timeline import OUT_OF_MEMORY_TEXT, impossible_text
+from localcloud.sagemaker_service.replay.trace import Trace
+from localcloud.sagemaker_service.replay.trace_peak import implied_rate
+from traindyno.core.jobs.journal_format import DOCUMENT_VARIABLE
+
+FAILED = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFate:
+    """How a run ends once it has done ``last_step`` steps."""
+
+    last_step: int
+    exit_code: int | None = 0
+    signal: int | None = None
+    failure: str | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.exit_code != 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedRun:
+    """``job`` is what a job of the run alone would be; its name draws the times of the run's steps."""
+
+    run_id: str
+    job: TrainingJob
+    work: JobWork
+    trace: Trace
+    fate: RunFate
+    longest_ms: int | None
+
+    def milliseconds(self, first_step: int) -> int:
+        """From its begin to its end, if no limit ends it before."""
+        last_step = max(self.fate.last_step, first_step)
+        return ceil(
+            1000 * training_seconds(self.trace, self.job, self.work, first_step=first_step, last_step=last_step)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedWork:
+    """``deadline_ms``: from the start of the job's parent process, until when it carries runs."""
+
+    runs: tuple[SharedRun, ...]
+    deadline_ms: int
+
+
+def is_shared(job: TrainingJob) -> bool:
+    return DOCUMENT_VARIABLE in job.request.get("Environment", {})
+
+
+def read_shared_work(
+    job: TrainingJob,
+    document: Mapping[str, Any],
+    work_of: Callable[[TrainingJob], tuple[JobWork, Trace]],
+    faults: FaultInjector,
+) -> SharedWork:
+    limit = document.get("max_run_seconds")
+    longest_ms = None if limit is None else round(limit * 1000)
+    alone = ((run["run_id"], _alone(job, run)) for run in document["runs"])
+    return SharedWork(
+        runs=tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone),
+        deadline_ms=round((document["max_job_seconds"] - document["ending_seconds"]) * 1000),
+    )
+
+
+def _alone(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
+    own = {name: json.dumps(value) for name, value in run["hyperparameters"].items()}
+    return replace(job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own})
+
+
+def _shared_run(
+    run_id: str, own: TrainingJob, work_and_trace: tuple[JobWork, Trace], faults: FaultInjector, longest_ms: int | None
+) -> SharedRun:
+    work, trace = work_and_trace
+    fate = _fate(own, work, trace, faults)
+    return SharedRun(run_id=run_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms)
+
+
+def _fate(own: TrainingJob, work: JobWork, trace: Trace, faults: FaultInjector) -> RunFate:
+    """A fault of a process is drawn for each run; faults of instances are the job's."""
+    last_step = total_steps(trace, work)
+    implied = implied_rate(trace, own, work)
+    if implied.is_impossible:
+        return RunFate(last_step=0, exit_code=FAILED, failure=impossible_text(implied))
+    match faults.job_fault(own.name):
+        case JobFault.OUT_OF_MEMORY:
+            return RunFate(last_step=0, exit_code=FAILED, failure=OUT_OF_MEMORY_TEXT)
+        case JobFault.KILLED_PROCESS:
+            dice = faults.dice("fate", own.name)
+            return RunFate(last_step=dice.randrange(last_step) if last_step else 0, exit_code=None, signal=SIGKILL)
+        case _:
+            return RunFate(last_step=last_step)

@@ -1,0 +1,60 @@
+"""Two cells that each ran on one host, beside cells on several: the interval of their ratio has the spread of hosts."""
+
+import random
+from itertools import pairwise
+from math import exp
+from statistics import fmean
+
+import pytest
+
+from tests.simulations.decisions import TIMES, as_cell_trials, value_of
+from traindyno.core.statistics.hosts import STATED_PRIOR, HostClass, Trial
+from traindyno.core.verdict.cell_trials import compare_cells, measure_noise
+
+SUITES = 200 * TIMES
+
+
+def trials_on(
+    source: random.Random, name: str, hosts: int, trials: int, *, spread: float, noise: float = 0.01
+) -> list[Trial]:
+    found = []
+    for host in range(hosts):
+        speed = source.gauss(0, spread)
+        ids = frozenset({f"{name} {host}"})
+        found += [Trial(value=exp(speed + source.gauss(0, noise)), hosts=ids) for _ in range(trials)]
+    return found
+
+
+def is_held(source: random.Random, hosts: int, spread: float) -> bool:
+    """Whether the interval of two equal cells holds the truth. A third one shows its ``hosts``."""
+    cells = [
+        trials_on(source, name, count, trials, spread=spread)
+        for name, count, trials in (("a", 1, 5), ("b", 1, 5), ("c", hosts, 2))
+    ]
+    trials = as_cell_trials(tuple(cells))
+    found = compare_cells(trials[0], trials[1], value_of, measure_noise(trials, value_of))
+    assert found is not None
+    assert found.interval is not None
+    return found.interval.low <= 1 <= found.interval.high
+
+
+@pytest.mark.parametrize(
+    ("hosts", "spread", "least"), [*((hosts, 0.02, 0.93) for hosts in (3, 4, 5, 6)), (4, 0.03, 0.88)]
+)
+def test_the_interval_holds_with_few_draws_of_hosts(hosts: int, spread: float, least: float) -> None:
+    """Up to the stated spread of 2 % in 95 % of suites; with half as much more, the prior is too narrow."""
+    source = random.Random(f"hosts {hosts} {spread}")
+    held = fmean(is_held(source, hosts, spread) for _ in range(SUITES))
+    assert held >= least - 2 * (least * (1 - least) / SUITES) ** 0.5
+
+
+def test_no_number_of_draws_replaces_the_prior_at_once() -> None:
+    """Hosts that seem alike by chance narrow the spread little by little, and never to 0."""
+    source = random.Random("alike")
+    deviations = [STATED_PRIOR.deviation]
+    for hosts in range(2, 9):
+        cells = trials_on(source, "c", hosts, 2, spread=0.0, noise=0.0)
+        noise = measure_noise(as_cell_trials(([Trial(value=1.0, hosts=frozenset({"a"}))] * 3, cells)), value_of)
+        deviations.append(noise.spreads[HostClass.ONE_HOST].deviation)
+    assert deviations == sorted(deviations, reverse=True)
+    assert all(0.8 * before < after for before, after in pairwise(deviations))

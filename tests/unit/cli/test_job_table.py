@@ -1,0 +1,47 @@
+"""What a plan says of the jobs that runs share."""
+
+from rich.console import Console
+
+from tests.unit.suites import unprepared_suite
+from traindyno.cli.display.job_table import job_table, jobs_document, jobs_of_plan
+from traindyno.cli.display.plan_totals import totals_table
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.suite.suite import Suite
+
+G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
+
+
+def suite_of(jobs: str) -> Suite:
+    instances = {"training": {}, "matrix": {"instance": [G5], "precision": ["fp32", "bf16"]}, "baseline": {}}
+    return unprepared_suite(**instances, include=[{"instance": G6}], measurement={"trials": 3, "jobs": jobs})
+
+
+def plan_of(suite: Suite) -> Plan:
+    return plan_suite(suite, execution_id="plan", prices={}, quotas={}, histories={})
+
+
+def text_of(table: object) -> str:
+    console = Console(width=240, record=True)
+    console.print(table)
+    return console.export_text()
+
+
+def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> None:
+    suite = suite_of("shared")
+    planned = plan_of(suite)
+    told = text_of(job_table(suite, planned))
+    shared, alone = (next(line for line in told.splitlines() if name in line) for name in (G5, G6))
+    assert all(name in shared for name in ("fp32", "bf16", "38 min"))  # 1,800 s and 480 s to stop and to upload
+    assert "no other cell needs the same instances and image" in alone
+    documents = jobs_document(suite, planned)
+    assert sorted(len(document["cell_ids"]) for document in documents) == [1, 2]
+    assert {document["longest_seconds"] for document in documents} == {2280}
+    totals = text_of(totals_table(suite, planned, None, None))
+    assert "9: 3 cells × 3 trials in 6 jobs" in totals
+    assert "all 5 attempts of every job, and one more for each further run of the job, reach the limit" in totals
+
+
+def test_with_separate_jobs_nothing_is_said_of_them() -> None:
+    suite = suite_of("separate")
+    assert jobs_of_plan(suite, plan_of(suite)) == []
+    assert "in 9 jobs" not in text_of(totals_table(suite, plan_of(suite), None, None))

@@ -1,0 +1,72 @@
+"""Whose a fault of the service is: cells of a type share them, unless one has more than chance explains."""
+
+from dataclasses import replace
+from math import comb
+
+import pytest
+
+from tests.unit.run_samples import completed_result, failed_result, make_cell
+from traindyno.core.costs.uneven_faults import UNEVEN_P, find_uneven_faults
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+
+TRIALS = 5
+
+
+def cell_results(name: str, *, retried: int = 0, lost: int = 0, instance: str = "ml.p4d.24xlarge") -> list[RunResult]:
+    """Five trials: of some the first attempt was lost, others left nothing. A job that was lost ran as long."""
+    cell = make_cell(name, instance=instance)
+    done = [completed_result(cell, trial) for trial in range(1, TRIALS - lost + 1)]
+    again = [
+        replace(each, attempts=(replace(each.attempts[0], outcome=None, error="ServiceFault"), *each.attempts))
+        for each in done[:retried]
+    ]
+    gone = [failed_result(cell, TRIALS - number, Outcome.INTERNAL_ERROR) for number in range(lost)]
+    return [*again, *done[retried:], *gone]
+
+
+def flagged(*cells: list[RunResult]) -> list[str]:
+    return sorted(find_uneven_faults({each[0].run.cell.cell_id: each for each in cells}))
+
+
+@pytest.mark.parametrize("cells", [2, 4, 8])
+@pytest.mark.parametrize("retried", range(6))
+def test_faults_that_chance_explains_are_shared(cells: int, retried: int) -> None:
+    """Alike in all cells, or one in one of them."""
+    assert flagged(*(cell_results(f"cell {number}", retried=retried) for number in range(cells))) == []
+    others = [cell_results(f"cell {number}") for number in range(1, cells)]
+    assert flagged(cell_results("cell 0", retried=1), *others) == []
+
+
+@pytest.mark.parametrize("elsewhere", [0, 1, 2])
+@pytest.mark.parametrize("cells", [2, 3, 4, 8])
+def test_a_cell_owns_what_chance_gives_it_in_fewer_than_one_of_ten_suites(cells: int, elsewhere: int) -> None:
+    for count in range(2, TRIALS + 1):
+        others = [cell_results(f"cell {number}") for number in range(2, cells)]
+        found = find_uneven_faults(
+            {
+                "cell 0": cell_results("cell 0", retried=count),
+                "cell 1": cell_results("cell 1", retried=elsewhere),
+                **{each[0].run.cell.cell_id: each for each in others},
+            }
+        )
+        runs = [TRIALS + count, TRIALS + elsewhere, *(TRIALS for _ in others)]
+        share, total = runs[0] / sum(runs), count + elsewhere
+        p = sum(comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(count, total + 1))
+        assert ("cell 0" in found) == (p < UNEVEN_P)
+        if "cell 0" in found:
+            assert found["cell 0"].p == pytest.approx(p)
+            assert (found["cell 0"].count, found["cell 0"].all_count) == (count, total)
+
+
+def test_a_trial_that_left_nothing_counts_where_no_other_cell_had_a_fault() -> None:
+    one, other = cell_results("cell 0", lost=1), cell_results("cell 1")
+    assert flagged(one, other) == ["cell 0"]
+    assert flagged(one, cell_results("cell 1", retried=1)) == []
+    assert flagged(one, cell_results("cell 1", lost=1)) == []
+
+
+def test_nothing_tells_a_cell_from_its_type_if_it_is_alone_on_it() -> None:
+    alone = cell_results("cell 0", lost=3)
+    assert flagged(alone) == []
+    assert flagged(alone, cell_results("cell 1", instance="ml.p5.48xlarge")) == []

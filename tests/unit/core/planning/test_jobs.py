@@ -1,0 +1,160 @@
+"""Which runs share a job, in which order, and which have a job of their own."""
+
+import random
+from collections import Counter, defaultdict
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.suites import script_document, small_suite, unprepared_suite
+from traindyno.core.planning.history import CellHistory
+from traindyno.core.planning.jobs import MOST_RUNS, group_key, share_jobs, why_alone
+from traindyno.core.planning.plan import plan_suite
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.runs import make_runs, trial_runs
+from traindyno.core.suite.suite import Run, Suite
+
+SHARED = {"trials": 4, "jobs": "shared"}
+TYPES = ["ml.g5.12xlarge", "ml.g6.12xlarge", "ml.p4d.24xlarge"]
+
+
+def shared_suite(**changes: Any) -> Suite:
+    return small_suite(**{"measurement": SHARED, **changes})
+
+
+def runs_of(suite: Suite, execution_id: str = "e") -> tuple[Run, ...]:
+    return trial_runs(execution_id, expand_cells(suite), range(1, suite.measurement.trials + 1))
+
+
+def random_suite(rng: random.Random) -> Suite:
+    matrix = {
+        "instance": rng.sample(TYPES, rng.randint(1, 3)),
+        "instance_count": rng.sample([1, 2, 3], rng.randint(1, 2)),
+        "strategy": rng.sample(["ddp", "fsdp", "zero1"], rng.randint(1, 3)),
+        "batch_size_per_device": rng.sample(range(1, 40), rng.randint(1, 9)),
+    }
+    measurement = {"trials": rng.randint(1, 5), "jobs": "shared"}
+    return small_suite(training={}, baseline={}, matrix=matrix, measurement=measurement)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_run_is_in_one_job_with_runs_that_agree_in_what_a_job_fixes(seed: int) -> None:
+    suite = random_suite(random.Random(seed))
+    runs = runs_of(suite)
+    jobs = share_jobs(runs, suite)
+    assert Counter(run.run_id for job in jobs for run in job.runs) == Counter(run.run_id for run in runs)
+    assert len({job.job_id for job in jobs}) == len(jobs)
+    for job in jobs:
+        assert len(job.runs) <= MOST_RUNS
+        assert len({(group_key(run.cell, suite), run.block) for run in job.runs}) == 1
+        assert {run.job_id for run in job.runs} == ({job.job_id} if job.is_shared else {None})
+        # SageMaker's names of jobs, in which one dash separates cell and trial
+        assert job.job_id.count("-") == 1 and len(job.job_id) <= 20
+
+
+@pytest.mark.parametrize("execution_id", ["a", "b", "c"])
+def test_the_second_job_of_a_pair_has_the_order_of_the_first_reversed(execution_id: str) -> None:
+    suite = shared_suite(matrix={"batch_size_per_device": list(range(1, 9))}, baseline={})
+    orders = [[run.cell.cell_id for run in job.runs] for job in share_jobs(runs_of(suite, execution_id), suite)]
+    assert orders[1] == orders[0][::-1]
+    assert orders[3] == orders[2][::-1]
+    assert orders[0] != orders[2]
+
+
+def test_no_cell_is_first_more_often_than_chance_has_it() -> None:
+    suite = shared_suite(matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={})
+    firsts = Counter(share_jobs(runs_of(suite, str(number)), suite)[0].runs[0].cell.cell_id for number in range(400))
+    assert len(firsts) == 4
+    assert all(60 <= count <= 140 for count in firsts.values())  # 100 expected, with a standard deviation of 9
+
+
+def test_separate_is_the_default_and_gives_each_run_its_own_job() -> None:
+    suite = small_suite()
+    jobs = share_jobs(runs_of(suite), suite)
+    assert [job.runs for job in jobs] == [(run,) for run in runs_of(suite)]
+    assert [job.job_id for job in jobs] == [run.run_id for run in runs_of(suite)]
+
+
+def test_a_run_that_saves_its_model_stands_alone() -> None:
+    suite = shared_suite(measurement={**SHARED, "save_model": True})
+    for cell in expand_cells(suite):
+        assert "saves its model" in (why_alone(cell, suite) or "")
+    assert not any(job.is_shared for job in share_jobs(runs_of(suite), suite))
+
+
+def test_a_script_for_sagemakers_own_launchers_stands_alone() -> None:
+    alone = {"matrix": {"hyperparameters.lr": [0.1, 0.2]}, "baseline": {}, "measurement": {"jobs": "shared"}}
+    xla = script_document(**alone, training={"instance": "ml.g5.12xlarge", "compiler": "xla"})
+    model_parallel = script_document(**alone, training={"instance": "ml.g5.12xlarge"})
+    model_parallel["workload"]["hyperparameters"] = {"mp_parameters": "{}"}
+    smddp = script_document(**alone, training={"instance": "ml.p4d.24xlarge", "strategy": "smddp"})
+    for document, why in ((xla, "XLA on GPUs"), (model_parallel, "mp_parameters"), (smddp, "strategy smddp")):
+        suite = parse_suite(document)
+        assert all(why in (why_alone(cell, suite) or "") for cell in expand_cells(suite))
+
+
+def test_several_processes_of_an_image_before_torchruns_support_stand_alone() -> None:
+    document = script_document(measurement={"jobs": "shared"}, matrix={"hyperparameters.lr": [0.1, 0.2]}, baseline={})
+    document["workload"]["image"] = "pytorch-training:1.12-gpu-py38"
+    for strategy, is_alone in (("ddp", True), ("single", False)):
+        suite = parse_suite({**document, "training": {"instance": "ml.g5.12xlarge", "strategy": strategy}})
+        for cell in expand_cells(suite):
+            assert ("mpirun" in (why_alone(cell, suite) or "")) is is_alone
+
+
+def test_jobs_are_filled_to_half_of_the_limit_by_what_earlier_runs_took() -> None:
+    suite = shared_suite(matrix={"batch_size_per_device": list(range(1, 13))}, baseline={})
+    cells = expand_cells(suite)
+    histories = {
+        cell.cell_id: CellHistory(
+            cell_id=cell.cell_id, run_count=1, billable_seconds=1, seconds=300, is_simulated=False
+        )
+        for cell in cells
+    }
+    by_trial: dict[int, list[int]] = defaultdict(list)
+    for job in share_jobs(runs_of(suite), suite, histories):
+        by_trial[job.trial].append(len(job.runs))
+    # 12 runs of 300 s, and half of 1,800 s for each job
+    assert dict(by_trial) == {trial: [3, 3, 3, 3] for trial in (1, 2, 3, 4)}
+
+
+def test_a_repeated_trial_shares_with_the_others_of_its_round() -> None:
+    suite = shared_suite()
+    first, second = expand_cells(suite)
+    jobs = share_jobs(make_runs("e", [(first, 5), (second, 6)], round_number=2), suite)
+    assert [len(job.runs) for job in jobs] == [2]
+
+
+def test_the_plan_counts_jobs_and_bounds_their_cost() -> None:
+    prices: dict[str, Any] = {}
+    shared, separate = (
+        plan_suite(
+            unprepared_suite(measurement={"trials": 4, "jobs": jobs}),
+            execution_id="e",
+            prices=prices,
+            quotas={},
+            histories={},
+        )
+        for jobs in ("shared", "separate")
+    )
+    assert [(plan.run_count, plan.lanes[0].job_count) for plan in (shared, separate)] == [(8, 4), (8, 8)]
+    assert shared.one_attempt_hours == separate.one_attempt_hours / 2
+    # A job of two runs may need one attempt more than the five of a run.
+    assert shared.worst_case_hours / separate.worst_case_hours == Decimal(4 * 6) / Decimal(8 * 5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"warm_pool_seconds": 600}, "warm_pool_seconds"),
+        (
+            {"limits": {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_run_seconds": 1801}},
+            "max_run_seconds",
+        ),
+    ],
+)
+def test_what_contradicts_shared_jobs_is_refused(changes: dict[str, Any], path: str) -> None:
+    with pytest.raises(Exception, match=path):
+        shared_suite(**changes)

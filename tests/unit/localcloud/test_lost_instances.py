@@ -1,0 +1,133 @@
+"""A job may do its last step while its instances are taken away: what it had not uploaded is lost without a notice."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from localcloud.sagemaker_service.clock import SystemClock
+from localcloud.sagemaker_service.host.job_run import JobContext, JobRun
+from localcloud.sagemaker_service.host.spot_interruption import SpotInterruption
+from localcloud.sagemaker_service.jobs.job import Engine, Status
+from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.settings import ServiceSettings
+from tests.archives import tar_gz
+from tests.unit.localcloud.test_longest_bill import SHORT, NoLogs, add_job, ask_to_stop, until
+
+TERMS = replace(SHORT, max_job_seconds=60, max_upload_seconds=60)
+SCRIPT = """
+import os, pathlib, time
+asked, ended = pathlib.Path({asked!r}), pathlib.Path({ended!r})
+while not asked.exists():
+    time.sleep(0.01)
+ml = pathlib.Path(os.environ["SM_MODEL_DIR"]).parent
+(ml / "model" / "weights").write_text("trained")
+(ml / "checkpoints" / "last_steps").write_text("of launch " + os.environ["TRAINDYNO_LAUNCH"])
+ended.write_text(str(os.getpid()))
+"""
+
+
+class Bucket:
+    """It replaces S3."""
+
+    def __init__(self, script: str) -> None:
+        self.script = script
+        self.objects: dict[str, bytes] = {}
+
+    def download(self, _bucket: str, _key: str, path: Path) -> Path:
+        path.write_bytes(tar_gz({"train.py": self.script}))
+        return path
+
+    def download_prefix(self, uri: str, folder: Path, **_: bool) -> list[Path]:
+        paths = []
+        for key, content in self.objects.items():
+            if key.startswith(uri):
+                paths.append(folder / key.removeprefix(uri))
+                paths[-1].write_bytes(content)
+        return paths
+
+    def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool]) -> None:
+        assert not is_over()
+        self.objects[uri] = path.read_bytes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtTheEnd(SpotInterruption):
+    """It comes after the script's end, and before the service sees the exit code."""
+
+    asked: Path
+    ended: Path
+    meanwhile: Callable[[], None]
+
+    def is_due(self, step_logs: Path) -> bool:
+        assert not step_logs.exists()
+        self.asked.touch()
+        until(lambda: self.ended.exists() and self.ended.read_text() != "")
+        until(lambda: not Path("/proc", self.ended.read_text()).exists())
+        self.meanwhile()
+        return True
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    opened = JobStore(tmp_path / "state.sqlite", lambda _: [])
+    yield opened
+    opened.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    status: Status
+    moves: list[str]
+    uploads: dict[str, bytes]
+
+
+def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Callable[[], None] = lambda: None) -> Ended:
+    clock = SystemClock()
+    asked, ended = folder / "asked", folder / "ended"
+    bucket = Bucket(SCRIPT.format(asked=str(asked), ended=str(ended)))
+    settings = ServiceSettings(
+        port=0, state_folder=folder, aws_endpoint="", python=sys.executable, cores=(0,), checkpoint_sync_seconds=600
+    )
+    context = JobContext(
+        store=store,
+        transfer=bucket,  # type: ignore[arg-type]
+        log_client=NoLogs(),
+        settings=settings,
+        clock=clock,
+        machine=clock.machine,
+        gpu_count=0,
+        is_service_ending=lambda: False,
+    )
+    checkpoints = {"S3Uri": "s3://lab/checkpoints"}
+    add_job(store, "job", Engine.PROCESS, TERMS, now_ms=clock.now_ms(), CheckpointConfig=checkpoints)
+    job = store.change("job", lambda job: replace(job, claimed=True))
+    loss = AtTheEnd(after_steps=1, has_notice=has_notice, asked=asked, ended=ended, meanwhile=meanwhile)
+    final = JobRun(job, context, interruptions=[loss]).run()
+    moves = [each.status.value for each in store.change("job", lambda job: job).transitions]
+    return Ended(
+        status=final.status, moves=moves, uploads={Path(uri).name: body for uri, body in bucket.objects.items()}
+    )
+
+
+def test_a_job_that_loses_its_instances_without_notice_at_its_end_starts_again(store: JobStore, tmp_path: Path) -> None:
+    ended = run_job(store, tmp_path, has_notice=False)
+    assert (ended.status, ended.moves.count("Interrupted")) == (Status.COMPLETED, 1)
+    assert ended.uploads["last_steps"] == b"of launch 2"
+    assert "model.tar.gz" in ended.uploads
+
+
+def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(store: JobStore, tmp_path: Path) -> None:
+    ended = run_job(store, tmp_path, has_notice=True)
+    assert (ended.status, ended.moves.count("Interrupted")) == (Status.COMPLETED, 0)
+    assert ended.uploads["last_steps"] == b"of launch 1"
+    assert "model.tar.gz" in ended.uploads
+
+
+def test_a_job_that_is_stopped_when_its_instances_are_lost_leaves_no_outputs(store: JobStore, tmp_path: Path) -> None:
+    stop = partial(ask_to_stop, store, "job", SystemClock().now_ms)
+    ended = run_job(store, tmp_path, has_notice=False, meanwhile=stop)
+    assert (ended.status, ended.uploads) == (Status.STOPPED, {})

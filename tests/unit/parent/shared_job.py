@@ -1,0 +1,130 @@
+"""A shared job on this machine, with real processes: what its parents read, and what they leave."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from traindyno.core.jobs.journal_format import (
+    DOCUMENT_VARIABLE,
+    ENDED,
+    FOLDER_VARIABLE,
+    JOURNAL,
+    OPT_ML_VARIABLE,
+    PROCESS,
+)
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+ENTRY = "from traindyno.parent.program import main; main()"
+PATIENCE_SECONDS = 60.0
+
+
+def run_document(run_id: str, *arguments: str, **changed: Any) -> dict[str, Any]:
+    document = {
+        "run_id": run_id,
+        "launcher": PROCESS,
+        "processes_per_host": 1,
+        "arguments": list(arguments),
+        "hyperparameters": {},
+        "environment": {},
+        "channels": {},
+    }
+    return {**document, **changed}
+
+
+@dataclass(kw_only=True)
+class SharedJob:
+    root: Path
+    runs: Sequence[Mapping[str, Any]]
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    hosts: Sequence[str] = ("algo-1",)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def start(self, job_name: str = "job-a1", host: str = "algo-1") -> "subprocess.Popen[str]":
+        """The parent of one host, as the training toolkit starts it."""
+        code, opt_ml = self.root / "code", self.root / host
+        code.mkdir(exist_ok=True)
+        shutil.copy(Path(__file__).with_name("child_program.py"), code / "train.py")
+        (self.root / "document.json").write_text(json.dumps(self.document()))
+        (opt_ml / "output").mkdir(parents=True, exist_ok=True)
+        given = {
+            "TRAINING_JOB_NAME": job_name,
+            "SM_CURRENT_HOST": host,
+            "SM_HOSTS": json.dumps(list(self.hosts)),
+            "SM_OUTPUT_DIR": str(opt_ml / "output"),
+            DOCUMENT_VARIABLE: str(self.root / "document.json"),
+            FOLDER_VARIABLE: "/opt/ml/checkpoints",
+            OPT_ML_VARIABLE: str(opt_ml),
+            "PYTHONPATH": str(REPOSITORY),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-c", ENTRY],
+            cwd=code,
+            env={**os.environ, **given, **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def carry(self, job_name: str = "job-a1") -> tuple[int, str]:
+        """Exit code and output of one attempt on one host."""
+        with self.start(job_name) as parent:
+            output, _ = parent.communicate(timeout=PATIENCE_SECONDS)
+        return parent.returncode, output
+
+    def document(self) -> dict[str, Any]:
+        document = {
+            "version": 1,
+            "job_id": "j1",
+            "execution_id": "execution",
+            "program": "train.py",
+            "instance_type": "local.cpu",
+            "max_job_seconds": 600,
+            "max_run_seconds": None,
+            "ending_seconds": 10,
+            "grace_seconds": 0.3,
+            "runs": list(self.runs),
+        }
+        return {**document, **self.limits}
+
+    def folder(self, host: str = "algo-1") -> Path:
+        return self.root / host / "checkpoints"
+
+    def end(self, run_id: str, job_name: str = "job-a1", host: str = "algo-1") -> dict[str, Any] | None:
+        path = self.folder(host) / run_id / ENDED / job_name / f"{host}.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def journal(self, job_name: str = "job-a1", host: str = "algo-1") -> list[dict[str, Any]]:
+        path = self.folder(host) / JOURNAL / job_name / f"{host}.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def events(self, job_name: str = "job-a1", host: str = "algo-1") -> list[tuple[str, str | None, str | None]]:
+        return [(line["event"], line.get("run_id"), line.get("reason")) for line in self.journal(job_name, host)]
+
+    def log(self, run_id: str, job_name: str = "job-a1", host: str = "algo-1") -> list[str]:
+        path = self.folder(host) / run_id / "step_log" / job_name / "rank-0.jsonl"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < end, "it did not come true"
+        time.sleep(0.02)
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def children_of(process_id: int) -> list[int]:
+    return [int(number) for number in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()]

@@ -1,0 +1,139 @@
+"""Runs that have ended are skipped by the next attempt; what a job leaves, goes on."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
+from traindyno.core.jobs.journal_format import LEFT_REASONS
+from traindyno.parent.ends import has_ended
+
+CHECKPOINTS = {"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state"}
+
+
+def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Path) -> None:
+    runs = [run_document("a"), run_document("b", "--sleep", "600"), run_document("c")]
+    job = SharedJob(root=tmp_path, runs=runs[:1])
+    assert job.carry()[0] == 0
+    # With the whole job for itself, a run has no further attempt.
+    job = SharedJob(root=tmp_path, runs=runs, limits={"max_job_seconds": 12, "ending_seconds": 10})
+    assert job.carry("job-a2")[0] == 0
+    assert job.events("job-a2")[1:] == [
+        ("run_skipped", "a", None),
+        ("run_began", "b", None),
+        ("run_ended", "b", "time_limit"),
+        ("run_left", "c", "deadline"),
+        ("parent_ended", None, "deadline"),
+    ]
+    assert job.journal("job-a2")[-2]["began"] is False
+
+
+def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path) -> None:
+    runs = [
+        run_document("a"),
+        run_document("b", "--checkpoint", "step-3", "--sleep", "600", environment=CHECKPOINTS),
+        run_document("c"),
+    ]
+    job = SharedJob(root=tmp_path, runs=runs)
+    with job.start() as parent:
+        wait_until(lambda: "sleeps" in job.log("b"))
+        parent.send_signal(signal.SIGTERM)
+        assert parent.wait(60) == 128 + signal.SIGTERM
+    assert job.events()[-3:] == [
+        ("run_left", "b", "stopped"),
+        ("run_left", "c", "stopped"),
+        ("parent_ended", None, "stopped"),
+    ]
+    assert (job.folder() / "b" / "state" / "step-3").exists()
+    assert {reason for event, _, reason in job.events() if event == "run_left"} <= {*LEFT_REASONS}
+
+
+@pytest.mark.parametrize("which", ["guard", "parent"])
+def test_no_process_outlives_a_killed_parent(which: str, tmp_path: Path) -> None:
+    job = SharedJob(root=tmp_path, runs=[run_document("a", "--deaf", "", "--daemon", "600", "--sleep", "600")])
+    with job.start() as guard:
+        wait_until(lambda: "sleeps" in job.log("a"))
+        (parent,) = children_of(guard.pid)
+        (child,) = (number for number in children_of(parent) if is_alive(number))
+        daemon = next(int(line.split()[1]) for line in job.log("a") if line.startswith("daemon"))
+        os.kill(guard.pid if which == "guard" else parent, signal.SIGKILL)
+        guard.wait(60)
+        wait_until(lambda: not any(map(is_alive, (parent, child, daemon))))
+    assert guard.returncode == (-signal.SIGKILL if which == "guard" else 128 + signal.SIGKILL)
+
+
+def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -> None:
+    runs = [run_document("a"), run_document("b", "--sleep", "600"), run_document("c")]
+    job = SharedJob(root=tmp_path, runs=runs)
+    for name in ("job-a1", "job-a2"):
+        with job.start(name) as parent:
+            wait_until(lambda name=name: "sleeps" in job.log("b", name))
+            os.kill(children_of(parent.pid)[0], signal.SIGKILL)
+            parent.wait(60)
+    assert job.carry("job-a3")[0] == 0
+    assert job.events("job-a3")[1:-1] == [
+        ("run_skipped", "a", None),
+        ("run_ended", "b", "jobs_died"),
+        ("run_began", "c", None),
+        ("run_ended", "c", "exited"),
+    ]
+    assert (job.end("b", "job-a3") or {})["place"] is None
+
+
+def test_a_start_under_the_same_name_goes_on_and_is_no_death(tmp_path: Path) -> None:
+    """SageMaker starts a spot job's container again under the job's name."""
+    job = SharedJob(root=tmp_path, runs=[run_document("a"), run_document("b")])
+    path = job.folder() / "journal" / "job-a1" / "algo-1.jsonl"
+    path.parent.mkdir(parents=True)
+    began = '{"event": "parent_started"}\n{"event": "run_began", "run_id": "a"}\n'
+    path.write_text(began * 3 + '{"event": "run_be')
+    assert job.carry()[0] == 0
+    assert {run_id: (job.end(run_id) or {})["reason"] for run_id in ("a", "b")} == {"a": "exited", "b": "exited"}
+
+
+DAMAGES = {
+    "log shorter": lambda log, _end: log.write_text("be"),
+    "log other": lambda log, _end: log.write_text(log.read_text().upper()),
+    "log gone": lambda log, _end: log.unlink(),
+    "end cut off": lambda _log, end: end.write_text(end.read_text()[:-20]),
+    "end empty": lambda _log, end: end.write_text(""),
+    "end of another run": lambda _log, end: end.write_text(end.read_text().replace('"a"', '"b"')),
+    "end of a later version": lambda _log, end: end.write_text(end.read_text().replace('"version": 1', '"version": 2')),
+    "end of two hosts": lambda _log, end: end.write_text(
+        json.dumps({**json.loads(end.read_text()), "hosts": ["algo-1", "algo-2"]})
+    ),
+}
+
+
+def test_a_run_whose_files_are_damaged_runs_again(tmp_path: Path) -> None:
+    job = SharedJob(root=tmp_path, runs=[run_document("a")])
+    assert job.carry()[0] == 0
+    log = job.folder() / "a/step_log/job-a1/rank-0.jsonl"
+    end = job.folder() / "a/ended/job-a1/algo-1.json"
+    whole = log.read_text(), end.read_text()
+    assert has_ended(job.folder(), "a")
+    for name, damage in DAMAGES.items():
+        log.write_text(whole[0])
+        end.write_text(whole[1])
+        damage(log, end)
+        assert not has_ended(job.folder(), "a"), name
+    assert job.carry("job-a2")[0] == 0
+    assert ("run_ended", "a", "exited") in job.events("job-a2")
+    assert has_ended(job.folder(), "a")
+
+
+def test_an_end_that_cannot_be_written_leaves_the_run_and_no_other(tmp_path: Path) -> None:
+    job = SharedJob(root=tmp_path, runs=[run_document("a"), run_document("b")])
+    journal = job.folder() / "journal" / "job-a1" / "algo-1.jsonl"
+    for folder in (journal.parent, job.folder() / "a"):
+        folder.mkdir(parents=True)
+    (job.folder() / "a" / "ended").write_text("in the way")
+    journal.symlink_to("/dev/full")
+    exit_code, output = job.carry()
+    assert exit_code == 0
+    assert "run_left" in output
+    assert "not_recorded" in output
+    assert (job.end("b") or {})["exit_code"] == 0

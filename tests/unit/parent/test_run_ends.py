@@ -1,0 +1,80 @@
+"""A run ends as its processes end, and the next one begins on a clean host."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.unit.parent.shared_job import SharedJob, is_alive, run_document
+
+SEGMENT = f"traindyno-test-{os.getpid()}"
+RUNS = [
+    run_document("completes", "--checkpoint", "step-1", environment={"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/x"}),
+    run_document("exits", "--print", "what happened", "--exit", "3"),
+    run_document("fails", "--fail", "traindyno-outcome: loss_diverged: loss is nan"),
+    run_document("killed", "--kill", str(int(signal.SIGKILL))),
+    run_document("hangs", "--deaf", "", "--daemon", "600", "--sleep", "600"),
+    run_document("leaves", "--daemon", "600", "--shared-memory", SEGMENT),
+    run_document("last", "--checkpoint", "not kept"),
+]
+ENDS = {
+    "completes": ("exited", 0, None, None),
+    "exits": ("exited", 3, None, "what happened\ufffd\ufffd Error"),
+    "fails": ("exited", 1, None, "traindyno-outcome: loss_diverged: loss is nan"),
+    "killed": ("exited", None, int(signal.SIGKILL), None),
+    "hangs": ("time_limit", None, None, None),
+    "leaves": ("exited", 0, None, None),
+    "last": ("exited", 0, None, None),
+}
+Carried = tuple[SharedJob, int, str]
+
+
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory: pytest.TempPathFactory) -> Carried:
+    job = SharedJob(root=tmp_path_factory.mktemp("job"), runs=RUNS, limits={"max_run_seconds": 5})
+    return (job, *job.carry())
+
+
+def test_the_parent_succeeds_however_its_runs_end(carried: Carried) -> None:
+    job, exit_code, output = carried
+    assert exit_code == 0, output
+    begun = [run_id for event, run_id, _ in job.events() if event == "run_began"]
+    ended = [run_id for event, run_id, _ in job.events() if event == "run_ended"]
+    assert begun == ended == [run["run_id"] for run in RUNS]
+    last = job.journal()[-1]
+    assert (last["event"], last["ended"], last["left"], last["reason"]) == ("parent_ended", len(RUNS), 0, None)
+
+
+@pytest.mark.parametrize("run_id", ENDS)
+def test_an_end_says_how_the_processes_ended(carried: Carried, run_id: str) -> None:
+    end = carried[0].end(run_id)
+    assert end is not None
+    assert (end["reason"], end["exit_code"], end["signal"], end["failure"]) == ENDS[run_id]
+    assert end["place"] == list(ENDS).index(run_id) + 1
+    assert 0 < end["own_milliseconds"] <= round((end["ended_at"] - end["began_at"]) * 1e3) + 50
+
+
+def test_leftovers_are_ended_and_counted(carried: Carried) -> None:
+    job, *_ = carried
+    left = {run_id: (job.end(run_id) or {})["leftovers"] for run_id in ENDS}
+    assert {run_id for run_id, found in left.items() if found["processes"]} == {"hangs", "leaves"}
+    assert left["leaves"] == {"processes": 1, "shared_memory": 1, "device_mebibytes": 0}
+    assert not Path("/dev/shm", SEGMENT).exists()
+    daemons = [int(line.split()[1]) for run_id in ENDS for line in job.log(run_id) if line.startswith("daemon")]
+    assert len(daemons) == 2
+    assert not any(map(is_alive, daemons))
+
+
+def test_an_ended_run_keeps_its_log_and_not_its_checkpoints(carried: Carried) -> None:
+    job, *_ = carried
+    assert (job.end("completes") or {})["files"].keys() == {"completes/step_log/job-a1/rank-0.jsonl"}
+    assert job.log("completes") == ["began"]
+    assert not (job.folder() / "completes" / "state").exists()
+    assert not (job.root / "algo-1" / "output" / "failure").exists()
+
+
+def test_output_has_the_runs_name_and_no_word_that_slows_the_toolkit(carried: Carried) -> None:
+    output = carried[2]
+    assert "[exits] what happened\ufffd\ufffd Err-or" in output.splitlines()
+    assert "Error" not in output

@@ -1,0 +1,149 @@
+"""Which runs share a job and in which order they run there, and why a run has a job of its own."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.jobs.job import Job
+from traindyno.core.planning.history import Histories
+from traindyno.core.planning.job_terms import run_terms
+from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
+from traindyno.core.suite.choices import Compiler, Jobs
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.strategies import TRAITS
+from traindyno.core.suite.suite import Cell, Run, Suite
+
+# Their documents fit into one row and into one state.
+MOST_RUNS = 24
+# A job is filled to this share of its time limit, by what earlier runs took.
+FILLED_SHARE = 0.5
+KEY_DIGITS = 7
+TAG_VERSION = re.compile(r":(\d+)\.(\d+)(?:\.(\d+))?")
+FIRST_TORCHRUN_VERSION = (1, 13, 1)
+
+NO_OTHER = "no other cell needs the same instances and image, or it takes half of the time limit alone"
+
+GroupKey = tuple[str, int, str | None, bool]
+
+
+def share_jobs(runs: Sequence[Run], suite: Suite, histories: Histories | None = None) -> tuple[Job, ...]:
+    """The jobs of a round's runs, in the order of their first runs. ``histories``: of earlier runs, by cell id."""
+    jobs: list[Job] = []
+    groups: dict[tuple[GroupKey, str], list[Run]] = {}
+    for run in runs:
+        if why_alone(run.cell, suite) is None:
+            groups.setdefault((group_key(run.cell, suite), run.block or str(run.trial)), []).append(run)
+        else:
+            jobs.append(separate_job(run))
+    for (key, block), of_group in groups.items():
+        jobs += _jobs_of_group(key, block, _in_order(of_group), suite, histories or {})
+    return tuple(sorted(jobs, key=lambda job: (job.trial, job.place)))
+
+
+def separate_job(run: Run) -> Job:
+    return Job(execution_id=run.execution_id, job_id=run.run_id, runs=(run,))
+
+
+def why_alone(cell: Cell, suite: Suite) -> str | None:
+    """None if the cell's runs can share a job."""
+    if suite.measurement.jobs is Jobs.SEPARATE:
+        return "measurement.jobs is separate"
+    if suite.measurement.save_model:
+        return "it saves its model, which is a file of the job"
+    return _launcher_of_sagemaker(cell, suite)
+
+
+def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
+    settings, instance_type = cell.settings, find_instance_type(cell.settings.instance)
+    assert instance_type is not None, "a parsed suite names known instance types only"
+    is_gpu = instance_type.accelerator_kind is AcceleratorKind.GPU and not instance_type.is_local
+    if TRAITS[settings.strategy].sagemaker_collectives:
+        return f"strategy {settings.strategy} is started by SageMaker's own launcher"
+    if MODEL_PARALLEL_PARAMETERS in arguments_of(cell, suite.workload):
+        return f"{MODEL_PARALLEL_PARAMETERS} is started by SageMaker's own launcher"
+    if settings.compiler is Compiler.XLA and is_gpu:
+        return "XLA on GPUs is started by SageMaker's own launcher"
+    image = settings.image or suite.workload.image
+    if is_gpu and image is not None and _is_older_than_torchrun(image) and not TRAITS[settings.strategy].one_process:
+        return f"image {image} has a PyTorch that SageMaker starts with mpirun"
+    return None
+
+
+def group_key(cell: Cell, suite: Suite) -> GroupKey:
+    """Runs of cells with one key agree in all that a job fixes."""
+    settings = cell.settings
+    is_xla = settings.compiler is Compiler.XLA  # it has an image of its own in the local cloud
+    return settings.instance, settings.instance_count, settings.image or suite.workload.image, is_xla
+
+
+def _is_older_than_torchrun(image: str) -> bool:
+    found = TAG_VERSION.search(image)
+    return found is not None and tuple(int(part or 0) for part in found.groups()) < FIRST_TORCHRUN_VERSION
+
+
+def _in_order(runs: Sequence[Run]) -> list[Run]:
+    """Drawn at random for a pair of trials: the second has the order of the first reversed, so that a drift over a job
+    and a cold first run affect all cells alike.
+    """
+    trial = min(run.trial for run in runs)
+    pair = (trial + 1) // 2
+    drawn = sorted(runs, key=lambda run: _lot(f"{run.execution_id} {pair} {run.cell.cell_id}"))
+    return drawn if trial % 2 else drawn[::-1]
+
+
+def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories) -> Iterator[Job]:
+    for part, of_job in enumerate(_parts(runs, suite, histories), start=1):
+        if len(of_job) == 1:
+            yield separate_job(of_job[0])
+            continue
+        suffix = f"p{part}" if part > 1 else ""
+        job_id = f"j{_lot(str(key)).hex()[:KEY_DIGITS]}-b{block.replace('.', 'x')}{suffix}"
+        carried = tuple(replace(run, job_id=job_id) for run in of_job)
+        yield Job(execution_id=of_job[0].execution_id, job_id=job_id, runs=carried)
+
+
+def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list[Run]]:
+    """Jobs of equal numbers of runs, few enough for the time limit and for the document."""
+    known = [histories[run.cell.cell_id].seconds for run in runs if run.cell.cell_id in histories]
+    expected = sum(known) / len(known) * len(runs) if known else 0.0
+    by_time = -(-expected // (FILLED_SHARE * suite.limits.max_job_seconds))
+    count = min(len(runs), max(1, -(-len(runs) // MOST_RUNS), int(by_time)))
+    bounds = [len(runs) * part // count for part in range(count + 1)]
+    return [list(runs[begin:end]) for begin, end in pairwise(bounds)]
+
+
+def _lot(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedJob:
+    """What one job of each trial carries."""
+
+    #: In the order of a first trial's job, drawn from the execution's id.
+    cell_ids: tuple[str, ...]
+    instance: str
+    instance_count: int
+    #: Until its time limit, with the longest stop and upload.
+    longest_seconds: int
+    #: Why its only run shares it with none; None if several runs share it.
+    why_alone: str | None
+
+
+def planned_jobs(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> list[PlannedJob]:
+    """The jobs of the first trial; those of each other trial carry the same cells."""
+    jobs = share_jobs(trial_runs(execution_id, cells, [1]), suite, histories)
+    return [
+        PlannedJob(
+            cell_ids=tuple(run.cell.cell_id for run in job.runs),
+            instance=job.settings.instance,
+            instance_count=job.instance_count,
+            longest_seconds=run_terms(job.settings, suite).longest_seconds,
+            why_alone=None if job.is_shared else why_alone(job.runs[0].cell, suite) or NO_OTHER,
+        )
+        for job in jobs
+    ]

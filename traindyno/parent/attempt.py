@@ -1,0 +1,28 @@
+"""What the parts of a parent share while it runs."""
+
+from typing import NamedTuple
+
+from traindyno.parent.disk import Reserve
+from traindyno.parent.document import JobOrder
+from traindyno.parent.host import Host
+from traindyno.parent.journal import Journal
+from traindyno.parent.launch import Launcher
+from traindyno.parent.leftovers import Devices
+from traindyno.parent.peers import Peers
+from traindyno.parent.stop_request import StopRequest
+from traindyno.parent.time_left import TimeLeft
+
+
+class Attempt(NamedTuple):
+    """``number`` is new for each start of a parent, and the same on all hosts."""
+
+    number: str
+    job: JobOrder
+    host: Host
+    peers: Peers
+    journal: Journal
+    reserve: Reserve
+    devices: Devices
+    launcher: Launcher
+    stop: StopRequest
+    time_left: TimeLeft

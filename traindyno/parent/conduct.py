@@ -1,0 +1,153 @@
+"""Runs the job's runs one after another, and writes down how each ended."""
+
+import time
+from typing import Any, Dict, Optional
+
+from traindyno.core.jobs.journal_format import (
+    DEADLINE,
+    DEVICE_BUSY,
+    JOBS_DIED,
+    NOT_RECORDED,
+    PARENT_ENDED,
+    PEER_LOST,
+    RUN_BEGAN,
+    RUN_ENDED,
+    RUN_LEFT,
+    RUN_SKIPPED,
+    STOPPED,
+)
+from traindyno.parent.attempt import Attempt
+from traindyno.parent.disk import remove
+from traindyno.parent.document import RunOrder
+from traindyno.parent.ends import forget_end, has_ended, write_end
+from traindyno.parent.journal import count_deaths
+from traindyno.parent.peers import PeerLost
+from traindyno.parent.run_one import Ended, is_device_busy, run_one
+from traindyno.parent.verdicts import Verdict
+
+MOST_DEATHS = 2
+BEGIN, SKIP = "begin", "skip"
+
+
+class Conductor:
+    """One attempt of a job, on this host. ``left_because``: why it ended before its last run."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.left_because: Optional[str] = None
+        self._attempt = attempt
+        self._write = attempt.journal.write
+        self._begun = self._ended = self._left = 0
+
+    def conduct(self) -> None:
+        """Raises PeerLost."""
+        for run in self._attempt.job.runs:
+            self._carry(run)
+        self._attempt.peers.barrier("all")
+        self._write(PARENT_ENDED, ended=self._ended, left=self._left, reason=self.left_because)
+        self._attempt.peers.leave()
+
+    def _carry(self, run: RunOrder) -> None:
+        what = self._agreed(run)
+        if what == SKIP:
+            self._write(RUN_SKIPPED, run_id=run.run_id)
+        elif what == JOBS_DIED:
+            self._record(run, not_begun(JOBS_DIED), place=None, began_at=time.time(), began=time.monotonic())
+        elif what != BEGIN:
+            self._leave(run, what, began=False)
+        elif self._is_busy(run):
+            self._record(run, not_begun(DEVICE_BUSY), place=None, began_at=time.time(), began=time.monotonic())
+        else:
+            self._begin(run)
+
+    def _agreed(self, run: RunOrder) -> str:
+        """The first host decides: the others may have other copies of the files, and other clocks."""
+        peers, key = self._attempt.peers, "{}/what".format(run.run_id)
+        if peers.rank == 0:
+            peers.say(key, self._what(run))
+        return peers.wait_for(key)
+
+    def _what(self, run: RunOrder) -> str:
+        attempt = self._attempt
+        if has_ended(attempt.host.folder, run.run_id):
+            return SKIP
+        if attempt.stop.is_made or self.left_because == STOPPED:
+            return STOPPED
+        if count_deaths(attempt.host, run.run_id) >= MOST_DEATHS:
+            return JOBS_DIED
+        # A job whose limit is too short for any run would leave all of them in each attempt.
+        return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE
+
+    def _is_busy(self, run: RunOrder) -> bool:
+        """Whether a device of any host is."""
+        peers, key = self._attempt.peers, "{}/busy".format(run.run_id)
+        if is_device_busy(self._attempt):
+            peers.say(key, DEVICE_BUSY)
+        peers.barrier("{}/ready".format(run.run_id))
+        return peers.heard(key) is not None
+
+    def _begin(self, run: RunOrder) -> None:
+        attempt = self._attempt
+        began_at, began = time.time(), time.monotonic()
+        self._begun += 1
+        forget_end(attempt.host, run.run_id)
+        self._write(RUN_BEGAN, run_id=run.run_id, place=self._begun)
+        try:
+            ended = run_one(run, attempt, began=began, is_first=self._begun == 1)
+            attempt.time_left.took(time.monotonic() - began)
+            if ended.verdict.left is None:
+                self._record(run, ended, place=self._begun, began_at=began_at, began=began)
+            else:
+                self._leave(run, ended.verdict.left, began=True)
+        except PeerLost:
+            self._leave(run, PEER_LOST, began=True)
+            raise
+
+    def _leave(self, run: RunOrder, reason: str, *, began: bool) -> None:
+        self._left += 1
+        self.left_because = reason
+        self._write(RUN_LEFT, run_id=run.run_id, reason=reason, began=began)
+
+    def _record(self, run: RunOrder, ended: Ended, *, place: Optional[int], began_at: float, began: float) -> None:
+        """The checkpoints go last: no attempt needs them once all hosts have written the end."""
+        attempt, verdict = self._attempt, ended.verdict
+        milliseconds = round((time.monotonic() - began) * 1e3)
+        end = end_fields(ended, place=place, began_at=began_at, own_milliseconds=milliseconds)
+        key = "{}/not_recorded".format(run.run_id)
+        if not write_end(attempt.host, run.run_id, end, attempt.reserve):
+            attempt.peers.say(key, attempt.host.name)
+        attempt.peers.barrier("{}/recorded".format(run.run_id))
+        if attempt.peers.heard(key) is not None:
+            self._leave(run, NOT_RECORDED, began=place is not None)
+            return
+        self._ended += 1
+        remove(attempt.host.state(run.run_id))
+        attempt.reserve.hold()
+        self._write(
+            RUN_ENDED,
+            run_id=run.run_id,
+            reason=verdict.reason,
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+            own_milliseconds=milliseconds,
+        )
+
+
+def not_begun(reason: str) -> Ended:
+    return Ended(verdict=Verdict(reason=reason), failure=None, leftovers={}, oom_kills=0)
+
+
+def end_fields(ended: Ended, *, place: Optional[int], began_at: float, own_milliseconds: int) -> Dict[str, Any]:
+    verdict = ended.verdict
+    return {
+        "reason": verdict.reason,
+        "exit_code": verdict.exit_code,
+        "signal": verdict.signal,
+        "failed_host": verdict.host,
+        "failure": ended.failure,
+        "oom_kills": ended.oom_kills,
+        "began_at": began_at,
+        "ended_at": time.time(),
+        "own_milliseconds": own_milliseconds,
+        "place": place,
+        "leftovers": ended.leftovers,
+    }

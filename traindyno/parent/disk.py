@@ -1,0 +1,85 @@
+"""Writes that survive a full disk, and clean-up that no file can stop."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import List
+
+RESERVED_BYTES = 4 * 2**20
+
+
+class Reserve:
+    """A file that is given up when the disk is full, so that the end of a run can still be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def hold(self) -> None:
+        try:
+            if not self._path.exists():
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._path.write_bytes(b"\0" * RESERVED_BYTES)
+        except OSError:
+            self.release()
+
+    def release(self) -> None:
+        remove(self._path)
+
+
+def write_last(path: Path, text: str, reserve: Reserve) -> bool:
+    """Whether the file is there, whole: it is written beside its place and renamed."""
+    for _ in range(2):
+        try:
+            _write(path, text)
+        except OSError:
+            reserve.release()
+        else:
+            return True
+    return False
+
+
+def append(path: Path, text: str, reserve: Reserve) -> bool:
+    """A line that was cut off by a full disk is ended, so that the next one can be read."""
+    for lead in ("", "\n"):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(lead + text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            reserve.release()
+        else:
+            return True
+    return False
+
+
+def remove(path: Path) -> None:
+    """A file or a folder; what cannot be removed stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(str(path), ignore_errors=True)
+        return
+    try:
+        path.unlink()
+    except OSError:
+        return
+
+
+def files_below(folder: Path) -> List[Path]:
+    found = (Path(place, name) for place, _, names in os.walk(str(folder)) for name in names)
+    return sorted(path for path in found if path.is_file())
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    descriptor = os.open(str(path.parent), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,123 @@
+"""The job's document: which runs the parent starts, in which order, and how much time they have."""
+
+import json
+from pathlib import Path
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Type, Union
+
+from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, DOCUMENT_VARIABLE, FORMAT_VERSION, PROCESS, TORCHRUN
+
+LAUNCHERS = (PROCESS, TORCHRUN)
+GRACE_SECONDS = 30.0
+LEASE_SECONDS = 60.0
+NUMBER = (int, float)
+Kinds = Union[Type[Any], Tuple[Type[Any], ...]]
+
+
+class DocumentRefused(Exception):
+    """The job's document is absent, or says something that this parent does not know."""
+
+
+class RunOrder(NamedTuple):
+    """``channels``: the run's channel → the job's channel that has its files."""
+
+    run_id: str
+    launcher: str
+    processes_per_host: int
+    arguments: Tuple[str, ...]
+    hyperparameters: Dict[str, Any]
+    environment: Dict[str, str]
+    channels: Dict[str, str]
+
+
+class JobOrder(NamedTuple):
+    """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost."""
+
+    job_id: str
+    program: str
+    instance_type: str
+    max_job_seconds: float
+    max_run_seconds: Optional[float]
+    ending_seconds: float
+    grace_seconds: float
+    lease_seconds: float
+    runs: Tuple[RunOrder, ...]
+
+
+def find_document(environment: Mapping[str, str]) -> Path:
+    """A path, or the name of a file in the channel of documents."""
+    named = environment.get(DOCUMENT_VARIABLE)
+    if not named:
+        raise DocumentRefused("the environment has no {}; expected the job's document".format(DOCUMENT_VARIABLE))
+    channel = environment.get("SM_CHANNEL_{}".format(DOCUMENT_CHANNEL.upper()), "")
+    return Path(channel) / named
+
+
+def read_document(path: Path) -> JobOrder:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DocumentRefused("the job's document {} is not readable: {}".format(path, error)) from error
+    try:
+        return _job(_typed(document, "the document", dict))
+    except DocumentRefused as error:
+        raise DocumentRefused("the job's document {}: {}".format(path, error)) from error
+
+
+def _job(document: Dict[str, Any]) -> JobOrder:
+    version = _field(document, "", "version", int)
+    if version != FORMAT_VERSION:
+        raise DocumentRefused("version is {!r}, expected {}".format(version, FORMAT_VERSION))
+    runs = tuple(_run(run, "runs[{}]".format(place)) for place, run in enumerate(_field(document, "", "runs", list)))
+    if len({run.run_id for run in runs}) != len(runs):
+        raise DocumentRefused("two runs have the same run_id")
+    limit = document.get("max_run_seconds")
+    return JobOrder(
+        job_id=_field(document, "", "job_id", str),
+        program=_field(document, "", "program", str),
+        instance_type=_field(document, "", "instance_type", str),
+        max_job_seconds=float(_field(document, "", "max_job_seconds", NUMBER)),
+        max_run_seconds=None if limit is None else float(_typed(limit, "max_run_seconds", NUMBER)),
+        ending_seconds=float(_field(document, "", "ending_seconds", NUMBER)),
+        grace_seconds=float(_typed(document.get("grace_seconds", GRACE_SECONDS), "grace_seconds", NUMBER)),
+        lease_seconds=float(_typed(document.get("lease_seconds", LEASE_SECONDS), "lease_seconds", NUMBER)),
+        runs=runs,
+    )
+
+
+def _run(run: Any, place: str) -> RunOrder:
+    given = _typed(run, place, dict)
+    launcher = _field(given, place, "launcher", str)
+    if launcher not in LAUNCHERS:
+        raise DocumentRefused("{}.launcher is {!r}, expected {}".format(place, launcher, " or ".join(LAUNCHERS)))
+    arguments = _field(given, place, "arguments", list)
+    run_id = _field(given, place, "run_id", str)
+    if not run_id or "/" in run_id or run_id.startswith("."):
+        raise DocumentRefused("{}.run_id is {!r}, expected the name of a folder".format(place, run_id))
+    return RunOrder(
+        run_id=run_id,
+        launcher=launcher,
+        processes_per_host=_field(given, place, "processes_per_host", int),
+        arguments=tuple(_typed(each, "{}.arguments".format(place), str) for each in arguments),
+        hyperparameters=_field(given, place, "hyperparameters", dict),
+        environment=_texts(given, place, "environment"),
+        channels=_texts(given, place, "channels"),
+    )
+
+
+def _texts(given: Dict[str, Any], place: str, name: str) -> Dict[str, str]:
+    found: Dict[str, Any] = _field(given, place, name, dict)
+    return {key: _typed(value, "{}.{}.{}".format(place, name, key), str) for key, value in found.items()}
+
+
+def _field(document: Dict[str, Any], place: str, name: str, kinds: Kinds) -> Any:
+    where = "{}.{}".format(place, name) if place else name
+    if name not in document:
+        raise DocumentRefused("{} is absent".format(where))
+    return _typed(document[name], where, kinds)
+
+
+def _typed(value: Any, where: str, kinds: Kinds) -> Any:
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        expected = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+        raise DocumentRefused("{} is {!r}, expected {}".format(where, value, expected))
+    return value

@@ -1,0 +1,73 @@
+"""The files that say how runs ended, with the checksums of what the runs wrote."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from traindyno.core.jobs.journal_format import ENDED, FORMAT_VERSION
+from traindyno.parent.disk import Reserve, files_below, remove, write_last
+from traindyno.parent.host import Host
+
+BLOCK_BYTES = 2**20
+
+
+def write_end(host: Host, run_id: str, end: Dict[str, Any], reserve: Reserve) -> bool:
+    """Whether it is there. Nothing of the run's step log is written after it."""
+    folder = host.step_log(run_id) / host.job_name
+    files = {path.relative_to(host.folder).as_posix(): described(path) for path in files_below(folder)}
+    document = {
+        "version": FORMAT_VERSION,
+        "run_id": run_id,
+        "job_name": host.job_name,
+        "host": host.name,
+        "hosts": list(host.hosts),
+        **end,
+        "files": files,
+    }
+    return write_last(host.end_file(run_id), json.dumps(document, indent=1), reserve)
+
+
+def forget_end(host: Host, run_id: str) -> None:
+    """A parent of the same job, before a spot interruption, may have written it while another host had not."""
+    remove(host.end_file(run_id))
+
+
+def has_ended(folder: Path, run_id: str) -> bool:
+    """Whether the files of all hosts of one attempt are there, and what they name has the bytes that they say."""
+    attempts = (folder / run_id / ENDED).glob("*")
+    return any(_is_whole(folder, run_id, attempt) for attempt in sorted(attempts))
+
+
+def described(path: Path) -> Dict[str, Any]:
+    digest = hashlib.sha256()
+    size = 0
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(BLOCK_BYTES), b""):
+            digest.update(block)
+            size += len(block)
+    return {"bytes": size, "sha256": digest.hexdigest()}
+
+
+def _is_whole(folder: Path, run_id: str, attempt: Path) -> bool:
+    ends = [_read(path) for path in sorted(attempt.glob("*.json"))]
+    found = {str(end["host"]): end for end in ends if end is not None and end.get("run_id") == run_id}
+    hosts = {str(host) for end in found.values() for host in end["hosts"]}
+    return bool(found) and hosts == set(found) and all(_has_its_files(folder, end) for end in found.values())
+
+
+def _read(path: Path) -> Optional[Dict[str, Any]]:
+    try:
+        end = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    is_end = isinstance(end, dict) and end.get("version") == FORMAT_VERSION
+    has_parts = is_end and isinstance(end.get("hosts"), list) and isinstance(end.get("files"), dict)
+    return end if has_parts and isinstance(end.get("host"), str) else None
+
+
+def _has_its_files(folder: Path, end: Dict[str, Any]) -> bool:
+    try:
+        return all(described(folder / name) == expected for name, expected in end["files"].items())
+    except OSError:
+        return False

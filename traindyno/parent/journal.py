@@ -1,0 +1,72 @@
+"""What the parent on this host did, a line each."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, Dict, List
+
+from traindyno.core.jobs.journal_format import (
+    PARENT_ENDED,
+    PARENT_STARTED,
+    PEER_LOST,
+    RUN_BEGAN,
+    RUN_LEFT,
+)
+from traindyno.parent.disk import Reserve, append
+from traindyno.parent.host import Host
+
+
+class Journal:
+    """Its clock starts with it."""
+
+    def __init__(self, host: Host, reserve: Reserve) -> None:
+        self._path = host.journal
+        self._reserve = reserve
+        self._started = time.monotonic()
+
+    def write(self, event: str, **fields: Any) -> None:
+        elapsed = round((time.monotonic() - self._started) * 1e3)
+        line = json.dumps({"event": event, "time": time.time(), "elapsed_milliseconds": elapsed, **fields})
+        if not append(self._path, line + "\n", self._reserve):
+            sys.stdout.write("the journal {} cannot be written; it would say: {}\n".format(self._path, line))
+
+
+def count_deaths(host: Host, run_id: str) -> int:
+    """In how many earlier jobs this host's parent, or another host, died while the run was in progress.
+
+    A job that the service started again under its own name, after a spot interruption, has not died.
+    """
+    found = 0
+    for folder in sorted(host.journal.parent.parent.glob("*")):
+        if folder.name != host.job_name:
+            found += any(_died_in(lines, run_id) for lines in map(_lines, sorted(folder.glob("*.jsonl"))))
+    return found
+
+
+def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
+    is_in_progress = False
+    for line in lines:
+        event = line.get("event")
+        if event in (PARENT_STARTED, PARENT_ENDED):
+            is_in_progress = False
+        elif line.get("run_id") == run_id:
+            was_lost = event == RUN_LEFT and line.get("reason") == PEER_LOST and line.get("began") is True
+            is_in_progress = event == RUN_BEGAN or was_lost
+    return is_in_progress
+
+
+def _lines(path: Path) -> List[Dict[str, Any]]:
+    """Without those that a full disk or a death has damaged."""
+    try:
+        texts = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line for line in map(_parsed, texts) if isinstance(line, dict)]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,100 @@
+"""Starts a run's processes on this host as the training toolkit would."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+from traindyno.core.jobs.journal_format import TORCHRUN, TORCHRUN_VARIABLE
+from traindyno.parent.document import RunOrder
+from traindyno.parent.process_tree import NOBODY, end_with_parent
+
+NOT_STARTED = 127  # as a shell's, of a program that it cannot start
+
+
+class Meeting(NamedTuple):
+    """Where the processes of one run meet. ``name`` is new for each run and attempt."""
+
+    hosts: int
+    rank: int
+    address: str
+    port: int
+    name: str
+
+
+class Start(NamedTuple):
+    """``output``: a descriptor to which the processes write."""
+
+    run: RunOrder
+    program: str
+    arguments: Tuple[str, ...]
+    environment: Dict[str, str]
+    output: int
+    meeting: Meeting
+
+
+class Child:
+    """The processes of one run on this host, by the first of them."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+
+    def poll(self) -> Optional[int]:
+        """The exit code, or the negative number of a signal; None while it runs."""
+        return self._process.poll()
+
+
+class Launcher:
+    """Each process starts with a new interpreter."""
+
+    #: Processes that outlive a run, because the next one's are made from them.
+    kept = NOBODY
+
+    def start(self, start: Start) -> Child:
+        """Raises OSError if the program can't be started."""
+        process = subprocess.Popen(
+            command(start),
+            stdin=subprocess.DEVNULL,
+            stdout=start.output,
+            stderr=subprocess.STDOUT,
+            env=start.environment,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 -- the parent has one thread
+        )
+        return Child(process)
+
+
+def command(start: Start) -> List[str]:
+    if start.run.launcher != TORCHRUN:
+        return _plain_command(start)
+    lead = ["neuron_parallel_compile"] if start.environment.get("RUN_NEURON_PARALLEL_COMPILE") == "1" else []
+    return [*lead, sys.executable, *_torchrun(start), start.program, *start.arguments]
+
+
+def _plain_command(start: Start) -> List[str]:
+    program, arguments = start.program, list(start.arguments)
+    if Path("setup.py").exists():
+        return [sys.executable, "-m", program.replace(".py", ""), *arguments]
+    if program.endswith(".py"):
+        return [sys.executable, program, *arguments]
+    return ["/bin/sh", "-c", " ".join(["./" + program, *map(shlex.quote, arguments)])]
+
+
+def _torchrun(start: Start) -> List[str]:
+    meeting = start.meeting
+    size = ["--nnodes", str(meeting.hosts), "--nproc_per_node", str(start.run.processes_per_host)]
+    own = os.environ.get(TORCHRUN_VARIABLE)
+    if own:
+        # With -P, the modules in this program's folder can't replace those of the standard library.
+        place = ["--rdzv_backend", "loopback", "--rdzv_endpoint", "{}:{}".format(meeting.address, meeting.port)]
+        rank = ["--rdzv_conf", "rank={}".format(meeting.rank), "--local_addr", meeting.address]
+        return ["-P", own, *size, *place, *rank, "--rdzv_id", meeting.name, "--max_restarts", "0"]
+    place = ["--master_addr", meeting.address, "--master_port", str(meeting.port), "--node_rank", str(meeting.rank)]
+    return ["-m", "torch.distributed.run", *size, *place, "--rdzv_id", meeting.name, "--max_restarts", "0"]
+
+
+def _end_with_parent() -> None:
+    end_with_parent(signal.SIGKILL)

@@ -1,0 +1,120 @@
+"""What a run leaves on the host after its processes: shared memory, the device's memory, pages of its files."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Optional, Set
+
+from traindyno.parent.disk import files_below, remove
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+FREE_WITHIN_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 0.5
+ANSWER_SECONDS = 30.0
+# Of a driver without processes this may differ from look to look.
+DEVICE_MARGIN_MEBIBYTES = 256
+PAGES_SECONDS = 10.0
+QUERY = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
+
+
+def shared_memory() -> Dict[str, int]:
+    """Name → inode. A name that is used again has another inode."""
+    try:
+        return {entry.name: entry.inode() for entry in os.scandir(str(SHARED_MEMORY))}
+    except OSError:
+        return {}
+
+
+def remove_shared_memory(before: Dict[str, int]) -> int:
+    """Removes what is new since ``before``, of this user, and not used by a living process. Returns how many."""
+    new = [name for name, inode in shared_memory().items() if before.get(name) != inode]
+    if not new:
+        return 0
+    used = _used_shared_memory()
+    left = [SHARED_MEMORY / name for name in new if name not in used and _is_own(SHARED_MEMORY / name)]
+    for path in left:
+        remove(path)
+    return len(left)
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def _used_shared_memory() -> Set[str]:
+    lead = "{}/".format(SHARED_MEMORY)
+    return {path[len(lead) :].split("/")[0] for path in _open_and_mapped() if path.startswith(lead)}
+
+
+def _open_and_mapped() -> Iterator[str]:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            maps = (process / "maps").read_text(errors="replace")
+            yield from (line.partition("/")[1] + line.partition("/")[2] for line in maps.splitlines())
+            yield from map(_target, (process / "fd").iterdir())
+        except OSError:
+            continue
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(str(link))
+    except OSError:
+        return ""
+
+
+class Devices:
+    """The memory of NVIDIA devices, as nvidia-smi says. On a host without it, there is nothing to wait for."""
+
+    def __init__(self, program: str = "nvidia-smi") -> None:
+        self._program = shutil.which(program)
+        self._at_start = self._used()
+        self.is_free = True
+
+    def wait_until_free(self, meanwhile: Callable[[], None], seconds: float = FREE_WITHIN_SECONDS) -> int:
+        """MiB that are used beyond those of the start, after at most ``seconds``."""
+        if self._at_start is None:
+            return 0
+        end = time.monotonic() + seconds
+        while True:
+            left = self._beyond_start()
+            self.is_free = left <= DEVICE_MARGIN_MEBIBYTES
+            if self.is_free or time.monotonic() >= end:
+                return 0 if self.is_free else left
+            meanwhile()
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+    def _beyond_start(self) -> int:
+        used = self._used()
+        if used is None or self._at_start is None:
+            return 0
+        return max((now - before for now, before in zip(used, self._at_start)), default=0)
+
+    def _used(self) -> Optional[List[int]]:
+        if self._program is None:
+            return None
+        try:
+            answer = subprocess.run(
+                [self._program, *QUERY], stdout=subprocess.PIPE, timeout=ANSWER_SECONDS, check=True
+            ).stdout
+            return [int(line) for line in answer.decode().split()]
+        except (OSError, ValueError, subprocess.SubprocessError):
+            return None
+
+
+def drop_pages(folders: List[Path]) -> None:
+    """So that no run reads from memory what an earlier one read from the disk. A file system may refuse."""
+    end = time.monotonic() + PAGES_SECONDS
+    for path in (path for folder in folders for path in files_below(folder)):
+        if time.monotonic() >= end or not hasattr(os, "posix_fadvise"):
+            return
+        try:
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        except OSError:
+            continue

@@ -1,0 +1,131 @@
+"""The parents of a job's other hosts: they begin and end a run together."""
+
+import time
+from datetime import timedelta
+from typing import Any, Dict, List, Optional, Tuple
+
+JOIN_SECONDS = 900.0
+LOOK_AGAIN_SECONDS = 0.05
+BEAT_SECONDS = 1.0
+GOODBYE_SECONDS = 10.0
+
+
+class PeerLost(Exception):
+    """Another host's parent has ended, or was silent for longer than the lease."""
+
+
+class Peers:
+    """A job of one host: nobody to wait for."""
+
+    rank, count = 0, 1
+
+    def __init__(self) -> None:
+        self._words: Dict[str, str] = {}
+
+    def beat(self) -> None:
+        """Called at least once in a lease. Raises PeerLost."""
+
+    def say(self, key: str, word: str) -> str:
+        """The first word counts: every host gets the same."""
+        return self._words.setdefault(key, word)
+
+    def heard(self, key: str) -> Optional[str]:
+        return self._words.get(key)
+
+    def arrive(self, key: str) -> None:
+        self._words[key] = ""
+
+    def all_arrived(self, key: str) -> bool:
+        return key in self._words
+
+    def wait_for(self, key: str) -> str:
+        """The word that the first host says."""
+        return self._words[key]
+
+    def barrier(self, key: str) -> None:
+        """Until every host has arrived."""
+        self.arrive(key)
+        while not self.all_arrived(key):
+            self.beat()
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+    def leave(self) -> None:
+        """After the last barrier."""
+
+
+class StorePeers(Peers):
+    """Hosts that share a store of PyTorch, which the first host serves."""
+
+    def __init__(self, rank: int, count: int, store: Any, *, errors: Tuple[Any, ...], lease_seconds: float) -> None:
+        super().__init__()
+        self.rank, self.count = rank, count
+        self._store, self._errors, self._lease_seconds = store, errors, lease_seconds
+        self._seen: List[Tuple[int, float]] = [(-1, time.monotonic())] * count
+        self._next_beat = 0.0
+
+    def beat(self) -> None:
+        now = time.monotonic()
+        if now < self._next_beat:
+            return
+        self._next_beat = now + BEAT_SECONDS
+        for rank in range(self.count):
+            beats = self._add("beat/{}".format(rank), int(rank == self.rank))
+            if beats != self._seen[rank][0]:
+                self._seen[rank] = beats, time.monotonic()
+            elif time.monotonic() - self._seen[rank][1] > self._lease_seconds:
+                raise PeerLost("host {} was silent for {:g} s".format(rank, self._lease_seconds))
+
+    def say(self, key: str, word: str) -> str:
+        return self._text(self._ask("compare_set", key, "", word))
+
+    def heard(self, key: str) -> Optional[str]:
+        return self._text(self._ask("get", key)) if self._ask("check", [key]) else None
+
+    def arrive(self, key: str) -> None:
+        self._add(key, 1)
+
+    def all_arrived(self, key: str) -> bool:
+        return self._add(key, 0) >= self.count
+
+    def wait_for(self, key: str) -> str:
+        while True:
+            word = self.heard(key)
+            if word is not None:
+                return word
+            self.beat()
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+    def leave(self) -> None:
+        """The first host serves the store until the others have left."""
+        self._add("left", 1)
+        end = time.monotonic() + GOODBYE_SECONDS
+        while self.rank == 0 and self._add("left", 0) < self.count and time.monotonic() < end:
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+    def _add(self, key: str, number: int) -> int:
+        return int(self._ask("add", key, number))
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._store, method)(*arguments)
+        except self._errors as error:
+            raise PeerLost("the first host's store does not answer: {}".format(error)) from error
+
+    @staticmethod
+    def _text(word: Any) -> str:
+        return str(word.decode() if isinstance(word, bytes) else word)
+
+
+def join(rank: int, count: int, *, address: str, port: int, lease_seconds: float, listener: Optional[int]) -> Peers:
+    """Waits until all hosts are there. ``listener``: a socket of the first host that listens at the address."""
+    if count == 1:
+        return Peers()
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]  # noqa: PLC0415 -- one host does without it
+
+    listening: Dict[str, Any] = {} if listener is None else {"master_listen_fd": listener}
+    try:
+        store = TCPStore(address, port, count, rank == 0, timedelta(seconds=JOIN_SECONDS), **listening)
+        store.set_timeout(timedelta(seconds=lease_seconds))
+    except RuntimeError as error:
+        raise PeerLost("the hosts did not find each other at {}:{}: {}".format(address, port, error)) from error
+    return StorePeers(rank, count, store, errors=(RuntimeError,), lease_seconds=lease_seconds)

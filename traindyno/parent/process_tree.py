@@ -1,0 +1,104 @@
+"""The processes that came from this one: found, signalled and reaped, also those in sessions of their own."""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Set, Tuple
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+LOOK_AGAIN_SECONDS = 0.05
+UNKILLABLE_SECONDS = 60.0  # a process that waits for a device in the kernel ends later, or never
+NOBODY: FrozenSet[int] = frozenset()
+
+
+def adopt_orphans() -> None:
+    """Processes whose parent has ended become children of this one."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(number: int) -> None:
+    """In a child, before exec: the kernel sends it ``number`` when its parent ends."""
+    _prctl(PR_SET_PDEATHSIG, number)
+
+
+def descendants(kept: FrozenSet[int] = NOBODY) -> Set[int]:
+    """Living descendants without zombies; ``kept`` are not among them, but their children are."""
+    children: Dict[int, List[Tuple[int, str]]] = {}
+    for process_id, parent, state in _process_table():
+        children.setdefault(parent, []).append((process_id, state))
+    found, waiting = set(), [os.getpid()]
+    while waiting:
+        for process_id, state in children.get(waiting.pop(), ()):
+            waiting.append(process_id)
+            if state != "Z" and process_id not in kept:
+                found.add(process_id)
+    return found
+
+
+def send(process_ids: Iterable[int], number: int) -> None:
+    for process_id in process_ids:
+        try:
+            os.kill(process_id, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+
+
+def wait_until_gone(seconds: float, kept: FrozenSet[int], meanwhile: Callable[[], None]) -> bool:
+    """Whether no descendant is left within ``seconds``."""
+    end = time.monotonic() + seconds
+    while descendants(kept):
+        if time.monotonic() >= end:
+            return False
+        meanwhile()
+        time.sleep(LOOK_AGAIN_SECONDS)
+    return True
+
+
+def kill_all(kept: FrozenSet[int] = NOBODY, meanwhile: Callable[[], None] = lambda: None) -> int:
+    """Repeats until no descendant is left: those of an ended process come to this one. Returns how many are left."""
+    end = time.monotonic() + UNKILLABLE_SECONDS
+    while True:
+        left = descendants(kept)
+        if not left or time.monotonic() >= end:
+            return len(left)
+        send(left, signal.SIGKILL)
+        meanwhile()
+        time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def marked(entry: str) -> Set[int]:
+    """Processes, other than this one, that have ``entry`` (NAME=value) in the environment with which they started."""
+    wanted, found = entry.encode(), set()
+    for folder in _process_folders():
+        try:
+            words = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if wanted in words and int(folder.name) != os.getpid():
+            found.add(int(folder.name))
+    return found
+
+
+def _process_table() -> Iterator[Tuple[int, int, str]]:
+    for folder in _process_folders():
+        try:
+            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if len(fields) > 1:
+            yield int(folder.name), int(fields[1]), fields[0]
+
+
+def _process_folders() -> Iterator[Path]:
+    try:
+        yield from (folder for folder in Path("/proc").iterdir() if folder.name.isdigit())
+    except OSError:
+        return
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

@@ -1,0 +1,100 @@
+"""Entry point of a shared job: on each instance it runs the runs of the job's document, one after another."""
+
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Callable
+
+from traindyno.core.jobs.journal_format import FORMAT_VERSION, MARK_VARIABLE, PARENT_STARTED, STOPPED
+from traindyno.parent import stop_request
+from traindyno.parent.attempt import Attempt
+from traindyno.parent.conduct import Conductor
+from traindyno.parent.disk import Reserve
+from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document
+from traindyno.parent.guard import under_guard
+from traindyno.parent.host import Host, this_host
+from traindyno.parent.journal import Journal
+from traindyno.parent.launch import Launcher
+from traindyno.parent.leftovers import Devices
+from traindyno.parent.meeting import meet
+from traindyno.parent.output import say
+from traindyno.parent.peers import PeerLost, Peers
+from traindyno.parent.process_tree import adopt_orphans, kill_all, marked, send
+from traindyno.parent.stop_request import StopRequest
+from traindyno.parent.time_left import TimeLeft, job_began_at
+
+FAILED = 1
+
+
+def main() -> None:
+    sys.exit(under_guard(work))
+
+
+def work(make_launcher: Callable[[], Launcher] = Launcher) -> int:
+    """The exit code: 0 once every run has its end, or is left because the job has no time for it."""
+    adopt_orphans()
+    stop = StopRequest()
+    stop.listen()
+    host = this_host()
+    try:
+        job = read_document(Path(host.localised(str(find_document(host.environment)))))
+    except DocumentRefused as refused:
+        _refuse(host, str(refused))
+        return FAILED
+    send(marked("{}={}".format(MARK_VARIABLE, host.mark)), signal.SIGKILL)
+    reserve = Reserve(host.reserve)
+    reserve.hold()
+    journal = Journal(host, reserve)
+    runs = [run.run_id for run in job.runs]
+    journal.write(
+        PARENT_STARTED, version=FORMAT_VERSION, job_id=job.job_id, host=host.name, hosts=list(host.hosts), runs=runs
+    )
+    try:
+        return _conduct(job, host, journal=journal, reserve=reserve, stop=stop, launcher=make_launcher())
+    except PeerLost as lost:
+        say("this host ends: {}".format(lost))
+        return FAILED
+    finally:
+        kill_all()
+        reserve.release()
+
+
+def _conduct(
+    job: JobOrder, host: Host, *, journal: Journal, reserve: Reserve, stop: StopRequest, launcher: Launcher
+) -> int:
+    peers = meet(host, job.lease_seconds)
+    attempt = Attempt(
+        number=_number(peers),
+        job=job,
+        host=host,
+        peers=peers,
+        journal=journal,
+        reserve=reserve,
+        devices=Devices(),
+        launcher=launcher,
+        stop=stop,
+        time_left=TimeLeft(job, job_began_at(host)),
+    )
+    conductor = Conductor(attempt)
+    conductor.conduct()
+    return stop_request.EXIT_CODE if conductor.left_because == STOPPED else 0
+
+
+def _number(peers: Peers) -> str:
+    if peers.rank == 0:
+        peers.say("number", str(time.time_ns()))
+    return peers.wait_for("number")
+
+
+def _refuse(host: Host, text: str) -> None:
+    sys.stderr.write(text + "\n")
+    try:
+        host.failure.parent.mkdir(parents=True, exist_ok=True)
+        host.failure.write_text(text, encoding="utf-8")
+    except OSError as error:
+        sys.stderr.write("{} could not be written: {}\n".format(host.failure, error))
+
+
+if __name__ == "__main__":
+    main()

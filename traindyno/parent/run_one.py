@@ -1,0 +1,165 @@
+"""One run on this host, from its begin to the file of its end."""
+
+import os
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Dict, NamedTuple, Optional, Tuple
+
+from traindyno.callbacks.oom_kills import count_oom_kills
+from traindyno.core.jobs.journal_format import STOPPED
+from traindyno.parent.attempt import Attempt
+from traindyno.parent.disk import remove
+from traindyno.parent.document import RunOrder
+from traindyno.parent.launch import NOT_STARTED, Child, Meeting, Start
+from traindyno.parent.leftovers import drop_pages, remove_shared_memory, shared_memory
+from traindyno.parent.meeting import free_port, master_address
+from traindyno.parent.output import RunOutput
+from traindyno.parent.process_tree import descendants, kill_all, send, wait_until_gone
+from traindyno.parent.run_environment import arguments_of, run_environment
+from traindyno.parent.verdicts import COMPLETED, Verdict, of_status, of_word
+
+POLL_SECONDS = 0.1
+SHOW_SECONDS = 1.0
+# Workers of data loaders end by themselves after their process.
+SETTLE_SECONDS = 1.0
+LONGEST_FAILURE = 4000
+
+
+class Ended(NamedTuple):
+    """What this host knows of a run's end. ``leftovers``: of processes and shared memory."""
+
+    verdict: Verdict
+    failure: Optional[str]
+    leftovers: Dict[str, int]
+    oom_kills: int
+
+
+def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) -> Ended:
+    """Raises PeerLost."""
+    output = RunOutput(attempt.host.log(run.run_id), run.run_id)
+    own_folder = Path(tempfile.mkdtemp(prefix="traindyno-"))
+    shared_before, kills_before = shared_memory(), count_oom_kills()
+    try:
+        child, problem = _start(run, attempt, own_folder, output)
+        verdict = _watch(run, attempt, child, output, began=began, is_first=is_first)
+        processes = _end(child, attempt, verdict)
+    finally:
+        remove(own_folder)
+    attempt.peers.barrier("{}/over".format(run.run_id))
+    output.finish()
+    failure = problem or _failure(attempt, verdict, output)
+    leftovers = {"processes": processes, "shared_memory": remove_shared_memory(shared_before)}
+    leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat)
+    drop_pages([attempt.host.channel(name) for name in sorted(set(run.channels.values()))])
+    return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
+
+
+def is_device_busy(attempt: Attempt) -> bool:
+    """Whether memory of a device is still used by what ran before."""
+    if not attempt.devices.is_free:
+        attempt.devices.wait_until_free(attempt.peers.beat)
+    return not attempt.devices.is_free
+
+
+def _start(
+    run: RunOrder, attempt: Attempt, own_folder: Path, output: RunOutput
+) -> Tuple[Optional[Child], Optional[str]]:
+    """The child, or why there is none."""
+    host = attempt.host
+    remove(host.failure)
+    descriptor = output.open()
+    try:
+        for folder in (host.output(run.run_id), host.model(run.run_id)):
+            folder.mkdir(parents=True, exist_ok=True)
+        environment = run_environment(run, attempt.job, host, own_folder)
+        start = Start(
+            run=run,
+            program=attempt.job.program,
+            arguments=tuple(arguments_of(run, host)),
+            environment=environment,
+            output=descriptor,
+            meeting=_meeting(run, attempt),
+        )
+        return attempt.launcher.start(start), None
+    except (OSError, ValueError) as error:
+        return None, "the run's program was not started: {}".format(error)
+    finally:
+        os.close(descriptor)
+
+
+def _meeting(run: RunOrder, attempt: Attempt) -> Meeting:
+    """The first host announces a port of its own."""
+    host, peers = attempt.host, attempt.peers
+    key = "{}/port".format(run.run_id)
+    if peers.rank == 0:
+        peers.say(key, str(free_port(host)))
+    port = int(peers.wait_for(key))
+    name = "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
+    return Meeting(hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name)
+
+
+def _watch(
+    run: RunOrder, attempt: Attempt, child: Optional[Child], output: RunOutput, *, began: float, is_first: bool
+) -> Verdict:
+    """The first verdict of any host."""
+    peers, key, show_at = attempt.peers, "{}/verdict".format(run.run_id), 0.0
+    while True:
+        peers.beat()
+        verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(began, is_first=is_first)
+        word = peers.heard(key) if verdict is None else peers.say(key, verdict.word())
+        if word is not None:
+            return of_word(word)
+        if time.monotonic() >= show_at:
+            output.show_new()
+            show_at = time.monotonic() + SHOW_SECONDS
+        time.sleep(POLL_SECONDS)
+
+
+def _own_verdict(run: RunOrder, attempt: Attempt, child: Optional[Child]) -> Optional[Verdict]:
+    status = NOT_STARTED if child is None else child.poll()
+    if status:
+        return of_status(status, attempt.host.name)
+    if status == 0 and _all_completed(run, attempt):
+        return COMPLETED
+    return Verdict(left=STOPPED) if attempt.stop.is_made else None
+
+
+def _all_completed(run: RunOrder, attempt: Attempt) -> bool:
+    key = "{}/completed/{}".format(run.run_id, attempt.host.rank)
+    if attempt.peers.heard(key) is None:
+        attempt.peers.say(key, "0")
+    keys = ("{}/completed/{}".format(run.run_id, rank) for rank in range(attempt.peers.count))
+    return all(attempt.peers.heard(each) is not None for each in keys)
+
+
+def _end(child: Optional[Child], attempt: Attempt, verdict: Verdict) -> int:
+    """Ends what came from the run. Returns how many processes were left by themselves."""
+    kept, beat = attempt.launcher.kept, attempt.peers.beat
+    if child is not None and child.poll() is None:
+        send(descendants(kept), signal.SIGTERM)
+        grace = attempt.job.grace_seconds * (3 if verdict.left == STOPPED else 1)
+        end = time.monotonic() + grace
+        while child.poll() is None and time.monotonic() < end:
+            beat()
+            time.sleep(POLL_SECONDS)
+    wait_until_gone(SETTLE_SECONDS, kept, beat)
+    left = len(descendants(kept))
+    kill_all(kept, beat)
+    if child is not None:
+        child.poll()
+    return left
+
+
+def _failure(attempt: Attempt, verdict: Verdict, output: RunOutput) -> Optional[str]:
+    """What the run wrote about its failure, or else the end of its output."""
+    path = attempt.host.failure
+    try:
+        written = path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        written = ""
+    remove(path)
+    if not verdict.has_failed:
+        return None
+    return (written or output.last_text())[-LONGEST_FAILURE:] or None

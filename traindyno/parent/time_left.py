@@ -1,0 +1,51 @@
+"""The time that the job and a run have."""
+
+import os
+import time
+from typing import Optional
+
+from traindyno.callbacks.process import launcher_started
+from traindyno.core.jobs.journal_format import DEADLINE, TIME_LIMIT
+from traindyno.parent.document import JobOrder
+from traindyno.parent.host import Host
+from traindyno.parent.verdicts import Verdict
+
+# A file that is older was not written for this job.
+LONGEST_DOWNLOAD_SECONDS = 3600.0
+
+
+class TimeLeft:
+    """On the monotonic clock. The job's limit counts from its begin, of which the parent sees the container's start."""
+
+    def __init__(self, job: JobOrder, began_at: float) -> None:
+        spent = max(time.time() - began_at, 0.0)
+        self._deadline = time.monotonic() + job.max_job_seconds - job.ending_seconds - spent
+        self._run_limit = job.max_run_seconds
+        self._longest = 0.0
+
+    def fits_another(self) -> bool:
+        """Whether a run as long as the longest of this attempt would end before the deadline."""
+        return time.monotonic() + self._longest < self._deadline
+
+    def took(self, seconds: float) -> None:
+        self._longest = max(self._longest, seconds)
+
+    def verdict(self, began: float, *, is_first: bool) -> Optional[Verdict]:
+        """None while the run may go on. ``is_first``: it had the whole job for itself."""
+        now = time.monotonic()
+        if self._run_limit is not None and now - began >= self._run_limit:
+            return Verdict(reason=TIME_LIMIT)
+        if now >= self._deadline:
+            return Verdict(reason=TIME_LIMIT) if is_first else Verdict(left=DEADLINE)
+        return None
+
+
+def job_began_at(host: Host) -> float:
+    """Epoch seconds: the container's start, or that of its configuration's files, which are written before."""
+    started = launcher_started(host.environment) or time.time()
+    try:
+        folder = host.folder_of("SM_INPUT_CONFIG_DIR", "input/config")
+        written = [entry.stat().st_mtime for entry in os.scandir(str(folder))]
+    except OSError:
+        written = []
+    return min([started, *(moment for moment in written if moment > started - LONGEST_DOWNLOAD_SECONDS)])

@@ -1,0 +1,40 @@
+"""How a run ends: one word for all hosts."""
+
+import json
+from typing import NamedTuple, Optional
+
+from traindyno.core.jobs.journal_format import EXITED
+
+
+class Verdict(NamedTuple):
+    """``left``: the run has no end, for this reason, and goes into the next attempt. Otherwise ``reason`` is its end.
+
+    ``host`` is the one whose process gave the exit code.
+    """
+
+    reason: Optional[str] = None
+    left: Optional[str] = None
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    host: Optional[str] = None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.reason != EXITED or bool(self.exit_code or self.signal)
+
+    def word(self) -> str:
+        return json.dumps(self._asdict())
+
+
+COMPLETED = Verdict(reason=EXITED, exit_code=0)
+
+
+def of_word(word: str) -> Verdict:
+    return Verdict(**json.loads(word))
+
+
+def of_status(status: int, host: str) -> Verdict:
+    """Of a process that failed: its exit code, or the negative number of a signal."""
+    if status < 0:
+        return Verdict(reason=EXITED, signal=-status, host=host)
+    return Verdict(reason=EXITED, exit_code=status, host=host)
