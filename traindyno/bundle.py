@@ -14,8 +14,12 @@ from traindyno.travelling_files import find_travelling
 REPO_ROOT = Path(__file__).resolve().parent.parent
 SIZE_LIMIT_BYTES = 256 * 2**20
 ENTRY_FOLDER = "training/entry/"
-# The job starts the first one; the images' health check starts the other.
-CONTAINER_PROGRAMS = ("training.entry.traindyno_train", "training.doctor.__main__")
+# The job starts the first one; a shared job's parent the second; the images' health check the last.
+CONTAINER_PROGRAMS = (
+    "training.entry.traindyno_train",
+    "training.entry.traindyno_ranks",
+    "training.doctor.__main__",
+)
 # A shared job starts this one, which starts its runs.
 PARENT_PROGRAM = "traindyno.parent.program"
 

@@ -31,7 +31,7 @@ def is_held(source: random.Random, hosts: int, spread: float) -> bool:
         trials_on(source, name, count, trials, spread=spread)
         for name, count, trials in (("a", 1, 5), ("b", 1, 5), ("c", hosts, 2))
     ]
-    trials = as_cell_trials(tuple(cells))
+    trials = as_cell_trials(cells)
     found = compare_cells(trials[0], trials[1], value_of, measure_noise(trials, value_of))
     assert found is not None
     assert found.interval is not None
@@ -54,7 +54,7 @@ def test_no_number_of_draws_replaces_the_prior_at_once() -> None:
     deviations = [STATED_PRIOR.deviation]
     for hosts in range(2, 9):
         cells = trials_on(source, "c", hosts, 2, spread=0.0, noise=0.0)
-        noise = measure_noise(as_cell_trials(([Trial(value=1.0, hosts=frozenset({"a"}))] * 3, cells)), value_of)
+        noise = measure_noise(as_cell_trials([[Trial(value=1.0, hosts=frozenset({"a"}))] * 3, cells]), value_of)
         deviations.append(noise.spreads[HostClass.ONE_HOST].deviation)
     assert deviations == sorted(deviations, reverse=True)
     assert all(0.8 * before < after for before, after in pairwise(deviations))

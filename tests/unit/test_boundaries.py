@@ -128,6 +128,7 @@ MAY_IMPORT = {
     "training": {
         "traindyno.core",
         "traindyno.callbacks",
+        "traindyno.parent.process_tree",
         "training",
         "cattrs",
         "boto3",

@@ -1,5 +1,6 @@
 """What the parts of a parent share while it runs."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 from traindyno.parent.disk import Reserve
@@ -14,7 +15,11 @@ from traindyno.parent.time_left import TimeLeft
 
 
 class Attempt(NamedTuple):
-    """``number`` is new for each start of a parent, and the same on all hosts."""
+    """``number`` is new for each start of a parent, and the same on all hosts.
+
+    ``own_folder``: temporary files and caches of the run in progress. Its path stays, because processes that fork read
+    it once.
+    """
 
     number: str
     job: JobOrder
@@ -26,3 +31,4 @@ class Attempt(NamedTuple):
     launcher: Launcher
     stop: StopRequest
     time_left: TimeLeft
+    own_folder: Path

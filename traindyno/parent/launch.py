@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from traindyno.core.jobs.journal_format import TORCHRUN, TORCHRUN_VARIABLE
 from traindyno.parent.document import RunOrder
@@ -46,12 +46,17 @@ class Child:
         """The exit code, or the negative number of a signal; None while it runs."""
         return self._process.poll()
 
+    def give_up(self) -> None:
+        """Processes that have not started yet will not."""
+
 
 class Launcher:
     """Each process starts with a new interpreter."""
 
-    #: Processes that outlive a run, because the next one's are made from them.
-    kept = NOBODY
+    @property
+    def kept(self) -> FrozenSet[int]:
+        """Processes that outlive a run, because the next one's are made from them."""
+        return NOBODY
 
     def start(self, start: Start) -> Child:
         """Raises OSError if the program can't be started."""

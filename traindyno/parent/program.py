@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Callable
@@ -10,8 +11,9 @@ from traindyno.core.jobs.journal_format import FORMAT_VERSION, MARK_VARIABLE, PA
 from traindyno.parent import stop_request
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.conduct import Conductor
-from traindyno.parent.disk import Reserve
+from traindyno.parent.disk import Reserve, remove
 from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document
+from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.guard import under_guard
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.journal import Journal
@@ -31,7 +33,7 @@ def main() -> None:
     sys.exit(under_guard(work))
 
 
-def work(make_launcher: Callable[[], Launcher] = Launcher) -> int:
+def work(make_launcher: Callable[[], Launcher] = ForkingLauncher) -> int:
     """The exit code: 0 once every run has its end, or is left because the job has no time for it."""
     adopt_orphans()
     stop = StopRequest()
@@ -75,9 +77,13 @@ def _conduct(
         launcher=launcher,
         stop=stop,
         time_left=TimeLeft(job, job_began_at(host)),
+        own_folder=Path(tempfile.mkdtemp(prefix="traindyno-")),
     )
     conductor = Conductor(attempt)
-    conductor.conduct()
+    try:
+        conductor.conduct()
+    finally:
+        remove(attempt.own_folder)
     return stop_request.EXIT_CODE if conductor.left_because == STOPPED else 0
 
 

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import tempfile
 import time
-from pathlib import Path
 from typing import Dict, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.oom_kills import count_oom_kills
@@ -39,14 +37,13 @@ class Ended(NamedTuple):
 def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) -> Ended:
     """Raises PeerLost."""
     output = RunOutput(attempt.host.log(run.run_id), run.run_id)
-    own_folder = Path(tempfile.mkdtemp(prefix="traindyno-"))
     shared_before, kills_before = shared_memory(), count_oom_kills()
     try:
-        child, problem = _start(run, attempt, own_folder, output)
+        child, problem = _start(run, attempt, output)
         verdict = _watch(run, attempt, child, output, began=began, is_first=is_first)
         processes = _end(child, attempt, verdict)
     finally:
-        remove(own_folder)
+        remove(attempt.own_folder)
     attempt.peers.barrier("{}/over".format(run.run_id))
     output.finish()
     failure = problem or _failure(attempt, verdict, output)
@@ -63,17 +60,15 @@ def is_device_busy(attempt: Attempt) -> bool:
     return not attempt.devices.is_free
 
 
-def _start(
-    run: RunOrder, attempt: Attempt, own_folder: Path, output: RunOutput
-) -> Tuple[Optional[Child], Optional[str]]:
+def _start(run: RunOrder, attempt: Attempt, output: RunOutput) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
     remove(host.failure)
     descriptor = output.open()
     try:
-        for folder in (host.output(run.run_id), host.model(run.run_id)):
+        for folder in (host.output(run.run_id), host.model(run.run_id), attempt.own_folder):
             folder.mkdir(parents=True, exist_ok=True)
-        environment = run_environment(run, attempt.job, host, own_folder)
+        environment = run_environment(run, attempt.job, host, attempt.own_folder)
         start = Start(
             run=run,
             program=attempt.job.program,
@@ -138,6 +133,7 @@ def _end(child: Optional[Child], attempt: Attempt, verdict: Verdict) -> int:
     """Ends what came from the run. Returns how many processes were left by themselves."""
     kept, beat = attempt.launcher.kept, attempt.peers.beat
     if child is not None and child.poll() is None:
+        child.give_up()
         send(descendants(kept), signal.SIGTERM)
         grace = attempt.job.grace_seconds * (3 if verdict.left == STOPPED else 1)
         end = time.monotonic() + grace

@@ -33,7 +33,10 @@ OUTPUT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOrder:
-    """What the supervisor of one host runs. ``root`` is the folder that the host's processes see as /opt/ml."""
+    """What the supervisor of one host runs. ``root`` is the folder that the host's processes see as /opt/ml.
+
+    ``stops_all``: a stop sends SIGTERM to all its processes, and not to the first one only, which stops the others.
+    """
 
     host: str
     root: Path
@@ -42,6 +45,7 @@ class HostOrder:
     folder: Path
     log: Path
     cores: Sequence[int]
+    stops_all: bool = True
 
 
 class HostProcesses:
@@ -102,6 +106,7 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
         "output": OUTPUT,
         "cores": list(order.cores),
         "grace_seconds": grace_seconds,
+        "stops_all": order.stops_all,
     }
     order_path.write_text(json.dumps(document), encoding="utf-8")
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]

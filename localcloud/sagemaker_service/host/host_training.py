@@ -20,6 +20,7 @@ from localcloud.sagemaker_service.host.toolkit import (
 )
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
 from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.shared_job import is_shared
 from localcloud.sagemaker_service.service_health import find_disk_problem
 from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.callbacks.oom_kills import count_oom_kills
@@ -127,6 +128,7 @@ def _orders(
             folder=tree.code,
             log=logs[tree.host],
             cores=cores,
+            stops_all=not is_shared(job),
         )
         orders.append(order)
     return orders

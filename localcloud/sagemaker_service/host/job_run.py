@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.host.container_tree import (
@@ -22,6 +23,7 @@ from localcloud.sagemaker_service.host.job_outputs import upload_outputs
 from localcloud.sagemaker_service.host.limited_work import UploadTime, is_done_before
 from localcloud.sagemaker_service.host.local_images import LocalImage, find_local_image
 from localcloud.sagemaker_service.host.process_environment import pip_environment
+from localcloud.sagemaker_service.host.run_logs import count_steps, find_step_logs
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
 from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, SpotInterruption
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
@@ -43,7 +45,6 @@ from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer
-from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 
 LOG = logging.getLogger(__name__)
 
@@ -83,10 +84,17 @@ class JobContext:
 
 class JobRun:
     def __init__(
-        self, job: TrainingJob, context: JobContext, *, interruptions: Sequence[SpotInterruption] = ()
+        self,
+        job: TrainingJob,
+        context: JobContext,
+        *,
+        interruptions: Callable[[int], Sequence[SpotInterruption]] = lambda _: (),
     ) -> None:
+        """``interruptions``: those of a job of so many steps."""
         self._job = job
-        self._interruptions = list(interruptions)
+        self._plan_interruptions = interruptions
+        self._interruptions: list[SpotInterruption] | None = None
+        self._earlier_logs: set[Path] = set()
         self._interruption: SpotInterruption | None = None  # of the training that runs or ended last
         self._context = context
         self._folder = context.settings.state_folder / "jobs" / job.name
@@ -144,6 +152,7 @@ class JobRun:
 
         if not is_done_before(self._must_stop, download) or self._must_stop():
             return self._end_without_outputs()
+        self._expect_interruptions(trees[0])
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync, image)
         if self._lost_instances(training_end):
@@ -214,11 +223,17 @@ class JobRun:
             self._shipping.finish()
             self._shipping = None
 
+    def _expect_interruptions(self, tree: HostTree) -> None:
+        """Steps count from the job's latest start."""
+        if self._interruptions is None:
+            self._interruptions = [*self._plan_interruptions(count_steps(self._job, tree))]
+        self._earlier_logs = set(find_step_logs(self._job, tree))
+
     def _interrupt(self, trees: Sequence[HostTree], sync: CheckpointSync | None) -> bool:
         """Whether a spot interruption is due. An interruption without notice has killed the job's processes already."""
-        asked = self._job.request.get("Environment", {}).get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)
-        step_logs = trees[0].host_path(asked) / self._job.name
-        if not self._interruptions or not self._interruptions[0].is_due(step_logs):
+        if not self._interruptions:
+            return False
+        if not self._interruptions[0].is_due(set(find_step_logs(self._job, trees[0])) - self._earlier_logs):
             return False
         self._interruption = self._interruptions.pop(0)
         if not self._interruption.has_notice:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
@@ -121,8 +122,7 @@ class ProcessEngine:
             case JobFault.INTERNAL_ERROR:
                 return failed(INTERNAL_ERROR)
             case _:
-                interruptions = plan_interruptions(job, self._faults)
-                return JobRun(job, self._context, interruptions=interruptions).run()
+                return JobRun(job, self._context, interruptions=partial(plan_interruptions, job, self._faults)).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
         # The end is now: while the disk is full, writing it may take hours, which are not billed.

@@ -4,12 +4,20 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
-from localcloud.sagemaker_service.host.toolkit import HostResources, Program, toolkit_environment
+from localcloud.sagemaker_service.host.toolkit import TORCHRUN, HostResources, Program, toolkit_environment
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob
+from localcloud.sagemaker_service.jobs.shared_job import is_shared
 from localcloud.sagemaker_service.settings import ServiceSettings
+from traindyno.core.jobs.journal_format import (
+    MASTER_ADDRESS_VARIABLE,
+    MASTER_PORT_VARIABLE,
+    OPT_ML_VARIABLE,
+    TORCHRUN_VARIABLE,
+)
 from traindyno.core.step_log.line import LAUNCH_VARIABLE
 
 INHERITED = frozenset(
@@ -90,8 +98,19 @@ def process_environment(
     if packages is not None:
         environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
     environment |= image.variables
+    environment |= _of_parent(tree, resources) if is_shared(job) else {}
     environment |= toolkit_environment(job, program, tree, resources)
     return environment | {name: tree.localised(value) for name, value in job.request.get("Environment", {}).items()}
+
+
+def _of_parent(tree: HostTree, resources: HostResources) -> dict[str, str]:
+    """What the parent of a shared job is told where all hosts are this machine."""
+    return {
+        OPT_ML_VARIABLE: str(tree.root),
+        MASTER_ADDRESS_VARIABLE: LOOPBACK,
+        MASTER_PORT_VARIABLE: str(resources.master_port),
+        TORCHRUN_VARIABLE: str(TORCHRUN),
+    }
 
 
 def pip_environment(job: TrainingJob, shell: Mapping[str, str]) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """The runs of a simulated job that several runs share: how long each takes, and how it ends."""
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from signal import SIGKILL
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 from localcloud.sagemaker_service.jobs.faults import FaultInjector, JobFault
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import JobWork
+from localcloud.sagemaker_service.jobs.shared_job import jobs_of_runs
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.timeline import OUT_OF_MEMORY_TEXT, impossible_text
 from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.replay.trace_peak import implied_rate
-from traindyno.core.jobs.journal_format import DOCUMENT_VARIABLE
 
 FAILED = 1
 
@@ -61,10 +60,6 @@ class SharedWork:
     deadline_ms: int
 
 
-def is_shared(job: TrainingJob) -> bool:
-    return DOCUMENT_VARIABLE in job.request.get("Environment", {})
-
-
 def read_shared_work(
     job: TrainingJob,
     document: Mapping[str, Any],
@@ -73,17 +68,12 @@ def read_shared_work(
 ) -> SharedWork:
     limit = document.get("max_run_seconds")
     longest_ms = None if limit is None else round(limit * 1000)
-    alone = ((run["run_id"], _alone(job, run)) for run in document["runs"])
+    alone = jobs_of_runs(job, document)
     return SharedWork(
         job_id=document["job_id"],
-        runs=tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone),
+        runs=tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone.items()),
         deadline_ms=round((document["max_job_seconds"] - document["ending_seconds"]) * 1000),
     )
-
-
-def _alone(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
-    own = {name: json.dumps(value) for name, value in run["hyperparameters"].items()}
-    return replace(job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own})
 
 
 def _shared_run(

@@ -7,9 +7,10 @@ from typing import Protocol
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_work import JobWork
+from localcloud.sagemaker_service.jobs.shared_job import is_shared
 from localcloud.sagemaker_service.replay.shared_files import shared_files
 from localcloud.sagemaker_service.replay.shared_session import next_session, sessions_of
-from localcloud.sagemaker_service.replay.shared_work import SharedWork, is_shared, read_shared_work
+from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import TrainingTimes, plan_statuses, plan_timeline
 from localcloud.sagemaker_service.replay.trace import Trace

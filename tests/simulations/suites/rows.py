@@ -19,6 +19,9 @@ SPOT = {
         levels=THREE_FASTER, per_hour=(0.0, 1.0)
     ),
     "the same with 3 per hour": Spot(levels=THREE_FASTER, per_hour=(0.0, 3.0)),
+    "spot, 1 in 20 hours on one type, which is 10 % faster; none on the other": Spot(
+        levels=(log(1.1), 0.0), per_hour=(0.0, 0.05)
+    ),
 }
 QUALITY = {
     "2 cells, 7 % apart, seeds' CV 5 %": Learning(levels=(0.0, log(1.07)), deviation=0.05),

@@ -1,7 +1,7 @@
 """A job may do its last step while its instances are taken away: what it had not uploaded is lost without a notice."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,8 @@ class AtTheEnd(SpotInterruption):
     ended: Path
     meanwhile: Callable[[], None]
 
-    def is_due(self, step_logs: Path) -> bool:
-        assert not step_logs.exists()
+    def is_due(self, step_logs: Iterable[Path]) -> bool:
+        assert not [*step_logs]
         self.asked.touch()
         until(lambda: self.ended.exists() and self.ended.read_text() != "")
         until(lambda: not Path("/proc", self.ended.read_text()).exists())
@@ -106,7 +106,7 @@ def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Calla
     add_job(store, "job", Engine.PROCESS, TERMS, now_ms=clock.now_ms(), CheckpointConfig=checkpoints)
     job = store.change("job", lambda job: replace(job, claimed=True))
     loss = AtTheEnd(after_steps=1, has_notice=has_notice, asked=asked, ended=ended, meanwhile=meanwhile)
-    final = JobRun(job, context, interruptions=[loss]).run()
+    final = JobRun(job, context, interruptions=lambda _: [loss]).run()
     moves = [each.status.value for each in store.change("job", lambda job: job).transitions]
     return Ended(
         status=final.status, moves=moves, uploads={Path(uri).name: body for uri, body in bucket.objects.items()}

@@ -45,12 +45,14 @@ class SharedJob:
     limits: Mapping[str, Any] = field(default_factory=dict)
     hosts: Sequence[str] = ("algo-1",)
     environment: Mapping[str, str] = field(default_factory=dict)
+    programs: Sequence[Path] = (Path(__file__).with_name("train.py"),)
 
     def start(self, job_name: str = "job-a1", host: str = "algo-1") -> "subprocess.Popen[str]":
         """The parent of one host, as the training toolkit starts it."""
         code, opt_ml = self.root / "code", self.root / host
         code.mkdir(exist_ok=True)
-        shutil.copy(Path(__file__).with_name("child_program.py"), code / "train.py")
+        for program in self.programs:
+            shutil.copy(program, code)
         (self.root / "document.json").write_text(json.dumps(self.document()))
         (opt_ml / "output").mkdir(parents=True, exist_ok=True)
         given = {
@@ -83,7 +85,7 @@ class SharedJob:
             "version": 1,
             "job_id": "j1",
             "execution_id": "execution",
-            "program": "train.py",
+            "program": self.programs[0].name,
             "instance_type": "local.cpu",
             "max_job_seconds": 600,
             "max_run_seconds": None,

@@ -28,8 +28,11 @@ MOST_SPAN = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
+    """``most``: what a type's rate may be as long as its hours don't exclude it; None: as the source's spread says."""
+
     per_instance_hour: float
     source: str
+    most: float | None = None
 
 
 PRIORS: Mapping[str, Prior] = {
@@ -37,7 +40,8 @@ PRIORS: Mapping[str, Prior] = {
         per_instance_hour=1.6e-4,
         source="419 unexpected interruptions of 2,048 hosts in 54 days, Llama 3 (2024), table 5",
     ),
-    Purchase.SPOT.value: Prior(per_instance_hour=0.05, source="an assumption: SageMaker publishes no rate"),
+    # Some hours of trials show a rate above one per hour.
+    Purchase.SPOT.value: Prior(per_instance_hour=0.05, source="an assumption: SageMaker publishes no rate", most=1.0),
 }
 
 
@@ -149,8 +153,7 @@ def posterior(
     if purchase != Purchase.SPOT and high > MOST_SPAN * low:
         figure = min(figure, prior.per_instance_hour)
     if not count:
-        # That of an exponential distribution about the figure: types differ, whatever one source counted.
-        high = max(high, figure * gamma_quantile(1 - _TAIL, 1.0))
+        high = max(high, _most_unseen(prior, figure, hours))
     return Hazard(
         key=key,
         per_instance_hour=figure,
@@ -162,6 +165,14 @@ def posterior(
         source=prior.source,
         checkpoint_hours=terms.checkpoint_hours if terms else None,
     )
+
+
+def _most_unseen(prior: Prior, figure: float, hours: float) -> float:
+    """The upper end where no event was seen: types differ, whatever one source counted."""
+    of_exponential = gamma_quantile(1 - _TAIL, 1.0)
+    if prior.most is None:
+        return figure * of_exponential
+    return min(prior.most, of_exponential / (hours + PRIOR_HOURS))
 
 
 def _count_events(result: RunResult) -> int:

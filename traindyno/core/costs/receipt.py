@@ -69,7 +69,8 @@ class Receipt:
 
     @property
     def job_count(self) -> int:
-        return len({line.job_name for line in self.lines})
+        shared = {line.job_name for line in self.lines if line.place is not None}
+        return len(shared) + sum(line.place is None for line in self.lines)
 
 
 def write_receipt(

@@ -17,13 +17,14 @@ class Reached:
 
     ``seconds`` is wall clock from the creation of the job to the end of that evaluation, as MLPerf and DAWNBench count
     the time to quality, without what interruptions lost: they occur at a rate (see hazard.py). Nothing is interpolated
-    between evaluations. ``usd`` is what SageMaker bills until then; None where the price or the billed share is
-    unknown.
+    between evaluations: ``since_seconds`` is the time from the one before, or from the log's begin. ``usd`` is what
+    SageMaker bills until then; None where the price or the billed share is unknown.
     """
 
     step: int
     seconds: float
     usd: Decimal | None
+    since_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +71,17 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
     measured, clock = result.measured, job_clock(result)
     if measured is None or measured.began_at is None or clock is None:
         return None
+    before = 0.0
     for evaluation, value in evaluated(measured.evaluations, target):
+        logged = _without_lost(evaluation.time - measured.began_at, measured)
         if target.is_reached(value):
-            logged = _without_lost(evaluation.time - measured.began_at, measured)
-            return Reached(step=evaluation.step, seconds=clock.seconds(logged), usd=clock.usd(logged))
+            return Reached(
+                step=evaluation.step,
+                seconds=clock.seconds(logged),
+                usd=clock.usd(logged),
+                since_seconds=max(0.0, logged - before),
+            )
+        before = logged
     return None
 
 

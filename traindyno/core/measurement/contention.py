@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.step_log.content import HostLoad, ProcessLog, Session
 
 # A run that loses more than this share of its CPU time is contended: the share equals the tolerance between cells.
-LARGEST_STEAL_SHARE = 0.02
-LARGEST_QUEUE_SHARE = 0.05
+LARGEST_STEAL_SHARE = LEAST_CHANGE
 LARGEST_FOREIGN_SHARE = 0.05
 MOST_PROGRAMS = 3
 
@@ -31,7 +31,7 @@ class Contention:
     @property
     def is_contended(self) -> bool:
         """Threads also wait if a job has more threads than cores, so waiting counts only together with foreign work."""
-        waits_for_others = self.queue_share > LARGEST_QUEUE_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
+        waits_for_others = self.queue_share > LARGEST_FOREIGN_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
         return self.steal_share > LARGEST_STEAL_SHARE or waits_for_others
 
 

@@ -16,12 +16,13 @@ from enum import StrEnum
 from math import log
 from statistics import fmean, variance
 
+from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
 from traindyno.core.statistics.estimates import Comparison, Interval, compare, comparison_of
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
-TOLERANCE = 0.02
+TOLERANCE = LEAST_CHANGE
 LEAST_DEGREES = 2
 
 

@@ -110,6 +110,16 @@ def is_one_of(event: RecurringEvent, seconds: float) -> bool:
     return shows_recurrence and event.seconds / _ALIKE_FACTOR <= seconds <= _ALIKE_FACTOR * longest
 
 
+def are_alike(seconds: float, other: float) -> bool:
+    """Whether stalls of these lengths may have one cause."""
+    return max(seconds, other) <= _ALIKE_FACTOR * min(seconds, other)
+
+
+def are_at_one_step(step: int, other: int) -> bool:
+    """Whether something that happens once, at a step of the run, may have happened at both."""
+    return abs(step - other) <= max(1.5, 0.1 * max(step, other))
+
+
 def recur_at_random(seconds: Sequence[float], count: int, name: str = STALL) -> RecurringEvent:
     """Stalls of a Poisson process: the sum of their squares is the variance of their sum (a compound one)."""
     squares = sum(value * value for value in seconds)

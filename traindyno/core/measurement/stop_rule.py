@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from traindyno.core.measurement.step_time import StepTime, measure_step_time
-from traindyno.core.statistics.estimates import CONFIDENCE
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 # A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot be seen.
 FIRST_LOOK_STEPS = 400
 GROWTH = 1.5  # each look waits for the device and for all ranks, so they become rarer
-ERROR_RATE = 1 - CONFIDENCE
 LEAST_LATEST_SHARE = 0.75
 
 
@@ -31,10 +30,10 @@ def is_known_well_enough(
     """
     step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps, target_half_width=relative_half_width)
     drift = step_time.drift
-    half_width = step_time.relative_half_width(confidence=1 - ERROR_RATE / (look * (look + 1)))
+    half_width = step_time.relative_half_width(confidence=1 - SIGNIFICANCE / (look * (look + 1)))
     if half_width is None or drift is None or half_width > relative_half_width:
         return False
-    if abs(drift.change) > relative_half_width and step_time.drift_p < ERROR_RATE:
+    if abs(drift.change) > relative_half_width and step_time.drift_p < SIGNIFICANCE:
         return False
     return _is_mostly_steady(step_time, len(step_seconds)) or _is_mean_of(
         step_seconds, step_time, relative_half_width / 2

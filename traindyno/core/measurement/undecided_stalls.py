@@ -12,12 +12,14 @@ class SingleStall:
     """``seconds`` are its length; ``share`` is its part of the steady window's time, in which it was seen once.
 
     ``share_again`` is what it takes of the same time if it recurs as soon as what was seen allows: after no more steps
-    than the longest part of the window without it.
+    than the longest part of the window without it. ``step`` is the index of its first step; earlier results don't have
+    it.
     """
 
     seconds: float
     share: float
     share_again: float
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ def judge_single_stalls(
                 seconds=stall.seconds,
                 share=stall.seconds / window.steps / seconds_per_step,
                 share_again=stall.seconds / _least_steps_between(stall, window) / seconds_per_step,
+                step=stall.first,
             )
             for stall in single
         )

@@ -7,11 +7,9 @@ from math import exp
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.stalls import STALL, Stall
 from traindyno.core.measurement.steady_state import LEAST_STEADY_STEPS, SteadyState, SteadyWindow, is_long
-from traindyno.core.statistics.estimates import CONFIDENCE
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 MOST_CHANGE = LEAST_CHANGE  # of a drift over the log, and of the half width of the mean step time's interval
-DRIFT_P = 1 - CONFIDENCE
-MOST_UNDECIDED_SHARE = 0.01
 _MOST_NAMED = 5
 
 
@@ -90,14 +88,14 @@ def _why_changing(observed: Observed) -> str | None:
 
 def _why_drifting(observed: Observed) -> str | None:
     trend, count = observed.window.trend, observed.window.count
-    if trend is None or abs(trend.slope) * (count - 1) <= MOST_CHANGE or trend.p > DRIFT_P:
+    if trend is None or abs(trend.slope) * (count - 1) <= MOST_CHANGE or trend.p > SIGNIFICANCE:
         return None
     change = exp(trend.slope * (count - 1)) - 1
     return f"step times drift: by {change:+.1%} over {count * observed.stride} steps, changes of level left out"
 
 
 def _why_undecided(observed: Observed) -> str | None:
-    if observed.undecided_share <= MOST_UNDECIDED_SHARE:
+    if observed.undecided_share <= MOST_CHANGE / 2:
         return None
     stalls = sorted(observed.undecided, key=lambda stall: stall.first)
     places = [str(observed.step_number(stall.first)) for stall in stalls[:_MOST_NAMED]]

@@ -13,6 +13,7 @@ from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.student_t import t_half_width, t_quantile, two_sided_p
 
 CONFIDENCE = 0.95
+KNOWN = 1e9  # degrees of freedom of a variance that no trials estimate; a document holds no infinity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,20 @@ class Comparison:
             self, standard_error=sqrt(max(0.0, self.standard_error**2 - self.host_variance)), host_variance=None
         )
 
+    def known_to(self, least_variance: float) -> "Comparison":
+        """With at least this variance of the ratio's logarithm, which no spread of trials estimates."""
+        if self.standard_error is None or self.degrees_of_freedom is None or self.standard_error**2 >= least_variance:
+            return self
+        found = comparison_of(log(self.ratio), least_variance, KNOWN)
+        return replace(found, host_variance=self.host_variance)
+
+    def inflated(self, factor: float) -> "Comparison":
+        """With a larger variance of the trials; what hosts contribute stays."""
+        if self.standard_error is None:
+            return self
+        of_hosts = self.host_variance or 0.0
+        return replace(self, standard_error=sqrt(of_hosts + factor * max(0.0, self.standard_error**2 - of_hosts)))
+
     def with_range(self, found: Range) -> "Comparison":
         """``p`` becomes that of the point of the range that is nearest to no difference."""
         if found.is_empty or self.p is None:
@@ -126,6 +141,11 @@ class LogMean:
     mean: float
     variance: float | None
     degrees_of_freedom: float | None
+
+    def known_to(self, least_variance: float) -> "LogMean":
+        if self.variance is None or self.variance >= least_variance:
+            return self
+        return replace(self, variance=least_variance, degrees_of_freedom=KNOWN)
 
     def plus(self, shift: float, variance: float) -> "LogMean":
         """The ratio times a further factor: its logarithm is normal, with mean ``shift`` and ``variance``."""

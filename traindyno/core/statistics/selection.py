@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import hypot, inf, log
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
@@ -21,10 +21,6 @@ from traindyno.core.statistics.student_t import t_quantile
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
 CONTENDER_P = 0.25
-# A cell might be last instead of the one that is if it is ahead by less than so many standard errors; by simulation.
-LAST_PLACE_ERRORS = 1.3
-# Cells that the best is not ahead of at this level might have been selected instead.
-LUCKY_P = 0.1
 POWER = 0.8
 MOST_TRIALS = 200
 
@@ -79,7 +75,7 @@ def _is_ahead(comparison: Comparison, last: Comparison) -> bool:
     if comparison.standard_error is None or last.standard_error is None:
         return False
     error = hypot(comparison.standard_error, last.standard_error)
-    return log(comparison.ratio / last.ratio) > LAST_PLACE_ERRORS * error
+    return log(comparison.ratio / last.ratio) > NormalDist().inv_cdf(1 - CONTENDER_P / 2) * error
 
 
 def _relation(comparison: Comparison, tolerance: float, significance: float, share: float) -> Relation:
@@ -122,7 +118,7 @@ def correct_for_selection(comparisons: Sequence[Comparison], significance: float
     1975), and the upper end of its interval holds for all of them at once (Bonferroni). A clear winner keeps both.
     ``significance`` is this look's share: a search that may stop at any look has as many chances as looks.
     """
-    rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, LUCKY_P)]
+    rivals = [each for each in comparisons if each.standard_error is not None and not _is_beaten(each, SIGNIFICANCE)]
     tail = significance / 2 / (len(rivals) + 1)
     behind = [-log(each.ratio) for each in rivals]
     if not rivals or not any(behind):

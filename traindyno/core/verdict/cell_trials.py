@@ -28,7 +28,7 @@ from traindyno.core.statistics.hosts import (
 )
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.selection import Correction
-from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.statistics.serial_correlation import largest_correlation, serial_correlation, variance_inflation
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell, Suite
@@ -41,6 +41,7 @@ from traindyno.core.verdict.quantity import (
     projected_instance_hours,
     projected_seconds,
     projected_usd,
+    resolution,
     samples_per_second,
     steps_per_second,
     tokens_per_second,
@@ -127,6 +128,12 @@ class CellTrials:
             )
         return self._trials[quantity]
 
+    def least_variance(self, quantity: Quantity) -> float:
+        """Of the mean, by the evaluations' distance q: values that can't be told apart may have a spread of q / 2."""
+        known = self.values(quantity)
+        steps = [resolution(quantity, result) for result in self.measured]
+        return max(steps, default=0.0) ** 2 / 4 / len(known) if known else 0.0
+
     def extra(self, quantity: Quantity) -> ExtraTime | None:
         """What the work takes beyond the measured time; None if a run would hardly ever end."""
         if quantity not in self._extra:
@@ -148,16 +155,24 @@ class CellTrials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial."""
+    """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial.
+
+    ``largest_correlation`` is the upper end of what the trials make likely.
+    """
 
     spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
     serial_correlation: float = 0.0
+    largest_correlation: float = 0.0
 
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
         return self.spreads[trials.host_class] if trials else STATED_PRIOR
 
     def inflation(self, count: int) -> float:
         return variance_inflation(self.serial_correlation, count) if self.serial_correlation else 1.0
+
+    def doubt(self, count: int) -> float:
+        """The factor of the variance if trials are as correlated as is likely."""
+        return max(1.0, variance_inflation(self.largest_correlation, count) / self.inflation(count))
 
 
 def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
@@ -172,8 +187,10 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: Host
         or prior
         for kind, prior in priors.items()
     }
-    correlation = serial_correlation(residuals([blocks_of(values) for _, values in cells]))
-    return Noise(spreads=spreads, serial_correlation=correlation)
+    left = residuals([blocks_of(values) for _, values in cells])
+    return Noise(
+        spreads=spreads, serial_correlation=serial_correlation(left), largest_correlation=largest_correlation(left)
+    )
 
 
 def suite_trials(
@@ -295,6 +312,7 @@ def estimate_cell(
     found = log_mean(values, inflation=inflation) if is_for_its_host else mean_over_hosts(known, spread, inflation)
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
+    found = found.known_to(trials.least_variance(quantity))
     found = found.plus(extra.log_factor, extra.variance)
     undecided = trials.undecided if _is_of_rate(quantity) else Undecided()
     if undecided.is_unknown:
@@ -325,6 +343,7 @@ def compare_cells(
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio, host_variance=found.host_variance)
+    found = found.known_to(first.least_variance(quantity) + second.least_variance(quantity))
     ratio, variance, reach = extra.against(other)
     found = found.scaled(ratio, variance)
     if not _is_of_rate(quantity):

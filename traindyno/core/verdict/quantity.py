@@ -78,6 +78,14 @@ class UsdToTarget:
         return float(found.usd) if found and found.usd is not None else None
 
 
+def resolution(quantity: Quantity, result: RunResult) -> float:
+    """The share of the value by which it moves from one evaluation to the next; 0.0 of what is not evaluated."""
+    if not isinstance(quantity, SecondsToTarget | UsdToTarget):
+        return 0.0
+    found = reach_target(result, quantity.target)
+    return found.since_seconds / found.seconds if found and found.seconds > 0 else 0.0
+
+
 def depends_on_seed(quantity: Quantity) -> bool:
     """Whether another seed gives another value, with the same times of the steps."""
     return isinstance(quantity, SecondsToTarget | UsdToTarget)

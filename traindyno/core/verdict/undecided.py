@@ -9,8 +9,9 @@ from math import log, sqrt
 from statistics import NormalDist, fmean, stdev
 
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.measurement.recurrence import is_one_of
+from traindyno.core.measurement.recurrence import are_alike, are_at_one_step, is_one_of
 from traindyno.core.measurement.steady_state import Drift
+from traindyno.core.measurement.undecided_stalls import SingleStall
 from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
 
 # A trend over all trials of a cell counts as a drift at this two-sided level.
@@ -78,16 +79,30 @@ def _drift_between(first: Undecided, second: Undecided) -> float:
 
 
 def _stalls(runs: Sequence[MeasuredRun]) -> Range:
-    """Stalls like those that one trial shows to recur are in the mean over all trials as they were seen."""
+    """Stalls like those that one trial shows to recur are in the mean over all trials as they were seen, and so are
+    those that come at any step.
+    """
     recurring = [event for run in runs for event in run.recurring]
+    single = [run.undecided_stalls.single if run.undecided_stalls else () for run in runs]
     low = high = 0.0
-    for run in runs:
-        single = run.undecided_stalls.single if run.undecided_stalls else ()
-        still_open = [each for each in single if not any(is_one_of(event, each.seconds) for event in recurring)]
+    for own in single:
+        unlike = [each for each in own if not any(is_one_of(event, each.seconds) for event in recurring)]
+        still_open = [each for each in unlike if not _comes_at_any_step(each, single)]
         share = sum(each.share for each in still_open)
         low += log(1 - share)
         high += log(1 - share + sum(each.share_again for each in still_open))
     return Range(low=low / len(runs), high=max(0.0, high) / len(runs))
+
+
+def _comes_at_any_step(stall: SingleStall, of_trials: Sequence[Sequence[SingleStall]]) -> bool:
+    """Whether several trials show one of about this length at different steps, and others show none.
+
+    What happens once in each run, at one step or not, stays undecided.
+    """
+    alike = [[other for other in own if are_alike(stall.seconds, other.seconds)] for own in of_trials]
+    steps = [other.step for own in alike for other in own if other.step is not None]
+    is_in_each = all(alike)
+    return not is_in_each and stall.step is not None and any(not are_at_one_step(stall.step, other) for other in steps)
 
 
 def _mean_drift(drifts: Sequence[Drift]) -> Drift | None:

@@ -40,7 +40,7 @@ FIRST_TRIALS = 3
 # One trial has no spread.
 LEAST_COMPARED = 2
 # Trials of each compared cell before the first look of the model-based search: two show a large lead.
-FIRST_SEARCHED = 2
+FIRST_SEARCHED = LEAST_COMPARED
 
 
 class Finding(StrEnum):
@@ -213,7 +213,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         rivals=found.rivals if found else (),
         trials_to_decide=found.trials_to_decide if found else None,
         needs_other_hosts=found.needs_other_hosts if found else False,
-        against_baseline=_against_baseline(found, evidence.baseline, significance),
+        against_baseline=_against_baseline(found, evidence, significance),
         refused=evidence.refused,
         rows=rows,
         break_evens=(),
@@ -285,13 +285,14 @@ def _why_unknown(rows: Sequence[CellRow], metric: Metric) -> Finding:
     return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in rows) else Finding.UNDECIDED
 
 
-def _against_baseline(
-    found: Recommendation | None, baseline: Cell | None, significance: float
-) -> AgainstBaseline | None:
-    rival = against_baseline(found, baseline) if found and baseline else None
+def _against_baseline(found: Recommendation | None, evidence: Evidence, significance: float) -> AgainstBaseline | None:
+    """An answer that does not say itself that the baseline is beaten allows for all correlation that is likely."""
+    rival = against_baseline(found, evidence.baseline) if found and evidence.baseline else None
     if found is None or rival is None:
         return None
-    interval, is_detected = found.simultaneous(rival.comparison, significance)
+    is_beaten = all(each.relation is Relation.BEATEN for each in found.rivals)
+    doubt = 1.0 if is_beaten else evidence.noise.doubt(len(found.best.measured))
+    interval, is_detected = found.simultaneous(rival.comparison.inflated(doubt), significance)
     return AgainstBaseline(
         cell_id=rival.cell_id, ratio=rival.comparison.ratio, interval=interval, is_detected=is_detected
     )

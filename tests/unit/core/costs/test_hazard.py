@@ -80,7 +80,14 @@ def test_without_events_the_range_is_about_the_prior() -> None:
     spot = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given={})
     assert demand.low < 1e-9
     assert spot.low < 1e-9
-    assert 5 < spot.high / spot.per_instance_hour < 20
+    # once an hour, as long as the hours don't exclude it
+    assert spot.high == 1.0
+    for hours in (5.0, 50.0):
+        seen = posterior((DEMAND[0], "spot"), count=0, hours=hours, given={})
+        assert seen.high == pytest.approx(3.69 / (hours + 1), rel=1e-3)
+    given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.1)}
+    stated = posterior((DEMAND[0], "spot"), count=0, hours=0.0, given=given)
+    assert stated.high < spot.high
 
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])

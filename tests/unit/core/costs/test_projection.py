@@ -3,11 +3,14 @@ from decimal import Decimal
 
 import pytest
 
+from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import JobTime, Projection, paid_usd, project, project_run, read_job_time
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
@@ -111,6 +114,42 @@ def test_an_interruption_is_no_overhead_of_a_run() -> None:
     assert found.training_overhead_seconds == pytest.approx(80)
     assert found.billable_share == pytest.approx(57 / 190)
     assert found.billable_seconds == pytest.approx(10_080 * 0.3)
+
+
+def test_an_interrupted_run_of_a_shared_job_is_projected_as_one_that_had_it_for_itself() -> None:
+    alone = restarted()
+    (lone,), run_id = alone.attempts, alone.run.run_id
+    written = written_job("job-a1")
+    written.carry("before", 100)
+    written.begin(run_id)
+    written.clock += 40
+    written.start()
+    written.clock += 10
+    written.carry(run_id, 100)
+    written.carry("after", 50)
+    written.write("parent_ended")
+    # the same job with 150 s of two other runs; 30 % of it are billed
+    shared = replace(
+        lone,
+        started_at=START,
+        phase_seconds={**lone.phase_seconds, "training": 300.0},
+        training_seconds=340.0,
+        billable_seconds=102.0,
+    )
+    told = [(shared, read_job_journal(written.files, job_name="job-a1", host_count=1))]
+    planned = ("before", run_id, "after")
+    before, hit, after = (
+        attempts_of_run(each, told, planned=planned, outcome_of=lambda _: (Outcome.COMPLETED, None)) for each in planned
+    )
+    found, expected = project_run(replace(alone, attempts=hit)), projected(alone)
+    assert found is not None
+    assert (found.seconds, found.training_seconds) == pytest.approx((expected.seconds, expected.training_seconds))
+    assert found.billable_share == pytest.approx(expected.billable_share)
+    for (other,) in (before, after):
+        # one start, and no time without instances
+        assert other.phase_seconds["starting"] == 60
+        assert "interrupted" not in other.phase_seconds
+    assert sum(Decimal(str(each.billable_seconds)) for (each,) in (before, hit, after)) == 102
 
 
 def test_a_lost_attempt_is_no_overhead_of_a_run() -> None:

@@ -1,8 +1,14 @@
 """Trials that resemble the one before, by an independent sum over their correlations."""
 
+import random
+
 import pytest
 
-from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
+from traindyno.core.statistics.serial_correlation import (
+    largest_correlation,
+    serial_correlation,
+    variance_inflation,
+)
 
 
 def rising(count: int) -> list[float]:
@@ -24,15 +30,27 @@ def test_one_trial_is_not_inflated() -> None:
     assert variance_inflation(0.9, 1) == 1.0
 
 
-def test_the_correlation_found_is_the_one_that_expects_von_neumanns_ratio() -> None:
-    # successive differences 4 + 1 + 4 + 1 + 4, squared deviations from 2: 4 + 0 + 1 + 1 + 0 + 4; 14 / 20
-    wavering = [0.01 * step for step in (0, 2, 1, 3, 2, 4)]
-    found = serial_correlation([wavering] * 4)
-    # deficits of 0.3 each, which chance gives with a variance of 4 / 35 each, of three independent cells of the four
-    found /= 1 - 4 / 3 * 4 * (4 / 35) / 1.2**2
-    covariances = [found ** abs(row - column) for row in range(6) for column in range(6)]
-    expected = (1 - found) * 5 / (6 - sum(covariances) / 6)
-    assert expected == pytest.approx(0.7, abs=0.005)
+def series(source: random.Random, correlation: float, count: int) -> list[float]:
+    values = [source.gauss(0, 1)]
+    while len(values) < count:
+        values.append(correlation * values[-1] + source.gauss(0, (1 - correlation**2) ** 0.5))
+    scale = source.uniform(0.1, 10)
+    return [scale * value + 5 for value in values]
+
+
+@pytest.mark.parametrize("correlation", [0.4, 0.7, 0.85])
+@pytest.mark.parametrize("count", [5, 12])
+def test_the_correlation_found_over_many_cells_is_the_true_one(correlation: float, count: int) -> None:
+    source = random.Random(11)
+    found = serial_correlation([series(source, correlation, count) for _ in range(2000)])
+    assert found == pytest.approx(correlation, abs=0.055)
+
+
+def test_the_upper_end_is_above_the_true_correlation_in_most_suites() -> None:
+    source = random.Random(12)
+    suites = [[series(source, 0.7, 5) for _ in range(8)] for _ in range(100)]
+    assert 75 <= sum(largest_correlation(suite) >= 0.7 for suite in suites) <= 95
+    assert largest_correlation([]) == 0
 
 
 def test_the_largest_correlation_is_assumed_of_trials_that_hardly_turn() -> None:

@@ -68,7 +68,7 @@ def test_time_and_money_to_the_target_by_hand() -> None:
     found = reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.85))
     # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 + 50) s at $36/h,
     # billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
-    assert found == Reached(step=40, seconds=130.0, usd=Decimal("0.7"))
+    assert found == Reached(step=40, seconds=130.0, usd=Decimal("0.7"), since_seconds=20.0)
     loss = reach_target(result, QualityTarget(quality=Quality.LOSS, value=0.31))
     assert loss is not None
     assert loss.step == 20
@@ -91,7 +91,8 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
     suite = suite_of(FASTEST)
     verdict = judged(suite, (1.0, (0.80, 0.91, 0.93)), (0.8, (0.5, 0.8, 0.905)))
     ddp, fsdp = expand_cells(suite)
-    assert (verdict.metric, verdict.finding) == (Metric.SECONDS_TO_TARGET, Finding.RECOMMENDED)
+    # 6 % apart, with evaluations 15 % apart
+    assert (verdict.metric, verdict.finding) == (Metric.SECONDS_TO_TARGET, Finding.UNDECIDED)
     assert verdict.recommended == ddp.cell_id
     best, rival = verdict.row(ddp.cell_id).quality, verdict.row(fsdp.cell_id).quality
     # 80 + 10 + 40 x 1.002 and 80 + 10 + 60 x 0.8016
@@ -266,3 +267,25 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     assert reach_target(replace(plain, measured=resumed), target) == reach_target(plain, target)
     before = replace(resumed, evaluations=plain.measured.evaluations)
     assert reach_target(replace(plain, measured=before), target) == reach_target(plain, target)
+
+
+def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
+    suite = suite_of(FASTEST)
+    fast, slow = expand_cells(suite)
+
+    def judged(lead: float) -> Verdict:
+        results = [
+            replace(evaluated(cell, trial, suite, step_seconds=pace), seed=trial)
+            for cell, pace in ((fast, 1.0), (slow, 1 + lead))
+            for trial in (1, 2, 3)
+        ]
+        return judge(suite, (fast, slow), results)
+
+    # equal trials have no spread, but the evaluations are a fifth of the time or more apart
+    near = judged(0.1)
+    assert near.finding is Finding.UNDECIDED
+    found = near.row(fast.cell_id).quality.seconds
+    assert found is not None
+    assert found.interval is not None
+    assert found.interval.high / found.interval.low > 1.05
+    assert judged(20.0).finding is Finding.RECOMMENDED

@@ -115,6 +115,28 @@ def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
     assert alone.stalls.high > 0.05
 
 
+@pytest.mark.parametrize(
+    ("steps", "is_decided"),
+    [
+        ((50, 140, None), True),
+        ((140, None, 50), True),
+        # at one step of the run, once in each run, and in one trial only
+        ((140, 145, None), False),
+        ((50, 140, 90), False),
+        ((140, None, None), False),
+    ],
+)
+def test_stalls_of_several_trials_at_different_steps_recur(steps: tuple[int | None, ...], is_decided: bool) -> None:
+    def run_of(step: int | None, seconds: float = 30.0) -> MeasuredRun:
+        single = SingleStall(seconds=seconds, share=0.02, share_again=0.08, step=step)
+        return replace(a_run(), undecided_stalls=UndecidedStalls(single=(single,)) if step else None)
+
+    assert find_undecided([run_of(step) for step in steps]).stalls.is_empty is is_decided
+    # of different length, they have no common cause
+    apart = [run_of(step, seconds=30.0 * 4**place) for place, step in enumerate(steps)]
+    assert not find_undecided(apart).stalls.is_empty
+
+
 def test_a_drift_counts_where_it_is_detected_over_the_trials_together() -> None:
     drifting = replace(a_run(), drift=Drift(change=0.02, standard_error=0.01))
     assert find_undecided([drifting]).drift == 0

@@ -1,0 +1,93 @@
+"""Runs of the built-in tasks that a shared job forks train as those of new interpreters do."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.jobs import REPO_ROOT
+from tests.training.run_documents import run_document, run_training, write_texts
+from tests.unit.parent import shared_job
+from tests.unit.parent.shared_job import SharedJob
+
+ENTRY = REPO_ROOT / "training" / "entry"
+PROGRAMS = (ENTRY / "traindyno_train.py", ENTRY / "traindyno_ranks.py")
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "GLOO_SOCKET_IFNAME": "lo"}
+DDP = {"strategy": "ddp", "batch_size_per_device": 2}
+DOCUMENTS = {
+    "first": run_document(),
+    "diverges": run_document(settings={"learning_rate": {"base": 1e30}}),
+    "two": run_document(settings=DDP),
+    "again": run_document(),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_texts(tmp_path_factory.mktemp("data") / "texts")
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory, data: Path) -> SharedJob:
+    root = tmp_path_factory.mktemp("job")
+    runs = [
+        shared_job.run_document(
+            name,
+            launcher="torchrun" if name == "two" else "process",
+            processes_per_host=2 if name == "two" else 1,
+            hyperparameters=document,
+            channels={"train": "train"},
+        )
+        for name, document in DOCUMENTS.items()
+    ]
+    folder = root / "algo-1" / "input" / "data"
+    folder.mkdir(parents=True)
+    (folder / "train").symlink_to(data)
+    job = SharedJob(root=root, runs=runs, programs=PROGRAMS, environment=ENVIRONMENT)
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    return job
+
+
+def lines_of(job: SharedJob, run_id: str, rank: int = 0) -> list[dict[str, Any]]:
+    (path,) = (job.folder() / run_id / "step_log" / "job-a1").glob(f"rank-{rank:05d}.*.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def losses(lines: list[dict[str, Any]]) -> list[tuple[int, float]]:
+    return [(line["step"], line["loss"]) for line in lines if line["kind"] == "step"]
+
+
+def test_forked_runs_train_as_new_interpreters_do(forked: SharedJob, data: Path, tmp_path: Path) -> None:
+    fresh = run_training(tmp_path, DOCUMENTS["first"], data, is_forked=False, environment=ENVIRONMENT)
+    assert fresh.exit_code == 0
+    assert len(losses(fresh.lines())) == 10
+    assert losses(lines_of(forked, "first")) == losses(lines_of(forked, "again")) == losses(fresh.lines())
+    (known,) = (line["facts"] for line in fresh.lines() if line["kind"] == "environment")
+    (found,) = (line["facts"] for line in lines_of(forked, "again") if line["kind"] == "environment")
+    assert found == known
+
+
+def test_forked_ranks_meet_as_torchruns_do(forked: SharedJob, data: Path, tmp_path: Path) -> None:
+    alone = run_training(tmp_path, DOCUMENTS["two"], data, processes=2)
+    for rank in (0, 1):
+        lines = lines_of(forked, "two", rank)
+        assert losses(lines) == losses(alone.lines(rank))
+        assert (lines[0]["rank"], lines[0]["world_size"]) == (rank, 2)
+
+
+def test_each_forked_run_ends_as_its_own(forked: SharedJob) -> None:
+    ends = {name: forked.end(name) or {} for name in DOCUMENTS}
+    assert {name: end["exit_code"] for name, end in ends.items()} == {"first": 0, "diverges": 1, "two": 0, "again": 0}
+    assert ends["diverges"]["failure"].startswith("traindyno-outcome: loss_diverged")
+    assert {name: end["leftovers"]["processes"] for name, end in ends.items()} == dict.fromkeys(DOCUMENTS, 0)
+
+
+def test_a_forked_run_counts_its_start_from_the_fork(forked: SharedJob) -> None:
+    """The source of the ranks, which lives through the job, is not its launcher."""
+    for name in DOCUMENTS:
+        end = forked.end(name) or {}
+        phases = [line for line in lines_of(forked, name) if line["kind"] == "phase"]
+        assert min(line["begin"] for line in phases) >= end["began_at"] - 0.1
+        assert "launch" not in {line["name"] for line in phases}
