@@ -179,7 +179,7 @@ def assert_receipt(jobs: Sequence[Attempt], results: Sequence[RunResult], count:
     receipt = write_receipt(results)
     usd = Decimal(str(price.usd_per_instance_hour))
     bills = {each.job_name: cost_usd(Decimal(str(each.billable_seconds)), count, usd) for each in jobs}
-    assert receipt.total_usd == to_cents(sum(bills.values()))
+    assert receipt.total_usd == to_cents(sum(bills.values(), Decimal(0)))
     for attempt in jobs:
         lines = [line for line in receipt.lines if line.job_name == attempt.job_name]
         assert sum(line.exact_usd or 0 for line in lines) == pytest.approx(bills[attempt.job_name])
@@ -256,7 +256,7 @@ def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
     left = failed_result(make_cell(), 1, Outcome.INTERNAL_ERROR)
     left = replace(left, attempts=(attempt,), phases_seconds=measure_phases([attempt], None, None, warmup_steps=0))
     (line,) = write_receipt([left]).lines
-    assert (line.usd, line.phases, line.place) == (0, (), 0)
+    assert (line.usd, len(line.phases), line.place) == (Decimal(0), 0, 0)
     assert left.phases_seconds == {}
     (hazard,) = observe_hazards([left]).values()
     assert (hazard.count, hazard.hours) == (0, 0)
