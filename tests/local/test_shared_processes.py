@@ -1,0 +1,172 @@
+"""Shared jobs that really run: their parent starts each run, and what ends the job loses the run in progress only."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.local.aws_double import AwsDouble
+from tests.local.jobs import BUCKET, client, eventually, wait_until
+from tests.local.running_service import RunningService, start_service
+from tests.local.test_process_engine import is_alive
+from tests.unit.sagemaker.test_request import SETTINGS
+from tests.unit.suites import script_document
+from traindyno import bundle
+from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.journal import JobJournal, read_job_journal
+from traindyno.core.jobs.journal_format import STOPPED
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.s3_keys import checkpoints_prefix, job_document_key
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.suite import Suite
+from traindyno.sagemaker.job_document import job_document
+from traindyno.sagemaker.run_end_outcome import outcome_of
+from traindyno.sagemaker.shared_request import build_shared_job_request
+
+pytestmark = pytest.mark.local
+LAB = replace(SETTINGS, results_bucket=BUCKET)
+STEPS = 20
+SCRIPT = f"""
+import argparse, os, pathlib, subprocess, sys, time
+
+given = argparse.ArgumentParser()
+given.add_argument("--does")
+does = given.parse_known_args()[0].does
+assert pathlib.Path(os.environ["SM_CHANNEL_WORDS"], "a.txt").read_text() == "words"
+if does == "log":
+    from traindyno.callbacks import step_log
+
+    step_log.independent()
+    for number in range({STEPS}):
+        with step_log.step(samples=8):
+            time.sleep(0.05)
+if does == "fail":
+    raise ValueError("the third batch is broken")
+if does == "hang":
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "pids").write_text(f"{{os.getpid()}} {{child.pid}}")
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """A stop gives the parent some seconds, as SageMaker does."""
+    options = ("--engine", "process", "--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "60")
+    with start_service(tmp_path_factory.mktemp("state"), aws.endpoint, *options) as running:
+        yield running
+
+
+@pytest.fixture
+def sagemaker(service: RunningService) -> Any:
+    return client("sagemaker", service.endpoint)
+
+
+class SharedJob:
+    """Runs of a script, one for each word that it is told, in this order."""
+
+    def __init__(self, aws: AwsDouble, folder: Path, job_id: str, does: Sequence[str], **changes: Any) -> None:
+        (folder / "train.py").write_text(SCRIPT)
+        aws.objects[f"{BUCKET}/code/abc/sourcedir.tar.gz"] = bundle.pack(bundle.script_files(folder))
+        aws.objects[f"{BUCKET}/words/a.txt"] = b"words"
+        workload = {
+            **script_document()["workload"],
+            "source": f"s3://{BUCKET}/code/abc/sourcedir.tar.gz",
+            "hyperparameters": {"measurement": {"max_steps": STEPS}},
+            "channels": {"words": f"s3://{BUCKET}/words/"},
+        }
+        matrix = {"instance": ["local.cpu"], "hyperparameters.does": sorted({*does})}
+        given = {"workload": workload, "matrix": matrix, "measurement": {"trials": len(does)}, **changes}
+        self.suite: Suite = parse_suite(script_document(**given))
+        runs = trial_runs("execution-1", expand_cells(self.suite), range(1, len(does) + 1))
+        by_word = {(run.cell.hyperparameters["does"], run.trial): run for run in runs}
+        carried = tuple(by_word[word, number] for number, word in enumerate(does, start=1))
+        self.job = Job(execution_id="execution-1", job_id=job_id, runs=carried)
+        self.run_ids = [run.run_id for run in carried]
+        self._objects = aws.objects
+        document = job_document(self.job, self.suite, LAB)
+        aws.objects[f"{BUCKET}/{job_document_key('execution-1', job_id)}"] = json.dumps(document).encode()
+
+    def request(self, attempt: int = 1) -> dict[str, Any]:
+        return build_shared_job_request(self.job, self.suite, attempt=attempt, settings=LAB)
+
+    def files(self) -> dict[str, bytes]:
+        """The tree of the job's checkpoint folder in S3."""
+        prefix = f"{BUCKET}/{checkpoints_prefix('execution-1', self.job.job_id)}"
+        return {key.removeprefix(prefix): body for key, body in sorted(self._objects.items()) if key.startswith(prefix)}
+
+    def journal(self, described: dict[str, Any]) -> JobJournal:
+        hosts = described["ResourceConfig"]["InstanceCount"]
+        return read_job_journal(self.files(), job_name=described["TrainingJobName"], host_count=hosts)
+
+    def outcomes(self, described: dict[str, Any]) -> dict[str, Outcome]:
+        return {run_id: outcome_of(end)[0] for run_id, end in self.journal(described).ends.items()}
+
+    def logged_steps(self, run_id: str) -> list[int]:
+        """The steps of each process of the run's last session."""
+        lead = f"{run_id}/step_log/"
+        files = {name.removeprefix(lead): body for name, body in self.files().items() if name.startswith(lead)}
+        log = read_step_log({name: body.decode().splitlines(keepends=True) for name, body in files.items()})
+        return [len(process.steps) for process in log.sessions[-1].processes]
+
+
+def run_job(sagemaker: Any, request: dict[str, Any]) -> dict[str, Any]:
+    sagemaker.create_training_job(**request)
+    return wait_until(sagemaker, request["TrainingJobName"], seconds=300)
+
+
+def test_runs_of_two_hosts_follow_each_other_and_one_that_fails_fails_alone(
+    aws: AwsDouble, sagemaker: Any, tmp_path: Path
+) -> None:
+    two_hosts = {"instance_count": 2, "strategy": "ddp"}
+    shared = SharedJob(aws, tmp_path, "j2-1", ["fail", "log"], training=two_hosts)
+    described = run_job(sagemaker, shared.request())
+    assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
+    journal = shared.journal(described)
+    assert journal.problems == ()
+    assert list(journal.began) == shared.run_ids
+    outcomes = dict(zip(shared.run_ids, [Outcome.USER_CODE_ERROR, Outcome.COMPLETED], strict=True))
+    assert shared.outcomes(described) == outcomes
+    assert "ValueError: the third batch is broken" in str(outcome_of(journal.ends[shared.run_ids[0]])[1])
+    assert shared.logged_steps(shared.run_ids[1]) == [STEPS, STEPS]
+
+
+def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
+    aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path
+) -> None:
+    shared = SharedJob(aws, tmp_path, "j2-2", ["pass", "hang", "pass"])
+    request = shared.request()
+    sagemaker.create_training_job(**request)
+    output = service.state_folder / "jobs" / request["TrainingJobName"] / "algo-1" / "ml" / "output" / "data"
+    pids = output / shared.run_ids[1] / "pids"
+    eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    processes = [int(word) for word in pids.read_text().split()]
+    sagemaker.stop_training_job(TrainingJobName=request["TrainingJobName"])
+    described = wait_until(sagemaker, request["TrainingJobName"])
+    assert described["TrainingJobStatus"] == "Stopped"
+    assert not any(map(is_alive, processes))
+    journal = shared.journal(described)
+    assert shared.outcomes(described) == {shared.run_ids[0]: Outcome.COMPLETED}
+    assert journal.left == dict.fromkeys(shared.run_ids[1:], STOPPED)
+
+
+def test_a_job_that_loses_its_instances_goes_on_with_the_run_in_progress(
+    aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path
+) -> None:
+    fault = {"name_contains": "j2-3", "fault": "spot_interruption"}
+    service.administer("/_local/faults", {"seed": 4, "spot_notice_fraction": 0, "named": [fault]})
+    shared = SharedJob(aws, tmp_path, "j2-3", ["log", "log"], purchase="spot")
+    described = run_job(sagemaker, shared.request())
+    assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
+    assert [step["Status"] for step in described["SecondaryStatusTransitions"]].count("Interrupted") == 1
+    journal = shared.journal(described)
+    assert set(shared.outcomes(described).values()) == {Outcome.COMPLETED}
+    assert list(journal.interrupted) == shared.run_ids[1:]
+    assert list(journal.began) == shared.run_ids
+    assert [shared.logged_steps(run_id) for run_id in shared.run_ids] == [[STEPS]] * 2
