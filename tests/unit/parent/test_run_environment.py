@@ -14,7 +14,6 @@ from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.process_environment import process_environment
 from localcloud.sagemaker_service.host.toolkit import (
     HostResources,
-    command_arguments,
     container_hyperparameters,
     read_program,
 )
@@ -26,6 +25,7 @@ from traindyno.parent import run_environment as module
 from traindyno.parent.document import JobOrder, RunOrder
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.run_environment import arguments_of, run_environment
+from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 OWN_FOLDERS = {"SM_OUTPUT_DATA_DIR", "SM_MODEL_DIR", "TRAINDYNO_STEP_LOG_DIRECTORY", "TRAINDYNO_CHECKPOINT_DIRECTORY"}
 ADDED = {*module.CACHES, "TMPDIR", "TRAINDYNO_PARENT"}
