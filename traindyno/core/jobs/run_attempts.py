@@ -30,7 +30,8 @@ def attempts_of_run(
     in order. The shares of all runs add up to what each job was billed.
     """
     found = []
-    waiting, end = list(planned), None
+    waiting = list(planned)
+    end: RunEnd | None = None
     for number, (job, journal) in enumerate(jobs, start=1):
         told = journal or JobJournal(job_name=job.job_name)
         began, in_progress = _runs_of(job, told, waiting, planned)
@@ -49,7 +50,7 @@ def _runs_of(
     job: Attempt, journal: JobJournal, waiting: Sequence[str], planned: Sequence[str]
 ) -> tuple[list[str], str | None]:
     """The runs that the job worked for, in order, and the one in progress at its end. Damaged names are left out."""
-    unseen = [run_id for run_id, end in journal.ends.items() if run_id not in journal.began and end.own_seconds]
+    unseen = [run_id for run_id, end in journal.ends.items() if run_id not in journal.began and end.place]
     named = [*journal.began, *sorted(unseen, key=lambda run_id: journal.ends[run_id].place)]
     began = [run_id for run_id in named if run_id in planned]
     open_runs = [run_id for run_id in began if run_id not in journal.ends]

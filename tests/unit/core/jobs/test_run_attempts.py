@@ -130,6 +130,16 @@ def test_a_completed_job_without_the_end_of_a_run_did_not_complete_it() -> None:
     assert found["b-t1"][0].outcome is Outcome.INTERNAL_ERROR
 
 
+def test_a_run_that_is_not_started_again_pays_nothing_of_the_job_that_says_so() -> None:
+    written = written_job()
+    written.end("a-t1", 0.002, reason="jobs_died", exit_code=None, place=None)
+    written.carry("b-t1", 100)
+    found = all_attempts([told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
+    assert [(each.outcome, each.billable_seconds) for (each,) in found.values()] == [
+        (Outcome.USER_CODE_ERROR, 0), (Outcome.COMPLETED, 120)
+    ]  # fmt: skip
+
+
 def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
     written = written_job()
     written.clock = 10.0
