@@ -140,21 +140,26 @@ class ForkingLauncher(Launcher):
 
     def __init__(self) -> None:
         self._sources: Dict[Key, Source] = {}
+        self._can_fork = True
 
     @property
     def kept(self) -> FrozenSet[int]:
         return frozenset(source.process_id for source in self._sources.values())
 
     def start(self, start: Start) -> Child:
+        if not (self._can_fork and can_fork(start)):
+            return super().start(start)
         key = key_of(start)
-        if not can_fork(start) or (key not in self._sources and len(self._sources) >= MOST_SOURCES):
-            return self.start_fresh(start)
         source = self._sources.get(key)
+        if source is None and len(self._sources) >= MOST_SOURCES:
+            return super().start(start)
         if source is None or not source.is_alive:
             source = self._sources[key] = Source(start)
-        return ForkedChild(source, start, self.start_fresh)
+        return ForkedChild(source, start, self._start_without_source)
 
-    def start_fresh(self, start: Start) -> Child:
+    def _start_without_source(self, start: Start) -> Child:
+        """Later runs don't wait for imports that lead to nothing."""
+        self._can_fork = False
         return super().start(start)
 
 
