@@ -67,7 +67,7 @@ class Launcher:
             stderr=subprocess.STDOUT,
             env=start.environment,
             start_new_session=True,
-            preexec_fn=_end_with_parent,  # noqa: PLW1509 -- the parent has one thread
+            preexec_fn=end_with_this_process,  # noqa: PLW1509 -- the parent has one thread
         )
         return Child(process)
 
@@ -101,5 +101,6 @@ def _torchrun(start: Start) -> List[str]:
     return ["-m", "torch.distributed.run", *size, *place, "--rdzv_id", meeting.name, "--max_restarts", "0"]
 
 
-def _end_with_parent() -> None:
+def end_with_this_process() -> None:
+    """In a child, before exec: it is killed when the parent ends."""
     end_with_parent(signal.SIGKILL)

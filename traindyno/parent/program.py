@@ -5,7 +5,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Callable
 
 from traindyno.core.jobs.journal_format import FORMAT_VERSION, MARK_VARIABLE, PARENT_STARTED, STOPPED
 from traindyno.parent import stop_request
@@ -17,7 +16,6 @@ from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.guard import under_guard
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.journal import Journal
-from traindyno.parent.launch import Launcher
 from traindyno.parent.leftovers import Devices
 from traindyno.parent.meeting import meet
 from traindyno.parent.output import say
@@ -30,10 +28,13 @@ FAILED = 1
 
 
 def main() -> None:
-    sys.exit(under_guard(work))
+    own_folder = Path(tempfile.mkdtemp(prefix="traindyno-"))
+    code = under_guard(lambda: work(own_folder))
+    remove(own_folder)
+    sys.exit(code)
 
 
-def work(make_launcher: Callable[[], Launcher] = ForkingLauncher) -> int:
+def work(own_folder: Path) -> int:
     """The exit code: 0 once every run has its end, or is left because the job has no time for it."""
     adopt_orphans()
     stop = StopRequest()
@@ -53,17 +54,18 @@ def work(make_launcher: Callable[[], Launcher] = ForkingLauncher) -> int:
         PARENT_STARTED, version=FORMAT_VERSION, job_id=job.job_id, host=host.name, hosts=list(host.hosts), runs=runs
     )
     try:
-        return _conduct(job, host, journal=journal, reserve=reserve, stop=stop, launcher=make_launcher())
+        return _conduct(job, host, journal=journal, reserve=reserve, stop=stop, own_folder=own_folder)
     except PeerLost as lost:
         say("this host ends: {}".format(lost))
         return FAILED
     finally:
         kill_all()
         reserve.release()
+        remove(own_folder)
 
 
 def _conduct(
-    job: JobOrder, host: Host, *, journal: Journal, reserve: Reserve, stop: StopRequest, launcher: Launcher
+    job: JobOrder, host: Host, *, journal: Journal, reserve: Reserve, stop: StopRequest, own_folder: Path
 ) -> int:
     peers = meet(host, job.lease_seconds)
     attempt = Attempt(
@@ -74,16 +76,13 @@ def _conduct(
         journal=journal,
         reserve=reserve,
         devices=Devices(),
-        launcher=launcher,
+        launcher=ForkingLauncher(),
         stop=stop,
         time_left=TimeLeft(job, job_began_at(host)),
-        own_folder=Path(tempfile.mkdtemp(prefix="traindyno-")),
+        own_folder=own_folder,
     )
     conductor = Conductor(attempt)
-    try:
-        conductor.conduct()
-    finally:
-        remove(attempt.own_folder)
+    conductor.conduct()
     return stop_request.EXIT_CODE if conductor.left_because == STOPPED else 0
 
 

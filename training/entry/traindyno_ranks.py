@@ -20,7 +20,10 @@ from traindyno.callbacks import clock
 from traindyno.parent.process_tree import end_with_parent
 
 READY = "ready"
-DEVICES = "/dev/nvidia"
+# CUDA opens it when it begins, also where a library only asks for the number of devices.
+DEVICES = "/dev/nvidia-uvm"
+# With it, that question does not begin CUDA.
+ASK_DRIVER = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 LOOK_AGAIN_SECONDS = 0.05
 # torchrun waits as long.
 SECONDS_BEFORE_KILL = 30.0
@@ -29,6 +32,7 @@ SECONDS_BEFORE_KILL = 30.0
 def main(answers: int) -> None:
     """Returns in a process that has become a rank of a run."""
     gc.disable()
+    os.environ.update(ASK_DRIVER)
     import training.main  # noqa: F401, PLC0415 -- it takes seconds, which is why this program exists
 
     gc.freeze()

@@ -81,7 +81,9 @@ def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path
 
 @pytest.mark.parametrize("which", ["guard", "parent"])
 def test_no_process_outlives_a_killed_parent(which: str, tmp_path: Path) -> None:
-    job = SharedJob(root=tmp_path, runs=[run_document("a", "--deaf", "", "--daemon", "600", "--sleep", "600")])
+    (tmp_path / "tmp").mkdir()
+    runs = [run_document("a", "--deaf", "", "--daemon", "600", "--sleep", "600")]
+    job = SharedJob(root=tmp_path, runs=runs, environment={"TMPDIR": str(tmp_path / "tmp")})
     with job.start() as guard:
         wait_until(partial(sleeps, job, "a"))
         (parent,) = children_of(guard.pid)
@@ -90,6 +92,7 @@ def test_no_process_outlives_a_killed_parent(which: str, tmp_path: Path) -> None
         os.kill(guard.pid if which == "guard" else parent, signal.SIGKILL)
         guard.wait(60)
         wait_until(lambda: not any(map(is_alive, (parent, child, daemon))))
+    assert list((tmp_path / "tmp").iterdir()) == []
     assert guard.returncode == (-signal.SIGKILL if which == "guard" else 128 + signal.SIGKILL)
 
 

@@ -14,8 +14,13 @@ from traindyno.parent.launch import Meeting, Start
 
 # They stand for a process whose imports fail, that has opened a device, that dies with a run, and that answers late.
 FORKING = {
-    "fails": "raise SystemExit('cannot import name')",
-    "unfit": "import os, sys, time; os.write(int(sys.argv[1]), b'it has opened a device\\n'); time.sleep(600)",
+    "fails": "print('tries'); raise SystemExit('cannot import name')",
+    "unfit": """
+import os, sys, time
+print("tries", flush=True)
+os.write(int(sys.argv[1]), b"it has opened a device\\n")
+time.sleep(600)
+""",
     "dies": "import os, sys; os.write(int(sys.argv[1]), b'ready\\n'); sys.stdin.readline(); os.kill(os.getpid(), 9)",
     "late": """
 import os, sys
@@ -30,7 +35,7 @@ sys.stdin.readline()
 }
 
 
-def carried(root: Path, forking: str) -> SharedJob:
+def carried(root: Path, forking: str) -> tuple[SharedJob, str]:
     train, ranks = root / "traindyno_train.py", root / "traindyno_ranks.py"
     shutil.copy(Path(__file__).with_name("train.py"), train)
     ranks.write_text(FORKING[forking])
@@ -38,19 +43,20 @@ def carried(root: Path, forking: str) -> SharedJob:
     job = SharedJob(root=root, runs=runs, programs=(train, ranks))
     exit_code, output = job.carry()
     assert exit_code == 0, output
-    return job
+    return job, output
 
 
 @pytest.mark.parametrize("forking", ["fails", "unfit"])
 def test_without_a_process_that_can_fork_runs_start_as_ever(forking: str, tmp_path: Path) -> None:
-    job = carried(tmp_path, forking)
+    job, output = carried(tmp_path, forking)
+    assert output.count("tries") == 1
     for run_id in ("a", "b"):
         end = job.end(run_id) or {}
         assert (end["exit_code"], end["leftovers"]["processes"], job.log(run_id)) == (0, 0, ["began"])
 
 
 def test_a_run_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:
-    job = carried(tmp_path, "dies")
+    job, _ = carried(tmp_path, "dies")
     assert [(job.end(run_id) or {})["signal"] for run_id in ("a", "b")] == [9, 9]
 
 
