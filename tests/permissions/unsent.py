@@ -24,11 +24,6 @@ _BY_REASON = {
         "deploy_model s3:CompleteMultipartUpload Object=$BUCKET/models/*",
         "deploy_model s3:AbortMultipartUpload Object=$BUCKET/models/*",
     ),
-    "Only for a job that several runs share; the recorded suites have none.": (
-        "submit_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*",
-        "submit_run s3:ListObjectsV2 Bucket=$BUCKET",
-        "submit_run s3:PutObject Object=$BUCKET/code/*",
-    ),
     "Only where a transform job fails or is stopped.": (
         "finish_deployment logs:DescribeLogStreams logGroupName=/aws/sagemaker/TransformJobs",
         "finish_deployment logs:GetLogEvents logGroupName=/aws/sagemaker/TransformJobs",
