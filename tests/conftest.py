@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Generator
 
 import pytest
 from xdist.remote import Producer
@@ -53,15 +54,20 @@ class TogetherScheduling(LoadScopeScheduling):
 
 # The threads of PyTorch spin while they wait for each other: beside other workers they take three times the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Each worker imports PyTorch, transformers and the CDK while it collects: a million objects that stay, and that the
-# collector would go through again and again.
-gc.disable()
 
 
-def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Each worker imports PyTorch, transformers and the CDK while it collects: a million objects that stay, and that
+    the garbage collector would go through again and again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TogetherScheduling:
