@@ -1,5 +1,9 @@
 """How tests are dealt out to several workers: those that share something slow to make stay together, longest first."""
 
+import gc
+import os
+from collections.abc import Generator
+
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -7,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 SEEDS = "tests/local/test_chaos_seeds.py"
 # Beginnings of paths; the first that fits names the group, and groups are begun in this order.
 GROUPS = {
+    "tests/local/test_damaged_executions.py": "lab",
     "tests/local/test_data_preparation.py": "lab",
     "tests/local/test_edge_adapters.py": "lab",
     "tests/local/test_end_to_end.py": "lab",
@@ -45,6 +50,24 @@ class TogetherScheduling(LoadScopeScheduling):
         if path == SEEDS:
             return f"seed {nodeid.partition('[')[2].rstrip(']').partition('-')[0]}"
         return GROUPS[beginning_of(path)] or path
+
+
+# The threads of PyTorch spin while they wait for each other: beside other workers they take three times the time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Each worker imports PyTorch, transformers and the CDK while it collects: a million objects that stay, and that
+    the garbage collector would go through again and again.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TogetherScheduling:

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from tests.local.local_lab import LocalLab
+from tests.local.test_reference_suites import ONE_THREAD
 from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, hub_server
 
 pytestmark = pytest.mark.local
 
 
-def suite(environment: dict[str, str], trials: int) -> dict[str, Any]:
+def suite(environment: dict[str, str]) -> dict[str, Any]:
     return {
         "goal": "fastest",
         "workload": {
@@ -21,11 +22,11 @@ def suite(environment: dict[str, str], trials: int) -> dict[str, Any]:
             "dataset": {"path": "me/data", "revision": COMMIT},
             "sequence_length": 16,
             "examples": 10_000,
-            "environment": environment,
+            "environment": {**environment, **ONE_THREAD},
         },
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"batch_size_per_device": [2]},
-        "measurement": {"trials": trials, "max_steps": 6},
+        "measurement": {"trials": 1, "max_steps": 6},
         "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120, "max_contended_repeats": 0},
     }
 
@@ -39,23 +40,22 @@ def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(lab: L
     write_dataset(tmp_path / "hub" / "me" / "data", rows=1000)
     sagemaker = lab.client("sagemaker")
     with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
-        path = lab.write_suite("hub-model", suite(hub.environment, trials=2))
+        path = lab.write_suite("hub-model", suite(hub.environment))
         first = lab.traindyno("run", str(path), "--local", "--name", "hub-model-1", "--format", "json")
         assert first.status == 0, first.errors
         asked = len(hub.asked)
         assert asked > 0
         assert hub.sent["model.safetensors"] == (tmp_path / "hub/me/model/model.safetensors").stat().st_size
-        path = lab.write_suite("hub-model", suite(hub.environment, trials=1))
         again = lab.traindyno("run", str(path), "--local", "--name", "hub-model-2", "--format", "json")
         assert again.status == 0, again.errors
         assert len(hub.asked) == asked
     results = [*first.json()["results"], *again.json()["results"]]
-    assert [result["outcome"] for result in results] == ["completed"] * 3
+    assert [result["outcome"] for result in results] == ["completed"] * 2
     found = sagemaker.list_training_jobs(NameContains="hub-model", SortBy="CreationTime", SortOrder="Ascending")
     names = [job["TrainingJobName"] for job in found["TrainingJobSummaries"]]
     data, copy, *runs = [sagemaker.describe_training_job(TrainingJobName=name) for name in names]
     made = {"train": data, "model": copy}
     places = {name: job["ModelArtifacts"]["S3ModelArtifacts"] for name, job in made.items()}
-    assert [channels(run) for run in runs] == [places] * 3
+    assert [channels(run) for run in runs] == [places] * 2
     receipt = lab.traindyno("receipt", "hub-model-1", "--local", "--format", "json").json()["receipt"]
     assert {"data preparation", "model staging"} < {line["label"] for line in receipt["lines"]}

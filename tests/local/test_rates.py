@@ -9,10 +9,11 @@ from tests.local.chaos_lab import PACED_LANES, SIMULATED_WORKLOAD, ChaosLab, unt
 
 pytestmark = pytest.mark.local
 
-# Virtual time passes as the machine's does: functions that are late on a busy machine are as late in virtual time.
-SECONDS_BETWEEN_STARTS = "1.2"
+# Virtual time passes as the machine's does: functions that are late on a busy machine are as late in virtual time. A
+# function may come a second late here before its request meets the limit of one a second.
+SECONDS_BETWEEN_STARTS = "2"
 RATES = ("--rates", "virtual", "--speed-up", "1")
-TRIALS, CELLS_PER_LANE = 3, 2
+TRIALS, CELLS_PER_LANE = 2, 2
 RUNS = len(PACED_LANES) * TRIALS * CELLS_PER_LANE
 
 
@@ -70,7 +71,6 @@ def test_jobs_are_created_at_less_than_one_a_second_with_hardly_a_request_too_ma
     assert (RUNS - 1) / (paced.created_at[-1] - paced.created_at[0]) < 1
     created = paced.requests["CreateTrainingJob"]
     assert created["requests"] - created["refused"] == RUNS
-    # Functions that share two cores are late by parts of a second now and then, which are seconds of virtual time.
     assert created["refused"] <= RUNS // 2
 
 

@@ -22,7 +22,7 @@ from botocore.exceptions import ClientError
 from tests.local.forked_programs import REPO_ROOT, Answer
 from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
-from tests.local.test_reference_suites import BRIEF_COMPILATION, XLA_FOLDER, reference_suite
+from tests.local.test_reference_suites import BRIEF_COMPILATION, ONE_THREAD, XLA_FOLDER, reference_suite
 from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
 from tests.xla.xla_environment import make_environment
 
@@ -56,6 +56,7 @@ def trained(lab: LocalLab) -> str:
             "sequence_length": SEQUENCE_LENGTH,
             "label_count": 2,
             "examples": 1000,
+            "environment": ONE_THREAD,
         },
         "training": {"instance": "local.cpu", "strategy": "single", "batch_size_per_device": 4},
         "matrix": {"precision": ["fp32"]},
@@ -111,8 +112,13 @@ def test_readme_names_the_commands_in_the_order_in_which_they_work() -> None:
     assert "make install" in README.partition("traindyno doctor --aws")[0]
 
 
-def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab: LocalLab, trained: str) -> None:
-    row = deployed(lab)
+def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_ended(lab: LocalLab, trained: str) -> None:
+    """It ends before it costs more than its amount."""
+    answer = as_written(lab, line_of("deploy"), "--owner", "ada", "--max-usd", "0.10", "--format", "json")
+    assert answer.status == 0, answer.errors
+    assert "$0.10 per hour, $2.40 per day" in answer.errors
+    assert "it costs $0.10 at most (--max-usd $0.10)" in answer.errors
+    row = answer.json()
     name = row["deployment"]["name"]
     assert (row["status"], row["checked_samples"]) == ("ready", 8)
     assert 0 < row["latency"]["p50_seconds"] <= row["latency"]["p99_seconds"]
@@ -131,17 +137,26 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_deleted(lab
     assert f"in addition, endpoint {name} cost $" in receipt.output
     (billed,) = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
     assert (billed["name"], float(billed["usd_per_hour"]), billed["until"]) == (name, 0.10, None)
-    assert billed["expires_at"] == pytest.approx(billed["since"] + 24 * 3600, abs=60)
     assert 0 < float(billed["spent_usd"]) < 0.01
-    removed = as_written(lab, line_of("undeploy").replace("NAME", name))
-    assert removed.status == 0, removed.errors
-    assert f"{name} is deleted" in removed.errors
-    assert lab.traindyno("endpoints", "--local", "--format", "json").json() == []
-    assert lab.client("sagemaker").list_endpoints(StatusEquals="InService")["Endpoints"] == []
-    prefix = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"models/{name}")
-    assert "Contents" not in prefix
     stopped = as_written(lab, line_of("stop"))
     assert "has ended already (succeeded)" in stopped.errors
+    check_end_at_amount(lab, name)
+
+
+def check_end_at_amount(lab: LocalLab, name: str) -> None:
+    """The sweep of the lab deletes it; no command runs then. Its creation is dated back, so that nobody waits."""
+    sweep(lab)
+    assert ask(lab, name, "a good film")["predictions"]
+    # $0.10 pays for an hour; ten minutes of it are kept until the end is noticed and has come
+    change(lab, name, "created_at = created_at - :seconds", 3000)
+    sweep(lab)
+    eventually(lambda: not lab.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"])
+    deployments = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
+    (ended,) = [each for each in deployments if each["name"] == name]
+    assert ended["status"] == "removed"
+    assert ended["message"] == "the lab ended it before it could cost more than its max_usd of $0.10"
+    # 3,000 s at $0.10 an hour
+    assert 0.083 < float(ended["spent_usd"]) <= 0.10
 
 
 def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
@@ -169,27 +184,6 @@ def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab
     assert {label for label, _ in answers} <= {"LABEL_0", "LABEL_1"}
     assert all(0.5 <= float(score) <= 1 for _, score in answers)
     assert as_written(lab, f"undeploy {name} --local").status == 0
-
-
-def test_an_endpoint_is_deleted_before_it_costs_more_than_its_amount(lab: LocalLab, trained: str) -> None:
-    """The sweep of the lab deletes it; no command runs then. Its creation is dated back, so that nobody waits."""
-    answer = as_written(lab, line_of("deploy"), "--max-usd", "0.10", "--format", "json")
-    assert answer.status == 0, answer.errors
-    assert "$0.10 per hour, $2.40 per day" in answer.errors
-    assert "it costs $0.10 at most (--max-usd $0.10)" in answer.errors
-    name = answer.json()["deployment"]["name"]
-    sweep(lab)
-    assert ask(lab, name, "a good film")["predictions"]
-    # $0.10 pays for an hour; ten minutes of it are kept until the end is noticed and has come
-    change(lab, name, "created_at = created_at - :seconds", 3000)
-    sweep(lab)
-    eventually(lambda: not lab.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"])
-    deployments = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
-    (ended,) = [each for each in deployments if each["name"] == name]
-    assert ended["status"] == "removed"
-    assert ended["message"] == "the lab ended it before it could cost more than its max_usd of $0.10"
-    # 3,000 s at $0.10 an hour
-    assert 0.083 < float(ended["spent_usd"]) <= 0.10
 
 
 def test_a_transform_job_is_stopped_at_its_limit(lab: LocalLab, trained: str) -> None:
@@ -290,7 +284,7 @@ def test_a_transform_job_whose_answers_differ_does_not_start(lab: LocalLab, trai
     assert "Contents" not in s3.list_objects_v2(Bucket=bucket, Prefix=f"models/{row['deployment']['name']}")
 
 
-def test_a_serverless_endpoint_is_checked_and_measured_at_an_unknown_price(lab: LocalLab, trained: str) -> None:
+def test_a_serverless_endpoint_has_an_unknown_price_and_is_deleted(lab: LocalLab, trained: str) -> None:
     row = deployed(lab, "--serverless", "2048")
     assert (row["status"], row["checked_samples"]) == ("ready", 8)
     assert row["latency"]["p50_seconds"] > 0
@@ -298,7 +292,16 @@ def test_a_serverless_endpoint_is_checked_and_measured_at_an_unknown_price(lab: 
     name = row["deployment"]["name"]
     (variant,) = lab.client("sagemaker").describe_endpoint(EndpointName=name)["ProductionVariants"]
     assert variant["CurrentServerlessConfig"] == {"MemorySizeInMB": 2048, "MaxConcurrency": 5}
-    assert lab.traindyno("undeploy", name, "--local").status == 0
+    deployments = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
+    (billed,) = [each for each in deployments if each["name"] == name]
+    assert billed["expires_at"] == pytest.approx(billed["since"] + 24 * 3600, abs=60)
+    removed = as_written(lab, line_of("undeploy").replace("NAME", name))
+    assert removed.status == 0, removed.errors
+    assert f"{name} is deleted" in removed.errors
+    assert lab.traindyno("endpoints", "--local", "--format", "json").json() == []
+    assert lab.client("sagemaker").list_endpoints(StatusEquals="InService")["Endpoints"] == []
+    prefix = lab.client("s3").list_objects_v2(Bucket=lab.deployment().bucket, Prefix=f"models/{name}")
+    assert "Contents" not in prefix
 
 
 def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(lab: LocalLab, trained: str) -> None:

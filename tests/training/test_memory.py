@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -84,11 +85,21 @@ def settings_of(**values: Any) -> Settings:
     return parse_settings({"batch_size_per_device": 4, **values})
 
 
+def asked(name: str) -> tuple[Workload, Settings]:
+    config, task, values = CASES[name]
+    return workload_of(config, task), settings_of(**values)
+
+
+@cache
+def estimated_case(name: str) -> MemoryEstimate:
+    """Three tests look at it."""
+    return estimate_memory(*asked(name), model_path=None)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
-    config, task, values = CASES[name]
-    workload, settings = workload_of(config, task), settings_of(**values)
-    estimated = estimate_memory(workload, settings, model_path=None)
+    workload, settings = asked(name)
+    estimated = estimated_case(name)
     assert estimated.activation_bytes > 0
     with watched_shapes() as shapes:
         measured = measure_memory(workload, settings, model_path=None)
@@ -101,9 +112,8 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
-    config, task, values = CASES[name]
-    workload, settings = workload_of(config, task), settings_of(**values)
-    found = estimate_memory(workload, settings, model_path=None)
+    workload, settings = asked(name)
+    found = estimated_case(name)
     device = int(found.peak_bytes * times)
     batch = fitting_batch(found, settings, device)
     assert batch is not None

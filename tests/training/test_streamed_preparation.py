@@ -2,9 +2,6 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,8 @@ from pyarrow import parquet
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from tests.training.jobs import REPO_ROOT, SCRIPTS
+from tests.training.forked_jobs import run_forked
+from tests.training.jobs import SCRIPTS
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.workload import Dataset, Workload
 from training.data import file_text, seams
@@ -51,13 +49,13 @@ def write(folder: Path, kind: str, size: int) -> Path:
 
 def peak_bytes(folder: Path, kind: str, size: int) -> int:
     data = write(folder, kind, size)
-    command = [sys.executable, str(SCRIPTS / "prepare_measured.py"), str(data), str(folder / "out"), kind]
-    environment = {**os.environ, "PYTHONPATH": str(REPO_ROOT), "MALLOC_ARENA_MAX": "1"}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert ended.returncode == 0, ended.stderr
-    tokens = sum(read_sequences(folder / "out" / "train").lengths)
+    job = folder.with_name(f"{folder.name}-job")
+    job.mkdir()
+    ended = run_forked(job, SCRIPTS / "prepare_measured.py", str(data), str(job / "out"), kind)
+    assert ended.exit_code == 0, ended.output
+    tokens = sum(read_sequences(job / "out" / "train").lengths)
     assert tokens > size / len("word00000 ") * 0.95
-    return int(ended.stdout.splitlines()[-1])
+    return int(ended.output.splitlines()[-1])
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the largest memory is read from Linux")

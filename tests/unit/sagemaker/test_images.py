@@ -2,13 +2,13 @@
 
 import json
 from dataclasses import replace
+from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import botocore.session
 import pytest
-import sagemaker
 
 from infra.image_tables import read_accounts
 from tests.unit.sagemaker.test_request import SETTINGS
@@ -24,7 +24,9 @@ from traindyno.sagemaker.images import (
 )
 from traindyno.sagemaker.job_settings import JobSettings
 
-TABLES = Path(sagemaker.__file__).parent / "image_uri_config"
+# Each worker collects this module, and the SDK's import takes seconds.
+(PYTORCH_TABLE,) = (each for each in files("sagemaker") or () if each.match("sagemaker/image_uri_config/pytorch.json"))
+TABLES = Path(str(PYTORCH_TABLE.locate())).parent
 WORKLOAD = Workload(task=Task.CAUSAL_LM, examples=1)
 LAB = JobSettings(
     region="us-east-1",
