@@ -14,7 +14,7 @@ ROW = re.compile(
     r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| (?P<source>[^|]+) \|"
 )
 KINDS = ("threshold", "level", "definition", "least count", "search")
-MOST_THRESHOLDS = 12
+MOST_THRESHOLDS = 9
 # Nothing is concluded from these: precision of a computation, sizes of texts and lists, units, and other tools' rules.
 NO_METHOD = {
     "precision": (

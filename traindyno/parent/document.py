@@ -9,6 +9,7 @@ from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, DOCUMENT_VARIAB
 LAUNCHERS = (PROCESS, TORCHRUN)
 GRACE_SECONDS = 30.0
 LEASE_SECONDS = 60.0
+DEVICE_SECONDS = 60.0
 NUMBER = (int, float)
 Kinds = Union[Type[Any], Tuple[Type[Any], ...]]
 
@@ -30,7 +31,9 @@ class RunOrder(NamedTuple):
 
 
 class JobOrder(NamedTuple):
-    """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost."""
+    """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost.
+    ``device_seconds``: for so long a run waits for the memory of the devices.
+    """
 
     job_id: str
     program: str
@@ -41,6 +44,7 @@ class JobOrder(NamedTuple):
     grace_seconds: float
     lease_seconds: float
     runs: Tuple[RunOrder, ...]
+    device_seconds: float = DEVICE_SECONDS
 
 
 def find_document(environment: Mapping[str, str]) -> Path:
@@ -81,6 +85,7 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         grace_seconds=float(_typed(document.get("grace_seconds", GRACE_SECONDS), "grace_seconds", NUMBER)),
         lease_seconds=float(_typed(document.get("lease_seconds", LEASE_SECONDS), "lease_seconds", NUMBER)),
         runs=runs,
+        device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),
     )
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.core.jobs.journal_format import (
     CONTAINER_FOLDER,
@@ -12,11 +12,13 @@ from traindyno.core.jobs.journal_format import (
     JOURNAL,
     LOGS,
     OPT_ML_VARIABLE,
+    SHARED_MEMORY_VARIABLE,
     STATE,
     STEP_LOG,
 )
 
 CONTAINER_ROOT = "/opt/ml"
+SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 
 class Host(NamedTuple):
@@ -71,6 +73,13 @@ class Host(NamedTuple):
     def reserve(self) -> Path:
         """On the disk of the folder, and outside of it."""
         return self.folder.parent / ".traindyno-reserve.{}".format(self.name)
+
+    @property
+    def shared_memory(self) -> Optional[Path]:
+        """None if other jobs use it too."""
+        own = None if OPT_ML_VARIABLE in self.environment else SHARED_MEMORY
+        named = self.environment.get(SHARED_MEMORY_VARIABLE, own)
+        return Path(named) if named else None
 
     def log(self, run_id: str) -> Path:
         return self.output(LOGS) / "{}.{}.log".format(run_id, self.name)

@@ -9,8 +9,6 @@ from typing import Callable, Dict, Iterator, List, Optional, Set
 
 from traindyno.parent.disk import files_below, remove
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
-FREE_WITHIN_SECONDS = 60.0
 LOOK_AGAIN_SECONDS = 0.5
 ANSWER_SECONDS = 30.0
 # Of a driver without processes this may differ from look to look.
@@ -19,21 +17,21 @@ PAGES_SECONDS = 10.0
 QUERY = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
 
 
-def shared_memory() -> Dict[str, int]:
+def shared_memory(folder: Optional[Path]) -> Dict[str, int]:
     """Name → inode. A name that is used again has another inode."""
     try:
-        return {entry.name: entry.inode() for entry in os.scandir(str(SHARED_MEMORY))}
+        return {entry.name: entry.inode() for entry in os.scandir(str(folder))} if folder else {}
     except OSError:
         return {}
 
 
-def remove_shared_memory(before: Dict[str, int]) -> int:
+def remove_shared_memory(folder: Optional[Path], before: Dict[str, int]) -> int:
     """Removes what is new since ``before``, of this user, and not used by a living process. Returns how many."""
-    new = [name for name, inode in shared_memory().items() if before.get(name) != inode]
-    if not new:
+    new = [name for name, inode in shared_memory(folder).items() if before.get(name) != inode]
+    if folder is None or not new:
         return 0
-    used = _used_shared_memory()
-    left = [SHARED_MEMORY / name for name in new if name not in used and _is_own(SHARED_MEMORY / name)]
+    used = _used_names(folder)
+    left = [folder / name for name in new if name not in used and _is_own(folder / name)]
     for path in left:
         remove(path)
     return len(left)
@@ -46,8 +44,8 @@ def _is_own(path: Path) -> bool:
         return False
 
 
-def _used_shared_memory() -> Set[str]:
-    lead = "{}/".format(SHARED_MEMORY)
+def _used_names(folder: Path) -> Set[str]:
+    lead = "{}/".format(folder)
     return {path[len(lead) :].split("/")[0] for path in _open_and_mapped() if path.startswith(lead)}
 
 
@@ -76,7 +74,7 @@ class Devices:
         self._at_start = self._used()
         self.is_free = True
 
-    def wait_until_free(self, meanwhile: Callable[[], None], seconds: float = FREE_WITHIN_SECONDS) -> int:
+    def wait_until_free(self, meanwhile: Callable[[], None], seconds: float) -> int:
         """MiB that are used beyond those of the start, after at most ``seconds``."""
         if self._at_start is None:
             return 0

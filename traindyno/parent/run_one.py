@@ -23,6 +23,8 @@ SHOW_SECONDS = 1.0
 # Workers of data loaders end by themselves after their process.
 SETTLE_SECONDS = 1.0
 LONGEST_FAILURE = 4000
+# A process that ended by SIGTERM may have got it before the parent.
+ENDED_BY_STOP = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 class Ended(NamedTuple):
@@ -37,7 +39,7 @@ class Ended(NamedTuple):
 def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) -> Ended:
     """Raises PeerLost."""
     output = RunOutput(attempt.host.log(run.run_id), run.run_id)
-    shared_before, kills_before = shared_memory(), count_oom_kills()
+    shared_before, kills_before = shared_memory(attempt.host.shared_memory), count_oom_kills()
     try:
         child, problem = _start(run, attempt, output)
         verdict = _watch(run, attempt, child, output, began=began, is_first=is_first)
@@ -47,8 +49,9 @@ def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) ->
     attempt.peers.barrier("{}/over".format(run.run_id))
     output.finish()
     failure = problem or _failure(attempt, verdict, output)
-    leftovers = {"processes": processes, "shared_memory": remove_shared_memory(shared_before)}
-    leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat)
+    removed = remove_shared_memory(attempt.host.shared_memory, shared_before)
+    leftovers = {"processes": processes, "shared_memory": removed}
+    leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
     drop_pages([attempt.host.channel(name) for name in sorted(set(run.channels.values()))])
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
 
@@ -56,14 +59,13 @@ def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) ->
 def is_device_busy(attempt: Attempt) -> bool:
     """Whether memory of a device is still used by what ran before."""
     if not attempt.devices.is_free:
-        attempt.devices.wait_until_free(attempt.peers.beat)
+        attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
     return not attempt.devices.is_free
 
 
 def _start(run: RunOrder, attempt: Attempt, output: RunOutput) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
-    remove(host.failure)
     descriptor = output.open()
     try:
         for folder in (host.output(run.run_id), host.model(run.run_id), attempt.own_folder):
@@ -113,12 +115,15 @@ def _watch(
 
 
 def _own_verdict(run: RunOrder, attempt: Attempt, child: Optional[Child]) -> Optional[Verdict]:
+    """A run that fails when the job is stopped was stopped: its processes may get the same signal."""
     status = NOT_STARTED if child is None else child.poll()
-    if status:
-        return of_status(status, attempt.host.name)
     if status == 0 and _all_completed(run, attempt):
         return COMPLETED
-    return Verdict(left=STOPPED) if attempt.stop.is_made else None
+    if status in ENDED_BY_STOP:
+        time.sleep(SETTLE_SECONDS)
+    if attempt.stop.is_made:
+        return Verdict(left=STOPPED)
+    return of_status(status, attempt.host.name) if status else None
 
 
 def _all_completed(run: RunOrder, attempt: Attempt) -> bool:

@@ -21,16 +21,17 @@ def _past_runs(suite: Suite, *, index: WorkIndex, executions: ExecutionRows, run
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
         execution = executions.find(execution_id)
         for row in runs.list_all(execution_id) if execution else ():
-            if execution and row.summary and (billable_seconds := _billable_alone(row.summary)) is not None:
-                yield _past_run(row.summary, billable_seconds, execution.max_steps)
+            past = past_run(row.summary, max_steps=execution.max_steps) if execution and row.summary else None
+            if past is not None:
+                yield past
 
 
-def _billable_alone(summary: RunSummary) -> float | None:
+def past_run(summary: RunSummary, *, max_steps: int) -> PastRun | None:
+    """None if what it was billed is unknown."""
     alone = summary.alone_billable_seconds
-    return summary.billable_seconds if alone is None else alone
-
-
-def _past_run(summary: RunSummary, billable_seconds: float, max_steps: int) -> PastRun:
+    billable_seconds = summary.billable_seconds if alone is None else alone
+    if billable_seconds is None:
+        return None
     warmup, steady = summary.warmup_steps, summary.steady_steps
     return PastRun(
         execution_id=summary.execution_id,

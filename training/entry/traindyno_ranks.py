@@ -32,6 +32,8 @@ def main(answers: int) -> None:
     import training.main  # noqa: F401, PLC0415 -- it takes seconds, which is why this program exists
 
     gc.freeze()
+    # A stop may reach all processes: the ranks need this one until they have ended.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     problem = _why_not_forked()
     _answer(answers, problem or READY)
     if problem:
@@ -53,7 +55,8 @@ def _why_not_forked() -> str:
     import torch  # noqa: PLC0415
 
     opened = [os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir()]
-    if torch.cuda.is_initialized() or any(name.startswith(DEVICES) for name in opened):
+    is_initialized: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    if is_initialized or any(name.startswith(DEVICES) for name in opened):
         return "the imports have opened a device"
     return ""
 
@@ -65,6 +68,7 @@ def _answer(pipe: int, text: str) -> None:
 def _launch(order: dict[str, Any]) -> None:
     """Returns in each rank. With several ranks, this process does what torchrun's agent does."""
     end_with_parent(signal.SIGKILL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     _become(order)
     ranks: list[dict[str, str]] = order["ranks"]

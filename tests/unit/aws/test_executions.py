@@ -188,7 +188,9 @@ def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> No
     content = '{"kind": "a\u2028b"}\n{"kind": "cut off'.encode()
     with stubbed("s3") as (client, stubber):
         stubber.add_response(
-            "list_objects_v2", {"Contents": [{"Key": key} for key in keys]}, {"Bucket": "results", "Prefix": prefix}
+            "list_objects_v2",
+            {"Contents": [{"Key": key, "Size": 1} for key in keys]},
+            {"Bucket": "results", "Prefix": prefix},
         )
         body = StreamingBody(io.BytesIO(content), len(content))
         files = ResultsBucket(client, "results").step_log_files(prefix)

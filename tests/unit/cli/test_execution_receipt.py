@@ -247,7 +247,7 @@ def shared_lab(*, ended: int, end: Attempt | None) -> tuple[MemoryLab, list[Run]
         elif place == ended + 1:
             written.begin(run.run_id)
     for key, contents in written.files.items():
-        lab.bucket.contents[f"{checkpoints_prefix(EXECUTION, JOB_ID)}{key}"] = contents
+        lab.bucket.write(f"{checkpoints_prefix(EXECUTION, JOB_ID)}{key}", contents, "")
     return lab, list(carried)
 
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,6 +78,11 @@ def test_an_execution_that_is_not_there_or_has_no_verdict_yet_is_named() -> None
     assert "has no verdict: it is still running, or it failed; name one of its cells with --cell: 0000000a (ddp)" in (
         refusal(bucket)
     )
+
+
+def test_a_run_that_shared_its_job_has_no_model() -> None:
+    results = [replace(each, run=replace(each.run, job_id="j0123abcd-1")) for each in measured()]
+    assert "run 0000000a-t3 shared its job with others" in refusal(bucket_of(results))
 
 
 def test_a_model_without_samples_is_refused() -> None:

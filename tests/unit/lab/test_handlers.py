@@ -78,6 +78,16 @@ def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
     assert (row.outcome, row.message) == ("quota_exceeded", "SlotUnavailable: no slot freed")
 
 
+def test_a_run_of_a_shared_job_is_recorded_with_what_became_of_the_job(lab: MemoryLab) -> None:
+    """One field holds the job's end, or what the state machine caught."""
+    ends = {"Error": "States.Timeout", "Cause": ""}, {"outcome": "cost_stopped", "message": "the cap has no room"}
+    for trial, end in enumerate(ends, start=1):
+        run = {**run_event(), "run_id": f"0000000a-t{trial}", "job_id": "j0123abcd-1"}
+        assert record_run.handle({"run": run, "end": end}, None) == {}
+    outcomes = [lab.summary(f"0000000a-t{trial}").outcome for trial in (1, 2)]
+    assert outcomes == ["timed_out", "cost_stopped"]
+
+
 def test_plan_suite_answers_with_a_refusal_instead_of_raising_it(
     lab: MemoryLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

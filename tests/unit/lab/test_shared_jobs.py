@@ -101,11 +101,9 @@ def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
     check_attempts(world)
 
 
-def calm_world(**changes: int) -> World:
+def calm_world(*, run_count: int, max_attempts: int = 3) -> World:
     """Nothing fails unless the test says so, and each run exits with 0."""
-    world = World(random.Random(0), **changes)
-    world.failing = 0.0
-    return world
+    return World(random.Random(0), run_count=run_count, max_attempts=max_attempts, failing=0.0)
 
 
 def live(world: World, whole: int, status: str = "Completed", *, late: str = "nothing", **changes: Any) -> str:
@@ -238,4 +236,4 @@ def test_a_shared_job_is_one_row_and_one_reservation_and_no_row_of_a_run() -> No
     assert world.lab.money.exposed_usd == row.reserved_usd
     assert world.lab.run_rows == {}
     (kept,) = world.lab.shared_jobs.list_all(EXECUTION)
-    assert (kept.owner_id, kept.jobs) == (world.job.job_id, {row.job_name})
+    assert (kept.owner_id, kept.jobs) == (world.job.job_id, frozenset({row.job_name}))

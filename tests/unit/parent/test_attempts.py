@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,11 @@ import pytest
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 from traindyno.core.jobs.journal_format import LEFT_REASONS
 from traindyno.parent.ends import has_ended
+
+
+def sleeps(job: SharedJob, run_id: str, job_name: str = "job-a1") -> bool:
+    return "sleeps" in job.log(run_id, job_name)
+
 
 CHECKPOINTS = {"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state"}
 
@@ -19,7 +26,7 @@ def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Pa
     job = SharedJob(root=tmp_path, runs=runs[:1])
     assert job.carry()[0] == 0
     # With the whole job for itself, a run has no further attempt.
-    job = SharedJob(root=tmp_path, runs=runs, limits={"max_job_seconds": 12, "ending_seconds": 10})
+    job = SharedJob(root=tmp_path, runs=runs, limits={"max_job_seconds": 10, "ending_seconds": 10})
     assert job.carry("job-a2")[0] == 0
     assert job.events("job-a2")[1:] == [
         ("run_skipped", "a", None),
@@ -31,15 +38,34 @@ def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Pa
     assert job.journal("job-a2")[-2]["began"] is False
 
 
+def test_a_run_ends_at_its_own_limit(tmp_path: Path) -> None:
+    job = SharedJob(root=tmp_path, runs=[run_document("a", "--sleep", "600")], limits={"max_run_seconds": 1})
+    assert job.carry()[0] == 0
+    assert job.events()[-2:] == [("run_ended", "a", "time_limit"), ("parent_ended", None, None)]
+
+
+def test_a_stop_that_reaches_all_processes_is_no_failure_of_the_run(tmp_path: Path) -> None:
+    job = SharedJob(root=tmp_path, runs=[run_document("a", "--sleep", "600")])
+    with job.start() as guard:
+        wait_until(partial(sleeps, job, "a"))
+        (parent,) = children_of(guard.pid)
+        for number in [*children_of(parent), parent, guard.pid]:
+            os.kill(number, signal.SIGTERM)
+        assert guard.wait(60) == 128 + signal.SIGTERM
+    assert job.events()[-2:] == [("run_left", "a", "stopped"), ("parent_ended", None, "stopped")]
+
+
 def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path) -> None:
     runs = [
         run_document("a"),
-        run_document("b", "--checkpoint", "step-3", "--sleep", "600", environment=CHECKPOINTS),
+        run_document(
+            "b", "--checkpoint", "step-3", "--deaf", "", "--daemon", "600", "--sleep", "600", environment=CHECKPOINTS
+        ),
         run_document("c"),
     ]
     job = SharedJob(root=tmp_path, runs=runs)
     with job.start() as parent:
-        wait_until(lambda: "sleeps" in job.log("b"))
+        wait_until(partial(sleeps, job, "b"))
         parent.send_signal(signal.SIGTERM)
         assert parent.wait(60) == 128 + signal.SIGTERM
     assert job.events()[-3:] == [
@@ -48,6 +74,8 @@ def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path
         ("parent_ended", None, "stopped"),
     ]
     assert (job.folder() / "b" / "state" / "step-3").exists()
+    (daemon,) = (int(line.split()[1]) for line in job.log("b") if line.startswith("daemon"))
+    assert not is_alive(daemon)
     assert {reason for event, _, reason in job.events() if event == "run_left"} <= {*LEFT_REASONS}
 
 
@@ -55,7 +83,7 @@ def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path
 def test_no_process_outlives_a_killed_parent(which: str, tmp_path: Path) -> None:
     job = SharedJob(root=tmp_path, runs=[run_document("a", "--deaf", "", "--daemon", "600", "--sleep", "600")])
     with job.start() as guard:
-        wait_until(lambda: "sleeps" in job.log("a"))
+        wait_until(partial(sleeps, job, "a"))
         (parent,) = children_of(guard.pid)
         (child,) = (number for number in children_of(parent) if is_alive(number))
         daemon = next(int(line.split()[1]) for line in job.log("a") if line.startswith("daemon"))
@@ -70,7 +98,7 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
     job = SharedJob(root=tmp_path, runs=runs)
     for name in ("job-a1", "job-a2"):
         with job.start(name) as parent:
-            wait_until(lambda name=name: "sleeps" in job.log("b", name))
+            wait_until(partial(sleeps, job, "b", name))
             os.kill(children_of(parent.pid)[0], signal.SIGKILL)
             parent.wait(60)
     assert job.carry("job-a3")[0] == 0
@@ -83,18 +111,19 @@ def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -
     assert (job.end("b", "job-a3") or {})["place"] is None
 
 
-def test_a_start_under_the_same_name_goes_on_and_is_no_death(tmp_path: Path) -> None:
-    """SageMaker starts a spot job's container again under the job's name."""
+def test_a_start_under_the_same_name_is_no_death(tmp_path: Path) -> None:
+    """SageMaker starts a spot job's containers again under the job's name."""
     job = SharedJob(root=tmp_path, runs=[run_document("a"), run_document("b")])
-    path = job.folder() / "journal" / "job-a1" / "algo-1.jsonl"
-    path.parent.mkdir(parents=True)
     began = '{"event": "parent_started"}\n{"event": "run_began", "run_id": "a"}\n'
-    path.write_text(began * 3 + '{"event": "run_be')
+    for job_name, host in (("job-a0", "algo-1"), ("job-a1", "algo-1"), ("job-a1", "algo-2")):
+        path = job.folder() / "journal" / job_name / f"{host}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(began * 3 + '{"event": "run_be')
     assert job.carry()[0] == 0
     assert {run_id: (job.end(run_id) or {})["reason"] for run_id in ("a", "b")} == {"a": "exited", "b": "exited"}
 
 
-DAMAGES = {
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
     "log shorter": lambda log, _end: log.write_text("be"),
     "log other": lambda log, _end: log.write_text(log.read_text().upper()),
     "log gone": lambda log, _end: log.unlink(),

@@ -1,29 +1,24 @@
 """A run ends as its processes end, and the next one begins on a clean host."""
 
-import os
 import signal
-from pathlib import Path
 
 import pytest
 
 from tests.unit.parent.shared_job import SharedJob, is_alive, run_document
 
-SEGMENT = f"traindyno-test-{os.getpid()}"
 RUNS = [
     run_document("completes", "--checkpoint", "step-1", environment={"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/x"}),
     run_document("exits", "--print", "what happened", "--exit", "3"),
     run_document("fails", "--fail", "traindyno-outcome: loss_diverged: loss is nan"),
     run_document("killed", "--kill", str(int(signal.SIGKILL))),
-    run_document("hangs", "--deaf", "", "--daemon", "600", "--sleep", "600"),
-    run_document("leaves", "--daemon", "600", "--shared-memory", SEGMENT),
-    run_document("last", "--checkpoint", "not kept"),
+    run_document("leaves", "--daemon", "600", "--shared-memory", "../shm/left"),
+    run_document("last", "--launcher", ""),
 ]
 ENDS = {
     "completes": ("exited", 0, None, None),
     "exits": ("exited", 3, None, "what happened\ufffd\ufffd Error"),
     "fails": ("exited", 1, None, "traindyno-outcome: loss_diverged: loss is nan"),
     "killed": ("exited", None, int(signal.SIGKILL), None),
-    "hangs": ("time_limit", None, None, None),
     "leaves": ("exited", 0, None, None),
     "last": ("exited", 0, None, None),
 }
@@ -32,7 +27,12 @@ Carried = tuple[SharedJob, int, str]
 
 @pytest.fixture(scope="module")
 def carried(tmp_path_factory: pytest.TempPathFactory) -> Carried:
-    job = SharedJob(root=tmp_path_factory.mktemp("job"), runs=RUNS, limits={"max_run_seconds": 5})
+    root = tmp_path_factory.mktemp("job")
+    shared_memory = root / "shm"
+    shared_memory.mkdir()
+    (shared_memory / "of-another").write_bytes(b"x")
+    environment = {"TRAINDYNO_SHARED_MEMORY": str(shared_memory)}
+    job = SharedJob(root=root, runs=RUNS, environment=environment)
     return (job, *job.carry())
 
 
@@ -58,12 +58,11 @@ def test_an_end_says_how_the_processes_ended(carried: Carried, run_id: str) -> N
 def test_leftovers_are_ended_and_counted(carried: Carried) -> None:
     job, *_ = carried
     left = {run_id: (job.end(run_id) or {})["leftovers"] for run_id in ENDS}
-    assert {run_id for run_id, found in left.items() if found["processes"]} == {"hangs", "leaves"}
+    assert {run_id for run_id, found in left.items() if found["processes"]} == {"leaves"}
     assert left["leaves"] == {"processes": 1, "shared_memory": 1, "device_mebibytes": 0}
-    assert not Path("/dev/shm", SEGMENT).exists()
-    daemons = [int(line.split()[1]) for run_id in ENDS for line in job.log(run_id) if line.startswith("daemon")]
-    assert len(daemons) == 2
-    assert not any(map(is_alive, daemons))
+    assert [path.name for path in (job.root / "shm").iterdir()] == ["of-another"]
+    (daemon,) = (int(line.split()[1]) for line in job.log("leaves") if line.startswith("daemon"))
+    assert not is_alive(daemon)
 
 
 def test_an_ended_run_keeps_its_log_and_not_its_checkpoints(carried: Carried) -> None:
@@ -78,3 +77,8 @@ def test_output_has_the_runs_name_and_no_word_that_slows_the_toolkit(carried: Ca
     output = carried[2]
     assert "[exits] what happened\ufffd\ufffd Err-or" in output.splitlines()
     assert "Error" not in output
+
+
+def test_a_runs_start_counts_from_its_own_launcher(carried: Carried) -> None:
+    """The parent has run other runs before."""
+    assert carried[0].log("last") == ["began", "launched None"]

@@ -1,13 +1,13 @@
 """The program of the runs in tests of the parent: it does what its arguments say, in order."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
+
+from traindyno.callbacks.process import launcher_started
 
 LOG = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], os.environ["TRAINING_JOB_NAME"])
 HERE = Path(os.environ["TMPDIR"])
@@ -21,36 +21,44 @@ def log(text: str) -> None:
 
 def do(what: str, value: str) -> None:
     state = os.environ.get("TRAINDYNO_CHECKPOINT_DIRECTORY")
-    if what == "--exit":
-        sys.exit(int(value))
-    elif what == "--kill":
-        os.kill(os.getpid(), int(value))
-    elif what == "--print":
-        sys.stdout.buffer.write(value.encode() + b"\xff\xfe Error\n")
-        sys.stdout.flush()
-    elif what == "--fail":
-        Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text(value)
-        sys.exit(1)
-    elif what == "--sleep":
-        log("sleeps")
-        time.sleep(float(value))
-    elif what == "--deaf":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    elif what == "--daemon":
-        process = subprocess.Popen(["sleep", value], start_new_session=True, stdout=subprocess.DEVNULL)
-        log(f"daemon {process.pid}")
-    elif what == "--shared-memory":
-        segment = shared_memory.SharedMemory(value, create=True, size=4096)
-        resource_tracker.unregister(f"/{segment.name}", "shared_memory")
-    elif what == "--checkpoint" and state:
-        Path(state).mkdir(parents=True, exist_ok=True)
-        Path(state, value).write_text("weights")
-    elif what == "--environment":
-        Path(value).write_text(json.dumps(dict(os.environ)))
-    elif what == "--exit-on-host" and os.environ["SM_CURRENT_HOST"] == value:
-        sys.exit(5)
-    elif what == "--all-reduce":
-        all_reduce(float(value))
+    match what:
+        case "--print":
+            sys.stdout.buffer.write(value.encode() + b"\xff\xfe Error\n")
+            sys.stdout.flush()
+        case "--sleep":
+            log("sleeps")
+            time.sleep(float(value))
+        case "--deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        case "--daemon":
+            process = subprocess.Popen(["sleep", value], start_new_session=True, stdout=subprocess.DEVNULL)
+            log(f"daemon {process.pid}")
+        case "--shared-memory":
+            Path(value).write_bytes(b"x")
+        case "--checkpoint" if state:
+            Path(state).mkdir(parents=True, exist_ok=True)
+            Path(state, value).write_text("weights")
+        case "--use-device":
+            Path(value).write_text("10\n9020\n")
+        case "--launcher":
+            log(f"launched {launcher_started()}")
+        case "--all-reduce":
+            all_reduce(float(value))
+        case _:
+            end(what, value)
+
+
+def end(what: str, value: str) -> None:
+    match what:
+        case "--exit":
+            sys.exit(int(value))
+        case "--kill":
+            os.kill(os.getpid(), int(value))
+        case "--fail":
+            Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text(value)
+            sys.exit(1)
+        case "--exit-on-host" if os.environ["SM_CURRENT_HOST"] == value:
+            sys.exit(5)
 
 
 def all_reduce(number: float) -> None:

@@ -16,6 +16,7 @@ from tests.unit.store.samples import ROW, RUN
 from traindyno.aws.objects import Objects, OriginalMissing
 from traindyno.aws.table import Table
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.serving.latency import measure_latency
 from traindyno.core.suite.choices import GoalKind
@@ -24,7 +25,15 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
 from traindyno.store.model_deployments import DeploymentRow, DeploymentRows, DeploymentStatus
-from traindyno.store.owners import PreparationRow, PreparationRows, PreparationSummary, RunRow, RunRows
+from traindyno.store.owners import (
+    PreparationRow,
+    PreparationRows,
+    PreparationSummary,
+    RunRow,
+    RunRows,
+    SharedJobRow,
+    SharedJobRows,
+)
 from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow
 from traindyno.store.start_slots import KEY, StartSlots
 from traindyno.store.sweep_lease import KEY as LEASE_KEY
@@ -222,12 +231,16 @@ class StoreContract:
         row = rows.read(execution, summary.run_id)
         assert (row.summary, row.jobs) == (summary, frozenset({"job-1"}))
 
-    def test_runs_and_preparations_of_an_execution_are_listed_apart(self, table: Table, execution: str) -> None:
-        runs, preparations = RunRows(table), PreparationRows(table)
+    def test_runs_shared_jobs_and_preparations_are_listed_apart(self, table: Table, execution: str) -> None:
+        """Lists of runs don't show the row of a job that several of them share."""
+        runs, jobs, preparations = RunRows(table), SharedJobRows(table), PreparationRows(table)
         noted = [runs.noting(execution, name, f"job-{name}") for name in ("b", "a")]
-        table.write_all([*noted, preparations.noting(execution, "p", "job-p")])
+        also = [preparations.noting(execution, "p", "job-p"), jobs.noting(execution, "j", "job-j")]
+        table.write_all([*noted, *also])
         assert [row.owner_id for row in runs.list_all(execution)] == ["a", "b"]
         assert [row.owner_id for row in preparations.list_all(execution)] == ["p"]
+        expected = SharedJobRow(execution_id=execution, owner_id="j", jobs=frozenset({"job-j"}))
+        assert list(jobs.list_all(execution)) == [expected]
         assert list(runs.list_all(f"{execution}-other")) == []
 
     def test_a_preparation_gets_its_summary_once(self, table: Table, execution: str) -> None:
@@ -237,6 +250,12 @@ class StoreContract:
         assert not rows.record(execution, "p", replace(summary, outcome=Outcome.TIMED_OUT))
         expected = PreparationRow(execution_id=execution, owner_id="p", summary=summary)
         assert rows.read(execution, "p") == expected
+
+    def test_an_attempt_of_a_shared_job_has_its_runs_in_their_order(self, table: Table, execution: str) -> None:
+        runs = tuple(replace(RUN, run_id=f"r-t{trial}", trial=trial, job_id="j") for trial in (2, 1, 3))
+        row = replace(attempt_row(execution, "0.3"), owner=Job(execution_id=execution, job_id="j", runs=runs))
+        assert Spending(table).reserve(row, cap_usd=usd("1")) is Reservation.MADE
+        assert AttemptRows(table).find(row.job_name) == row
 
     def test_an_attempt_reads_back_as_it_was_written_and_is_created_once(
         self, table: Table, attempt: AttemptRow
@@ -423,10 +442,11 @@ class ObjectsContract:
     def test_keys_are_listed_by_prefix_and_in_order(self, objects: Objects) -> None:
         prefix = f"contract/{uuid.uuid4().hex}/"
         for name in ("b", "a/2", "a/1"):
-            objects.write(f"{prefix}{name}", b"", "text/plain")
+            objects.write(f"{prefix}{name}", name.encode(), "text/plain")
         assert list(objects.list_keys(prefix)) == [f"{prefix}{name}" for name in ("a/1", "a/2", "b")]
         assert list(objects.list_keys(f"{prefix}a/")) == [f"{prefix}a/1", f"{prefix}a/2"]
         assert list(objects.list_keys(f"{prefix}none")) == []
+        assert list(objects.list_sizes(prefix)) == [(f"{prefix}a/1", 3), (f"{prefix}a/2", 3), (f"{prefix}b", 1)]
 
     def test_a_large_copy_and_a_deletion_leave_the_original(self, objects: Objects) -> None:
         objects.write("large/original", b"weights", "application/gzip")

@@ -31,23 +31,28 @@ def attempts_of_run(
     """
     found = []
     waiting = list(planned)
+    end: RunEnd | None = None
     for number, (job, journal) in enumerate(jobs, start=1):
         told = journal or JobJournal(job_name=job.job_name)
-        began, in_progress = _runs_of(job, told, waiting)
+        began, in_progress = _runs_of(job, told, waiting, planned)
         # If the end of the last run reached S3 late, no run waits for the next job, which is paid all the same.
         parts = divide_job(job, told, began=began, waiting=waiting or planned, in_progress=in_progress)
         is_left_over = number == len(jobs) and run_id in waiting
+        end = told.ends.get(run_id, end)
         if run_id in parts or run_id in told.ends or is_left_over:
             part, phases = parts.get(run_id) or _nothing(job), _phases(job, told, run_id)
-            found.append(_attempt(job, told.ends.get(run_id), part, phases, outcome_of))
+            found.append(_attempt(job, end, part, phases, outcome_of))
         waiting = [each for each in waiting if each not in told.ends]
     return tuple(found)
 
 
-def _runs_of(job: Attempt, journal: JobJournal, waiting: Sequence[str]) -> tuple[list[str], str | None]:
-    """The runs that the job worked for, in order, and the one in progress at its end."""
-    unseen = [run_id for run_id, end in journal.ends.items() if run_id not in journal.began and end.own_seconds]
-    began = [*journal.began, *sorted(unseen, key=lambda run_id: journal.ends[run_id].place)]
+def _runs_of(
+    job: Attempt, journal: JobJournal, waiting: Sequence[str], planned: Sequence[str]
+) -> tuple[list[str], str | None]:
+    """The runs that the job worked for, in order, and the one in progress at its end. Damaged names are left out."""
+    unseen = [run_id for run_id, end in journal.ends.items() if run_id not in journal.began and end.place]
+    named = [*journal.began, *sorted(unseen, key=lambda run_id: journal.ends[run_id].place)]
+    began = [run_id for run_id in named if run_id in planned]
     open_runs = [run_id for run_id in began if run_id not in journal.ends]
     if open_runs:
         return began, open_runs[-1]

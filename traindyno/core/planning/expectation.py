@@ -7,8 +7,7 @@ from heapq import heapify, heapreplace
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
 from traindyno.core.jobs.job import Job
-from traindyno.core.planning.history import Histories
-from traindyno.core.suite.suite import Run
+from traindyno.core.planning.history import CellHistory, Histories, expect_job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +39,10 @@ def expect(
     """The expectation of one lane. ``waves``: its jobs, if they fill waves; otherwise ``concurrency`` jobs
     are in progress at once.
     """
-    runs = [run for job in jobs for run in job.runs]
-    cell_ids = list(dict.fromkeys(run.cell.cell_id for run in runs))
+    cell_ids = list(dict.fromkeys(run.cell.cell_id for job in jobs for run in job.runs))
     known = [histories[cell_id] for cell_id in cell_ids if cell_id in histories]
     is_whole = len(known) == len(cell_ids)
-    usd = None if usd_per_hour is None or not known else _usd(runs, histories, usd_per_hour)
+    usd = None if usd_per_hour is None or not known else _usd(jobs, histories, usd_per_hour)
     return Expectation(
         usd=usd if is_whole else None,
         hours=_lane_hours(jobs, waves, histories, concurrency) if is_whole else None,
@@ -69,24 +67,25 @@ def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expect
     )
 
 
-def _usd(runs: Sequence[Run], histories: Histories, usd_per_hour: Decimal) -> Decimal:
+def _usd(jobs: Sequence[Job], histories: Histories, usd_per_hour: Decimal) -> Decimal:
+    """Of the runs whose cells have earlier ones."""
+    known = [(job, carried) for job in jobs if (carried := _carried(job, histories))]
     return sum(
         (
-            cost_usd(
-                Decimal(str(histories[run.cell.cell_id].billable_seconds)),
-                run.cell.settings.instance_count,
-                usd_per_hour,
-            )
-            for run in runs
-            if run.cell.cell_id in histories
+            cost_usd(Decimal(str(expect_job(carried).billable_seconds)), job.instance_count, usd_per_hour)
+            for job, carried in known
         ),
         Decimal(0),
     )
 
 
+def _carried(job: Job, histories: Histories) -> list[CellHistory]:
+    return [histories[run.cell.cell_id] for run in job.runs if run.cell.cell_id in histories]
+
+
 def _lane_hours(jobs: Sequence[Job], waves: Sequence[Sequence[Job]], histories: Histories, concurrency: int) -> Decimal:
     def seconds(job: Job) -> float:
-        return sum(histories[run.cell.cell_id].seconds for run in job.runs)
+        return expect_job(_carried(job, histories)).seconds
 
     if not waves:
         return _hours(map(seconds, jobs), concurrency)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.jobs.job import Job
-from traindyno.core.planning.history import Histories
+from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
@@ -108,8 +108,8 @@ def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite,
 
 def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list[Run]]:
     """Jobs of equal numbers of runs, few enough for the time limit and for the document."""
-    known = [histories[run.cell.cell_id].seconds for run in runs if run.cell.cell_id in histories]
-    expected = sum(known) / len(known) * len(runs) if known else 0.0
+    known = [histories[run.cell.cell_id] for run in runs if run.cell.cell_id in histories]
+    expected = expect_job(known).seconds / len(known) * len(runs) if known else 0.0
     by_time = -(-expected // (FILLED_SHARE * suite.limits.max_job_seconds))
     count = min(len(runs), max(1, -(-len(runs) // MOST_RUNS), int(by_time)))
     bounds = [len(runs) * part // count for part in range(count + 1)]

@@ -45,6 +45,11 @@ def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBu
     if completed[-1].is_simulated:
         raise ModelNotServable(f"execution {execution_id} was simulated: no model was trained")
     chosen = max(completed, key=lambda each: each.run.trial)
+    if chosen.run.job_id is not None:
+        raise ModelNotServable(
+            f"run {chosen.run.run_id} shared its job with others, and such a run keeps no model: expected a run with a"
+            " job of its own; set measurement: {save_model: true}, then run the suite again"
+        )
     found = DeployableModel(suite=suite, run=chosen.run, job_name=chosen.attempts[-1].job_name)
     _check_samples(found, bucket)
     return found

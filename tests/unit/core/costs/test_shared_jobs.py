@@ -1,5 +1,6 @@
 """Runs that shared jobs cost what the jobs were billed, and show of a cell what jobs of their own would."""
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,11 +31,19 @@ from traindyno.core.jobs.journal import JobJournal, RunEnd, attempts_of_run, rea
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, with_kept_warm
+from traindyno.core.measurement.run_result import (
+    PaidPrice,
+    RunResult,
+    build_run_result,
+    parse_run_result,
+    run_result_document,
+    with_kept_warm,
+)
 from traindyno.core.planning.history import CellHistory, PastRun, expect_job, learn_from
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run
 from traindyno.core.verdict.summarise import summarise
+from traindyno.store.past_runs import past_run
 
 OUTCOMES = (Outcome.COMPLETED, Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.USER_CODE_ERROR)
 STARTING, DOWNLOADING, TOOLKIT, UPLOADING = 60.0, 20.0, 45.0, 7.0
@@ -179,7 +188,7 @@ def assert_receipt(jobs: Sequence[Attempt], results: Sequence[RunResult], count:
     receipt = write_receipt(results)
     usd = Decimal(str(price.usd_per_instance_hour))
     bills = {each.job_name: cost_usd(Decimal(str(each.billable_seconds)), count, usd) for each in jobs}
-    assert receipt.total_usd == to_cents(sum(bills.values()))
+    assert receipt.total_usd == to_cents(sum(bills.values(), Decimal(0)))
     for attempt in jobs:
         lines = [line for line in receipt.lines if line.job_name == attempt.job_name]
         assert sum(line.exact_usd or 0 for line in lines) == pytest.approx(bills[attempt.job_name])
@@ -256,7 +265,7 @@ def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
     left = failed_result(make_cell(), 1, Outcome.INTERNAL_ERROR)
     left = replace(left, attempts=(attempt,), phases_seconds=measure_phases([attempt], None, None, warmup_steps=0))
     (line,) = write_receipt([left]).lines
-    assert (line.usd, line.phases, line.place) == (0, (), 0)
+    assert (line.usd, len(line.phases), line.place) == (Decimal(0), 0, 0)
     assert left.phases_seconds == {}
     (hazard,) = observe_hazards([left]).values()
     assert (hazard.count, hazard.hours) == (0, 0)
@@ -303,3 +312,35 @@ def _learned(result: RunResult) -> CellHistory:
         overhead_billable_seconds=summary.overhead_billable_seconds,
     )
     return learn_from(make_suite(), [past])[summary.cell_id]
+
+
+def test_a_stored_result_keeps_its_share_and_one_of_an_earlier_version_has_none() -> None:
+    works = [
+        Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
+        for trial in (1, 2)
+    ]
+    _, (_, result) = together("j0", works, PRICE)
+    document = run_result_document(result)
+    assert parse_run_result(json.loads(json.dumps(document))).attempts == result.attempts
+    earlier = {
+        **document,
+        "attempts": [{name: value for name, value in each.items() if name != "share"} for each in document["attempts"]],
+    }
+    assert [each.share for each in parse_run_result(earlier).attempts] == [None]
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_the_history_of_a_cell_is_that_of_jobs_of_one_run(is_earlier: bool) -> None:
+    works = [
+        Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
+        for trial in (1, 2)
+    ]
+    _, (result, _) = together("j0", works, PRICE)
+    summary = summarise(apart(works[0], PRICE) if is_earlier else result)
+    if is_earlier:
+        summary = replace(summary, alone_billable_seconds=None, overhead_seconds=None, overhead_billable_seconds=None)
+    past = past_run(summary, max_steps=200)
+    assert past is not None
+    # 20 + 45 to start, 105.5 for the run, 7 to upload; 60 more that are not billed
+    assert (past.billable_seconds, past.seconds) == pytest.approx((177.5, 237.5))
+    assert past.overhead_billable_seconds == (None if is_earlier else pytest.approx(72))

@@ -2,10 +2,10 @@
 
 import json
 import random
-from collections.abc import Callable
 
 import pytest
 
+from tests.unit.core.jobs.damages import DAMAGES
 from tests.unit.core.jobs.written_jobs import START, WrittenJob, described, written_job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 
@@ -107,47 +107,11 @@ def test_a_run_that_began_and_was_left_has_the_time_until_then() -> None:
     assert journal.runs_seconds == 17
 
 
-def cut(contents: bytes, rng: random.Random) -> bytes:
-    return contents[: rng.randrange(len(contents) + 1)]
-
-
-def reorder(contents: bytes, rng: random.Random) -> bytes:
-    lines = contents.splitlines(keepends=True)
-    return b"".join(rng.sample(lines, len(lines)))
-
-
-def repeat(contents: bytes, rng: random.Random) -> bytes:
-    return contents * rng.randrange(1, 4)
-
-
-def flip(contents: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(contents)
-    for _ in range(rng.randrange(1, 9)):
-        if changed:
-            changed[rng.randrange(len(changed))] = rng.randrange(256)
-    return bytes(changed)
-
-
-def retype(contents: bytes, rng: random.Random) -> bytes:
-    """One value of a line or a document becomes something else that JSON can hold."""
-    values = ["null", "true", '"x"', "[]", "{}", "-1", "1e400", "NaN", "1" * 400, '"\\ud800"', "[" * 3000]
-    parts = contents.split(b": ")
-    index = rng.randrange(len(parts))
-    head, comma, rest = parts[index].partition(b",")
-    parts[index] = rng.choice(values).encode() + comma + rest if comma else head
-    return b": ".join(parts)
-
-
-DAMAGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "cut": cut, "reorder": reorder, "repeat": repeat, "flip": flip, "retype": retype
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
 def test_damaged_files_never_raise_and_never_end_another_run(damage: str) -> None:
     rng = random.Random(damage)
     whole = whole_job().files
-    for _ in range(300):
+    for _ in range(100):
         files = {key: text for key, text in whole.items() if rng.random() > 0.1}
         for key in rng.sample(sorted(files), 3):
             files[key] = DAMAGES[damage](files[key], rng)

@@ -41,7 +41,7 @@ class WrittenJob:
         self.write("run_began", run_id=run_id, place=self.place)
 
     def end(self, run_id: str, seconds: float, **fields: Any) -> None:
-        """``seconds`` since its begin."""
+        """``seconds`` since its begin; with a ``place`` of None, it did not begin."""
         self.clock += seconds
         own = round((self.clock - self.began_at) * 1000)
         self.write("run_ended", run_id=run_id, reason="exited", own_milliseconds=own)

@@ -1,10 +1,12 @@
 """What the history lets a plan expect: whole only where every cell is known."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from tests.unit.run_samples import make_cell
+from traindyno.core.jobs.job import Job
 from traindyno.core.planning.expectation import expect, expect_all
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import separate_job
@@ -67,3 +69,18 @@ def test_lanes_add_up(missing: bool) -> None:
     assert found.usd_of_known == Decimal(9 if missing else 18)
     assert (found.cells, found.known_cells, found.past_runs) == ((4, 2, 5) if missing else (4, 4, 10))
     assert found.is_simulated
+
+
+def test_what_a_shared_job_has_once_is_expected_once() -> None:
+    cells = [make_cell(f"{index:08x}", f"cell {index}") for index in (1, 2, 3)]
+    runs = tuple(trial_runs("e", cells, [1]))
+    known = {
+        cell.cell_id: replace(history(cell.cell_id, 400.0), overhead_seconds=300.0, overhead_billable_seconds=120.0)
+        for cell in cells
+    }
+    shared = Job(execution_id="e", job_id="j1", runs=runs)
+    found = expect([shared], known, usd_per_hour=PRICE, concurrency=1)
+    # 300 + 3 x 100 s; billed are 120 + 3 x 80 s, at a cent a second
+    assert (found.hours, found.usd) == (Decimal(600) / 3600, Decimal("3.6"))
+    apart = expect([separate_job(run) for run in runs], known, usd_per_hour=PRICE, concurrency=1)
+    assert (apart.hours, apart.usd) == (Decimal(1200) / 3600, Decimal(6))

@@ -12,7 +12,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import PaidPrice
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Task
+from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.pricing import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.suite.workload import Workload
@@ -164,3 +164,12 @@ def test_interruptions_that_one_execution_expects_are_expected_of_both() -> None
     assert cell.second.hazard is not None
     assert cell.second.hazard.source == "given in the suite"
     assert cell.first.hazard == cell.second.hazard
+
+
+def test_shared_jobs_are_a_named_difference_and_cells_stay_comparable() -> None:
+    shared = suite_of(measurement=Measurement(jobs=Jobs.SHARED))
+    compared = compare_executions(record("old", suite_of(), STEADY), record("new", shared, STEADY))
+    assert {each.name: (each.first, each.second) for each in compared.running} == {
+        "measurement.jobs": ("separate", "shared")
+    }
+    assert [cell.change for cell in compared.cells] == [Change.NO_DETECTABLE_DIFFERENCE]

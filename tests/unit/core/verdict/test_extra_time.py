@@ -232,10 +232,12 @@ def interrupted(result: RunResult, kept_seconds: float) -> RunResult:
     return replace(result, measured=measured)
 
 
-@pytest.mark.parametrize("lead", [1.2, 1.5])
-@pytest.mark.parametrize("rate", [None, 0.02])
+@pytest.mark.parametrize(("lead", "rate"), [(1.2, 0.02), (1.5, 0.02), (1.2, None), (1.5, None)])
 def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(lead: float, rate: float | None) -> None:
-    """Two types, 4 trials, a checkpoint each 30 minutes in ten hours, and 0.02 an hour as the suite states."""
+    """Two types, 4 trials, a checkpoint each 30 minutes in ten hours, and 0.02 an hour as the suite states.
+
+    If it states none, one an hour is possible, which costs more than a fifth of the time with such checkpoints.
+    """
     terms = SpotTerms(discount=0.6, interruptions_per_hour=rate)
     suite = replace(TYPES, pricing=Pricing(spot=dict.fromkeys(("ml.p4d.24xlarge", "ml.p5.48xlarge"), terms)))
     results = [
@@ -249,7 +251,8 @@ def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(lead: float, rate
         for each in trials(cell, step_seconds, suite, count=4)
     ]
     verdict = judge(suite, (FAST, SLOW), results)
-    assert (verdict.recommended, verdict.finding) == (FAST.cell_id, Finding.RECOMMENDED)
+    expected = Finding.UNDECIDED if rate is None and lead < 1.5 else Finding.RECOMMENDED
+    assert (verdict.recommended, verdict.finding) == (FAST.cell_id, expected)
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])

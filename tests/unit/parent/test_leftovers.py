@@ -1,0 +1,90 @@
+"""No run begins before the device is free; what a living process uses stays."""
+
+import mmap
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.unit.parent.shared_job import SharedJob, run_document
+from traindyno.parent.disk import Reserve, append, write_last
+from traindyno.parent.host import Host
+from traindyno.parent.leftovers import Devices, remove_shared_memory, shared_memory
+
+
+def nvidia_smi(folder: Path) -> Path:
+    """A program that prints the numbers of a file, one for each device."""
+    (folder / "used").write_text("10\n20\n")
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ncat {folder}/used\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_a_device_is_free_when_it_has_what_it_had_at_the_start(tmp_path: Path) -> None:
+    devices = Devices(str(nvidia_smi(tmp_path)))
+    assert devices.wait_until_free(lambda: None, 0) == 0
+    (tmp_path / "used").write_text("10\n5020\n")
+    assert devices.wait_until_free(lambda: None, 0) == 5000
+    assert not devices.is_free
+    assert devices.wait_until_free(partial(free_after, time.monotonic() + 0.6, tmp_path), 60) == 0
+    assert devices.is_free
+
+
+def free_after(moment: float, folder: Path) -> None:
+    if time.monotonic() > moment:
+        (folder / "used").write_text("100\n20\n")
+
+
+@pytest.mark.parametrize("answer", ["[N/A]\n", ""])
+def test_a_device_that_says_nothing_is_not_waited_for(answer: str, tmp_path: Path) -> None:
+    program = nvidia_smi(tmp_path)
+    (tmp_path / "used").write_text(answer)
+    assert Devices(str(program)).wait_until_free(lambda: None, 0) == 0
+    assert Devices(str(tmp_path / "nothing")).wait_until_free(lambda: None, 0) == 0
+
+
+def test_a_run_whose_device_is_busy_is_not_started(tmp_path: Path) -> None:
+    program = nvidia_smi(tmp_path)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    runs = [run_document("a", "--use-device", str(tmp_path / "used")), run_document("b")]
+    job = SharedJob(root=tmp_path, runs=runs, environment={"PATH": path}, limits={"device_seconds": 0.1})
+    assert job.carry()[0] == 0
+    assert (job.end("a") or {})["leftovers"]["device_mebibytes"] == 9000
+    end = job.end("b") or {}
+    assert (end["reason"], end["exit_code"], end["place"]) == ("device_busy", None, None)
+    assert job.log("b") == []
+
+
+def test_shared_memory_of_living_processes_stays(tmp_path: Path) -> None:
+    (tmp_path / "before").write_bytes(b"x")
+    before = shared_memory(tmp_path)
+    for name in ("open", "mapped", "left"):
+        (tmp_path / name).write_bytes(b"x" * 4096)
+    with (tmp_path / "open").open("rb"), (tmp_path / "mapped").open("r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 0)
+        file.close()
+        assert remove_shared_memory(tmp_path, before) == 1
+        mapped.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["before", "mapped", "open"]
+
+
+def test_only_the_shared_memory_of_a_job_alone_is_its_own() -> None:
+    host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), {})
+    assert host.shared_memory == Path("/dev/shm")
+    assert host._replace(environment={"TRAINDYNO_OPT_ML": "/here"}).shared_memory is None
+    assert remove_shared_memory(None, shared_memory(None)) == 0
+
+
+def test_a_full_disk_gives_up_the_reserve(tmp_path: Path) -> None:
+    reserve = Reserve(tmp_path / "reserve")
+    reserve.hold()
+    assert (tmp_path / "reserve").stat().st_size > 2**20
+    (tmp_path / "full").symlink_to("/dev/full")
+    assert not append(tmp_path / "full", "line\n", reserve)
+    assert not (tmp_path / "reserve").exists()
+    assert append(tmp_path / "journal", "line\n", reserve)
+    assert write_last(tmp_path / "end", "text", reserve)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["end", "full", "journal"]
