@@ -10,6 +10,7 @@ from localcloud.sagemaker_service.host.toolkit import read_program
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.jobs.job import Job
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
@@ -137,6 +138,17 @@ def test_a_run_that_the_toolkits_own_launcher_starts_shares_no_job() -> None:
         suite = parse_suite(script_document(**changes))
         with pytest.raises(RunNotShared, match=r"needs the launcher (pytorchddp|smddp) of the training toolkit"):
             job_document(shared_job(suite), suite, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(each.name for each in instance_types().values() if each.devices_per_instance is None)
+)
+def test_processes_that_nobody_can_count_share_no_job(name: str) -> None:
+    suite = parse_suite(script_document(matrix={"instance": [name]}))
+    with pytest.raises(RunNotShared, match=f"each device of {name}, whose number is not in the lab's table"):
+        job_document(shared_job(suite), suite, SETTINGS)
+    alone = parse_suite(script_document(matrix={"instance": [name]}, training={"strategy": "single"}))
+    assert {run["processes_per_host"] for run in job_document(shared_job(alone), alone, SETTINGS)["runs"]} == {1}
 
 
 def test_more_channels_than_sagemaker_gives_are_refused() -> None:
