@@ -146,8 +146,8 @@ def test_the_shares_of_the_runs_add_up_to_the_bill_of_each_job(told: Told) -> No
 
 
 def test_simulated_runs_share_a_job_that_bills_one_start(lab: LocalLab) -> None:
-    suite = shared_suite(lab, "simulated", "ml.m5.large", trials=1)
-    lab.grant_quotas(1, "ml.m5.large")
+    suite = shared_suite(lab, "simulated", "ml.g6.xlarge", trials=1)
+    lab.grant_quotas(1, "ml.g6.xlarge")
     answer = lab.traindyno("run", str(suite), "--local", "--name", "shared-2", "--format", "json")
     assert answer.status == 0, answer.errors
     (billed,) = billed_seconds(lab, "simulated").values()

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.local
 LAB = replace(SETTINGS, results_bucket=BUCKET)
 STEPS = 20
 SCRIPT = f"""
-import argparse, os, pathlib, subprocess, sys, time
+import argparse, os, pathlib, signal, subprocess, sys, time
 
 given = argparse.ArgumentParser()
 given.add_argument("--does")
@@ -49,9 +49,14 @@ if does == "log":
 if does == "fail":
     raise ValueError("the third batch is broken")
 if does == "hang":
+    stops = pathlib.Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"]).parent / "stops"
+    stops.parent.mkdir(exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: stops.open("a").write("SIGTERM "))
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
     pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "pids").write_text(f"{{os.getpid()}} {{child.pid}}")
-    time.sleep(600)
+    while not stops.exists():
+        time.sleep(0.1)
+    time.sleep(1)
 """
 
 
@@ -151,6 +156,7 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     described = wait_until(sagemaker, request["TrainingJobName"])
     assert described["TrainingJobStatus"] == "Stopped"
     assert not any(map(is_alive, processes))
+    assert shared.files()[f"{shared.run_ids[1]}/stops"] == b"SIGTERM "
     journal = shared.journal(described)
     assert shared.outcomes(described) == {shared.run_ids[0]: Outcome.COMPLETED}
     assert journal.left == dict.fromkeys(shared.run_ids[1:], STOPPED)

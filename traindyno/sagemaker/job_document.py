@@ -54,11 +54,22 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
     return {
         "run_id": run.run_id,
         "launcher": launcher,
-        "processes_per_host": 1 if launcher == PROCESS else known_type(run).devices_per_instance,
+        "processes_per_host": 1 if launcher == PROCESS else _devices(run),
         "arguments": command_arguments(own),
         "hyperparameters": own,
         "environment": run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}"),
     }
+
+
+def _devices(run: Run) -> int:
+    """The toolkit counts those of the instance; the document names them before there is one."""
+    found = known_type(run)
+    if found.devices_per_instance is None:
+        raise RunNotShared(
+            f"run {run.run_id} has a process for each device of {found.name}, whose number is not in the lab's table; "
+            "measurement.jobs: separate gives it a job of its own"
+        )
+    return found.devices_per_instance
 
 
 def _launcher(run: Run, suite: Suite, settings: JobSettings, own: Mapping[str, Any]) -> str:

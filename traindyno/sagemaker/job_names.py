@@ -1,4 +1,4 @@
-"""The names of training jobs, from lab, suite, execution, cell, trial and attempt."""
+"""The names of training jobs, from lab, suite, execution, owner (cell and trial, or shared job) and attempt."""
 
 import hashlib
 import re

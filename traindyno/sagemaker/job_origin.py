@@ -11,7 +11,7 @@ from traindyno.sagemaker.request import EXECUTION_TAG, OWNER_TAG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOrigin:
-    """``owner_id`` is of the run or the preparation, ``number`` of the attempt.
+    """``owner_id`` is of the run, the shared job or the preparation, ``number`` of the attempt.
 
     ``instance_type`` is the one type of the job's request; None if the job may use several.
     """

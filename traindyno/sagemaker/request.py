@@ -26,7 +26,7 @@ from traindyno.sagemaker.launcher import build_hyperparameters
 from traindyno.sagemaker.staged_model import with_staged_model
 
 EXECUTION_TAG = "traindyno:execution"
-# The run or the preparation that the job belongs to.
+# The run, the shared job or the preparation that the training job is an attempt of.
 OWNER_TAG = "traindyno:run"
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 

@@ -10,7 +10,9 @@ from localcloud.sagemaker_service.host.toolkit import read_program
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from tests.unit.suites import script_document, small_document, small_suite
+from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.jobs.job import Job
+from traindyno.core.planning.jobs import why_alone
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
@@ -137,6 +139,23 @@ def test_a_run_that_the_toolkits_own_launcher_starts_shares_no_job() -> None:
         suite = parse_suite(script_document(**changes))
         with pytest.raises(RunNotShared, match=r"needs the launcher (pytorchddp|smddp) of the training toolkit"):
             job_document(shared_job(suite), suite, SETTINGS)
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in instance_types().values() if each.has_training_quota))
+def test_what_the_planner_lets_share_a_job_has_a_document(name: str) -> None:
+    """Without the number of devices, nobody can count the processes before there is an instance."""
+    matrix = {"instance": [name], "hyperparameters.lr": [0.1, 0.2]}
+    is_counted = instance_types()[name].devices_per_instance is not None
+    for strategy in ("ddp", "single"):
+        given = {"matrix": matrix, "training": {"strategy": strategy}, "measurement": {"jobs": "shared"}}
+        suite = parse_suite(script_document(**given))
+        may_share = is_counted or strategy == "single"
+        assert {why_alone(cell, suite) is None for cell in expand_cells(suite)} == {may_share}
+        if may_share:
+            assert job_document(shared_job(suite), suite, SETTINGS)["instance_type"] == name
+        else:
+            with pytest.raises(RunNotShared, match=f"each device of {name}, whose number is not in the lab's table"):
+                job_document(shared_job(suite), suite, SETTINGS)
 
 
 def test_more_channels_than_sagemaker_gives_are_refused() -> None:

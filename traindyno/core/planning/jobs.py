@@ -70,6 +70,8 @@ def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
     image = settings.image or suite.workload.image
     if is_gpu and image is not None and _is_older_than_torchrun(image) and not TRAITS[settings.strategy].one_process:
         return f"image {image} has a PyTorch that SageMaker starts with mpirun"
+    if instance_type.devices_per_instance is None and not TRAITS[settings.strategy].one_process:
+        return f"the number of devices of {settings.instance} is unknown, and each has a process"
     return None
 
 
