@@ -57,7 +57,7 @@ def test_a_shared_job_bills_one_start_and_the_training_of_all_its_runs(aws: AwsD
     assert journal.runs_seconds == pytest.approx(80, abs=0.01)
 
 
-def test_a_shared_job_goes_on_after_an_interruption_and_the_next_attempt_after_a_fault(
+def test_a_shared_job_goes_on_after_an_interruption_and_after_a_fault(
     aws: AwsDouble, tmp_path: Path
 ) -> None:
     job, suite = prepared(aws, "j1-2", **ON_SPOT)

@@ -179,7 +179,7 @@ def test_a_run_that_its_own_limit_ends_is_recorded_as_such(faults: FaultInjector
     }
 
 
-def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_had_the_job_for_itself(faults: FaultInjector) -> None:
+def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(faults: FaultInjector) -> None:
     # A fifth of the limit is kept for the job's end; each run takes 26 s.
     for limit, reasons in ((100, [EXITED, EXITED, EXITED]), (80, [EXITED, EXITED]), (30, [TIME_LIMIT])):
         job, work = simulated(faults, make_suite(max_job_seconds=limit))

@@ -116,7 +116,7 @@ def test_an_interruption_is_no_overhead_of_a_run() -> None:
     assert found.billable_seconds == pytest.approx(10_080 * 0.3)
 
 
-def test_an_interrupted_run_of_a_shared_job_is_projected_as_one_that_had_it_for_itself() -> None:
+def test_an_interrupted_run_of_a_shared_job_is_projected_as_one_alone() -> None:
     alone = restarted()
     (lone,), run_id = alone.attempts, alone.run.run_id
     written = written_job("job-a1")

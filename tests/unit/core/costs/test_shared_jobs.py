@@ -273,7 +273,7 @@ def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
 
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
-def test_what_a_shared_job_takes_is_expected_from_its_own_runs_and_from_a_part_of_them(purchase: str) -> None:
+def test_what_a_shared_job_takes_is_expected_from_its_runs_or_some_of_them(purchase: str) -> None:
     price = replace(PRICE, purchase=purchase)
     works = [
         Work(run=make_run(make_cell(f"0000000{letter}"), 1), outcome=Outcome.COMPLETED, step_seconds=seconds, lost=None)
