@@ -102,8 +102,9 @@ def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite,
         if len(of_job) == 1:
             yield separate_job(of_job[0])
             continue
-        suffix = f"p{part}" if part > 1 else ""
-        job_id = f"j{_lot(str(key)).hex()[:KEY_DIGITS]}-b{block.replace('.', 'x')}{suffix}"
+        # As long as the id of a run, which lab and suite names leave room for in a job's name
+        digits = _lot(f"{key} {block} {part}").hex()[:KEY_DIGITS]
+        job_id = f"j{digits}-t{min(run.trial for run in of_job)}"
         carried = tuple(replace(run, job_id=job_id) for run in of_job)
         yield Job(execution_id=of_job[0].execution_id, job_id=job_id, runs=carried)
 

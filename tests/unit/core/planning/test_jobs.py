@@ -1,6 +1,7 @@
 """Which runs share a job, in which order, and which have a job of their own."""
 
 import random
+import re
 from collections import Counter, defaultdict
 from decimal import Decimal
 from typing import Any
@@ -50,8 +51,9 @@ def test_each_run_is_in_one_job_with_runs_that_agree_in_what_a_job_fixes(seed: i
         assert len(job.runs) <= MOST_RUNS
         assert len({(group_key(run.cell, suite), run.block) for run in job.runs}) == 1
         assert {run.job_id for run in job.runs} == ({job.job_id} if job.is_shared else {None})
-        # SageMaker's names of jobs, in which one dash separates cell and trial
-        assert job.job_id.count("-") == 1 and len(job.job_id) <= 20
+        # The form of a run's id, for which a job's name has room
+        assert re.fullmatch(r"[0-9a-z]{8}-t\d+", job.job_id)
+        assert len(job.job_id) <= max(len(run.run_id) for run in job.runs)
 
 
 @pytest.mark.parametrize("execution_id", ["a", "b", "c"])
