@@ -9,7 +9,7 @@ import pytest
 
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET
-from tests.local.test_replay_engine import replaying, run_one, statuses
+from tests.local.test_replay_engine import PLAIN_TRACE, replaying, run_one, statuses
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_suite
 from traindyno.core.jobs.job import Job
@@ -19,6 +19,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_document import job_document
+from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 LAB = replace(SETTINGS, results_bucket=BUCKET)
@@ -57,9 +58,21 @@ def test_a_shared_job_bills_one_start_and_the_training_of_all_its_runs(aws: AwsD
     assert journal.runs_seconds == pytest.approx(80, abs=0.01)
 
 
-def test_a_shared_job_goes_on_after_an_interruption_and_after_a_fault(
-    aws: AwsDouble, tmp_path: Path
-) -> None:
+def test_with_a_start_of_300_seconds_sharing_costs_less_than_a_third(aws: AwsDouble, tmp_path: Path) -> None:
+    """Of what the same four runs are billed in jobs of their own."""
+    job, suite = prepared(aws, "j1-4")
+    separate = [
+        build_training_job_request(replace(run, job_id=None), suite, attempt=1, settings=LAB) for run in job.runs
+    ]
+    traces = {"slow_start": {**PLAIN_TRACE, "download_seconds": 300.0}}
+    with replaying(tmp_path, aws, traces=traces) as running:
+        billed = [run_one(running, request)["BillableTimeInSeconds"] for request in (request_of(job, suite), *separate)]
+    # 300 s, runs of 20 s, and 2 s of upload
+    assert billed == [382, *[322] * 4]
+    assert billed[0] / sum(billed[1:]) < 1 / 3
+
+
+def test_a_shared_job_goes_on_after_an_interruption_and_after_a_fault(aws: AwsDouble, tmp_path: Path) -> None:
     job, suite = prepared(aws, "j1-2", **ON_SPOT)
     planned = {run.run_id for run in job.runs}
     named = [
