@@ -176,7 +176,8 @@ class RunLanes(Construct):
                 "end": sfn.JsonPath.object_at("$.end"),
             },
             max_concurrency=RECORDED_AT_ONCE,
-            result_path=sfn.JsonPath.DISCARD,
+            # Otherwise the outputs of a lane's children, which its Distributed Map collects, would exceed 256 KiB.
+            output_path=sfn.JsonPath.DISCARD,
         )
         record = answered_step(self, "RecordSharedRun", self._functions.record_run)
         # Otherwise a run that can't be recorded would take the others of its job with it.

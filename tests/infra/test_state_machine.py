@@ -171,12 +171,19 @@ def test_whatever_happens_to_a_shared_job_each_of_its_runs_is_recorded(run_state
     _, catch = submit["Catch"]
     assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRuns", "$.end")
     assert (submit["Next"], submit["ResultPath"]) == ("RecordRuns", "$.end")
-    assert (runs["ItemsPath"], runs["MaxConcurrency"], runs["ResultPath"]) == ("$.job.runs", 4, None)
+    assert (runs["ItemsPath"], runs["MaxConcurrency"]) == ("$.job.runs", 4)
     assert runs["ItemSelector"] == {"run.$": "$$.Map.Item.Value", "end.$": "$.end"}
     record = runs["ItemProcessor"]["States"]["RecordSharedRun"]
     assert record["Resource"] == run_states["RecordRun"]["Resource"]
     assert [each["ErrorEquals"] for each in record["Catch"]] == [["States.ALL"]]
     assert runs["ItemProcessor"]["States"][record["Catch"][0]["Next"]]["Type"] == "Pass"
+
+
+def test_the_child_of_a_shared_job_ends_with_an_empty_output(run_states: dict[str, Any]) -> None:
+    """The Distributed Map of a lane collects the outputs of its children, and a state holds 256 KiB."""
+    runs = run_states["RecordRuns"]
+    assert runs["End"]
+    assert runs["OutputPath"] is None
 
 
 def test_a_shared_job_is_submitted_and_awaited_as_a_run_is(run_states: dict[str, Any]) -> None:

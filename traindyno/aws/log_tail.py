@@ -1,13 +1,17 @@
 """The last lines of the log of a training job, an endpoint or a transform job."""
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import AwsError, error_code
+from traindyno.core.jobs.journal_format import ERROR, INSTEAD_OF_ERROR, RUN_LINE
 
 JOB_LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 LINE_COUNT = 40
+# As many as one answer holds: those of other runs may follow a run's own.
+SHARED_LINE_COUNT = 10_000
 
 
 class LogsClient(Protocol):
@@ -20,22 +24,24 @@ class LogTail:
     def __init__(self, logs: LogsClient) -> None:
         self._logs = logs
 
-    def read(self, job_name: str) -> tuple[str, ...]:
-        """The last lines of a training job's log."""
-        return self.read_group(JOB_LOG_GROUP, f"{job_name}/")
+    def read(self, job_name: str, shared_by: str | None = None) -> tuple[str, ...]:
+        """The last lines of a training job's log; ``shared_by``: those of this run of a job that carried several."""
+        return self.read_group(JOB_LOG_GROUP, f"{job_name}/", shared_by=shared_by)
 
-    def read_group(self, log_group: str, stream_prefix: str = "") -> tuple[str, ...]:
+    def read_group(self, log_group: str, stream_prefix: str = "", *, shared_by: str | None = None) -> tuple[str, ...]:
         """The last lines of the host that wrote last, because a failure shows there. If the log can't be read, the
         result is one line with the reason.
         """
         try:
-            return self._read(log_group, stream_prefix)
+            if shared_by is None:
+                return self._read(log_group, stream_prefix, LINE_COUNT)
+            return _own_lines(self._read(log_group, stream_prefix, SHARED_LINE_COUNT), shared_by)[-LINE_COUNT:]
         except AwsError as error:
             if isinstance(error, ClientError) and error_code(error) == "ResourceNotFoundException":
                 return ()  # nothing has been logged there yet
             return (f"the log {log_group} {stream_prefix} could not be read: {error}",)
 
-    def _read(self, log_group: str, stream_prefix: str) -> tuple[str, ...]:
+    def _read(self, log_group: str, stream_prefix: str, line_count: int) -> tuple[str, ...]:
         of_prefix = {"logStreamNamePrefix": stream_prefix} if stream_prefix else {}
         found = self._logs.describe_log_streams(logGroupName=log_group, **of_prefix)
         streams = sorted(found["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0))
@@ -45,6 +51,14 @@ class LogTail:
             logGroupName=log_group,
             logStreamName=streams[-1]["logStreamName"],
             startFromHead=False,
-            limit=LINE_COUNT,
+            limit=line_count,
         )
         return tuple(event["message"].rstrip("\n") for event in events["events"])
+
+
+def _own_lines(lines: Iterable[str], run_id: str) -> tuple[str, ...]:
+    """What the run wrote into its job's log, as it wrote it."""
+    prefix = RUN_LINE.format(run_id)
+    return tuple(
+        line.removeprefix(prefix).replace(INSTEAD_OF_ERROR, ERROR) for line in lines if line.startswith(prefix)
+    )

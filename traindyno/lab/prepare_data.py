@@ -59,7 +59,7 @@ def record_preparation(preparation: DataPreparation, row: AttemptRow, services: 
         preparation=preparation,
         outcome=final.outcome,
         message=final.message,
-        log_tail=read_log_tail(attempts, final, services),
+        log_tail=read_log_tail(attempts[-1] if attempts else None, final, services),
         attempts=tuple(attempts),
         phases_seconds=measure_phases(attempts, step_log.measured if step_log else None, None, warmup_steps=0),
         price=paid_price(services.executions.find(execution_id), preparation.instance),

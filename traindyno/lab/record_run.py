@@ -95,7 +95,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
         step_log=step_log,
         price=paid_price(execution, run.cell.settings.instance, suite.purchase),
         message=decided.message,
-        log_tail=read_log_tail(attempts, decided, services),
+        log_tail=read_log_tail(last, decided, services, run_id=run.run_id),
         is_simulated=is_simulated(step_log),
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
@@ -161,11 +161,13 @@ def read_run_log(
         return None, str(error)
 
 
-def read_log_tail(attempts: Sequence[Attempt], final: FinalOutcome, services: AttemptRecords) -> tuple[str, ...]:
-    """The last lines of the last job's log, unless it completed."""
-    if not attempts or final.outcome is Outcome.COMPLETED:
+def read_log_tail(
+    last: Attempt | None, final: FinalOutcome, services: AttemptRecords, *, run_id: str | None = None
+) -> tuple[str, ...]:
+    """The last lines of the attempt's log, unless it completed; of a job that runs shared, those of this run."""
+    if last is None or final.outcome is Outcome.COMPLETED:
         return ()
-    return services.log_tail.read(attempts[-1].job_name)
+    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None)
 
 
 def paid_price(execution: ExecutionRow | None, instance: str, purchase: Purchase = Purchase.ON_DEMAND) -> PaidPrice:

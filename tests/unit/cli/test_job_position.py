@@ -5,7 +5,7 @@ import random
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import World
 from tests.unit.step_log_samples import log_lines
-from traindyno.cli.inputs.job_position import Position, find_position
+from traindyno.cli.inputs.job_position import Position, ended_in, find_position
 
 
 def test_the_run_that_logs_and_has_not_ended_is_shown() -> None:
@@ -24,3 +24,14 @@ def test_the_run_that_logs_and_has_not_ended_is_shown() -> None:
     log = "".join(log_lines(step_seconds=[0.5] * 4)).encode()
     contents[f"{world.prefix}{second}/step_log/{row.job_name}/rank-00000.1.jsonl"] = log
     assert find_position(row, world.lab.bucket) == Position(place=2, phase=None, step=3)
+
+
+def test_runs_that_ended_in_any_attempt_of_a_running_job_are_counted() -> None:
+    world = World(random.Random(0), run_count=3)
+    assert ended_in(world.job, world.lab.bucket) == frozenset()
+    first, second, _ = (run.run_id for run in world.job.runs)
+    for name, run_id in (("job-a1", first), ("job-a2", second)):
+        written = written_job(name)
+        written.carry(run_id, 20)
+        world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
+    assert ended_in(world.job, world.lab.bucket) == {first, second}

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.lab.shared_job_world import World
+from tests.unit.lab.test_shared_jobs import live
 from tests.unit.lab_in_memory import EXECUTION, MemoryExecutions
 from tests.unit.planned_lab import empty_lab, take_in
 from tests.unit.suites import script_document, unprepared_document
@@ -125,6 +128,24 @@ def test_repeated_trials_are_counted_beside_those_that_were_planned() -> None:
     assert [" left" in line for line in counts] == [True, True, True, False, False, False]
     assert ended_line(4, 4, SUMMARY).startswith("4/4 compiled")
     assert ended_line(5, 4, SUMMARY).startswith("repeated compiled")
+
+
+def test_runs_that_ended_in_a_job_of_several_count_before_they_are_recorded() -> None:
+    """``r0`` is being recorded: its job is not over yet, and it has its result already."""
+    line = state_line(replace(state(ended=1), ended_in_jobs=frozenset({"r0", "r1"})))
+    assert "2 of 4 runs" in line
+    assert "about 60.0 s left" in line
+    assert replace(state(), ended_in_jobs=frozenset({"r1"})).position != state().position
+
+
+def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    world = World(random.Random(0), run_count=3, failing=0.0)
+    target = replace(target_of(world.lab), executions=world.executions)
+    world.start("t1")
+    live(world, 2)
+    seen = read_state(target, EXECUTION)
+    assert (seen.runs_ended, len(seen.ended), seen.jobs) == (2, 0, ())
 
 
 def test_a_script_has_no_number_of_steps_to_reach() -> None:

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key
 from traindyno.lab.budget import money_of
+from traindyno.parent.output import RunOutput
 from traindyno.store.results import load_results
 
 
@@ -207,6 +209,22 @@ def test_what_ended_before_a_stop_is_recorded_although_no_job_runs() -> None:
     outcomes = [each.outcome for _, each in sorted(result_of(world).items())]
     assert outcomes == [Outcome.COMPLETED, Outcome.STOPPED_BY_USER]
     assert world.open_jobs == []
+
+
+def test_a_failed_run_shows_the_end_of_its_own_log(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """The runs of a job write into one log, and others come after the one that failed."""
+    world = World(random.Random(0), run_count=2, failing=1.0)
+    world.start("t1")
+    said = {run.run_id: [f"{run.run_id} begins", *["epoch"] * 50, "ValueError: no"] for run in world.job.runs}
+    for number, (run_id, lines) in enumerate(said.items()):
+        path = tmp_path / f"{number}.log"
+        path.write_text("\n".join(lines))
+        RunOutput(path, run_id).finish()
+    name = list(world.lab.jobs.jobs)[-1]
+    world.lab.logs.write(f"{name}/algo-1-1", capfdbinary.readouterr().out.decode().splitlines(), 0)
+    live(world, 2)
+    for run_id, result in record_all(world).items():
+        assert result.log_tail == tuple(said[run_id][-40:])
 
 
 def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt() -> None:

@@ -76,14 +76,14 @@ def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
 
 def _bar(state: State) -> RenderableType:
     bar = Table.grid(padding=(0, 1))
-    completed = len(state.ended) - state.runs_repeated
+    completed = state.runs_ended - state.runs_repeated
     bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=completed, width=BAR_WIDTH), _count(state))
     return bar
 
 
 def _count(state: State) -> str:
     """``2 of 4``; ``0`` until they are planned; after the last planned run ``4 of 4 and 1 repeated``."""
-    done = len(state.ended) - state.runs_repeated
+    done = state.runs_ended - state.runs_repeated
     repeated = f" and {state.runs_repeated} repeated" if state.runs_repeated else ""
     return f"{done}" if state.runs_planned is None else f"{done} of {state.runs_planned}{repeated}"
 
@@ -97,7 +97,7 @@ def _doing(state: State) -> str:
         return state.preparing
     described = described_jobs(state)
     if not described:
-        return "planning" if not state.ended else "between runs"
+        return "planning" if not state.runs_ended else "between runs"
     more = len(state.jobs) - 1
     return _job(described[0], state.max_steps) + (f" (and {more} more)" if more else "")
 

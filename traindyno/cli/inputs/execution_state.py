@@ -2,14 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.aws import clients
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.cli.inputs.job_position import Position, find_position
+from traindyno.cli.inputs.job_position import Position, ended_in, find_position
 from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.jobs.job import AttemptOwner, Job, runs_of
 from traindyno.core.jobs.job_end import JobPhaseName
@@ -21,6 +21,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import CHECK_LABEL, DataPreparation, label_of
 from traindyno.core.suite.suite import Run
 from traindyno.sagemaker.job_description import read_phase
+from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import PreparationRow, PreparationSummary
 
 # The number of running jobs that are described in full: each takes one or two requests.
@@ -57,7 +58,8 @@ class LaneCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """``ended``: run id → summary; ``jobs`` are the jobs under way, the first of them in full.
+    """``ended``: run id → summary; ``ended_in_jobs``: the runs that have ended in shared jobs that are not over yet.
+    ``jobs`` are the jobs under way, the first of them in full.
 
     ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which decides itself.
     """
@@ -65,6 +67,7 @@ class State:
     execution: Execution
     runs_planned: int | None
     ended: Mapping[str, RunSummary]
+    ended_in_jobs: frozenset[str] = frozenset()
     jobs: tuple[RunningJob, ...]
     preparations: Mapping[str, PreparationRow]
     max_steps: int | None
@@ -78,18 +81,22 @@ class State:
         return (self.execution.ended_at or self.now) - self.execution.started_at
 
     @property
+    def runs_ended(self) -> int:
+        return len(self.ended.keys() | self.ended_in_jobs)
+
+    @property
     def runs_repeated(self) -> int:
         """The ended runs beyond those that were planned: trials on contended hosts are repeated."""
-        return 0 if self.runs_planned is None else max(0, len(self.ended) - self.runs_planned)
+        return 0 if self.runs_planned is None else max(0, self.runs_ended - self.runs_planned)
 
     @property
     def left_seconds(self) -> float | None:
         """The remaining runs take as long as those before; None before the first run has ended, and after the last one
         that was planned, because nobody knows how many are repeated.
         """
-        if not self.ended or self.runs_planned is None or len(self.ended) >= self.runs_planned:
+        if not self.runs_ended or self.runs_planned is None or self.runs_ended >= self.runs_planned:
             return None
-        return self.elapsed_seconds * (self.runs_planned - len(self.ended)) / len(self.ended)
+        return self.elapsed_seconds * (self.runs_planned - self.runs_ended) / self.runs_ended
 
     @property
     def prepared(self) -> dict[str, PreparationSummary]:
@@ -114,7 +121,7 @@ class State:
     def position(self) -> tuple[object, ...]:
         """A value that differs after any progress."""
         jobs = tuple((job.label, job.job_phase, job.phase, job.step) for job in self.jobs)
-        return len(self.ended), len(self.prepared), jobs
+        return len(self.ended), self.runs_ended, len(self.prepared), jobs
 
 
 def read_state(target: LabTarget, execution_id: str) -> State:
@@ -122,12 +129,15 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     services = target.services
     planned = services.executions.find(execution_id)
     ended = {row.owner_id: row.summary for row in services.runs.list_all(execution_id) if row.summary}
+    attempts = list(services.attempts.list_open(execution_id)) if execution.is_running else []
+    shared = {row.owner.job_id: row.owner for row in attempts if isinstance(row.owner, Job)}
     now = time.time()
     return State(
         execution=execution,
         runs_planned=planned.run_count if planned else None,
         ended=ended,
-        jobs=tuple(_running_jobs(target, execution_id, now)) if execution.is_running else (),
+        ended_in_jobs=frozenset(run_id for job in shared.values() for run_id in ended_in(job, target.results)),
+        jobs=tuple(_running_jobs(target, attempts, now)) if attempts else (),
         preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
         max_steps=planned.max_steps if planned and not planned.is_script else None,
         spent_usd=services.spending.read(execution_id).spent_usd,
@@ -152,9 +162,9 @@ def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | Non
     return Leader(label=label, is_cost=is_cost, estimate=estimates[label])
 
 
-def _running_jobs(target: LabTarget, execution_id: str, now: float) -> Iterator[RunningJob]:
+def _running_jobs(target: LabTarget, attempts: Iterable[AttemptRow], now: float) -> Iterator[RunningJob]:
     jobs = TrainingJobs(clients.sagemaker())
-    running = (attempt for attempt in target.services.attempts.list_open(execution_id) if attempt.end is None)
+    running = (attempt for attempt in attempts if attempt.end is None)
     for number, attempt in enumerate(running):
         described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
         job_phase = read_phase(described) if described else None

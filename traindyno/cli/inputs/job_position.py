@@ -36,6 +36,16 @@ def find_position(attempt: AttemptRow, bucket: ResultsBucket) -> Position:
         return Position()  # the next reading may find it
 
 
+def ended_in(job: Job, bucket: ResultsBucket) -> frozenset[str]:
+    """The runs of which an end has reached S3, in any attempt. They are recorded when no run of the job is left."""
+    prefix = checkpoints_prefix(job.execution_id, job.job_id)
+    try:
+        parts = [key.removeprefix(prefix).split("/") for key in bucket.list_keys(prefix)]
+    except AwsError:
+        return frozenset()
+    return frozenset(run_id for run_id, *rest in parts if rest[:1] == [ENDED])
+
+
 def _place(job: Job, job_name: str, keys: Sequence[str]) -> int | None:
     """Of the run that has begun to log and has not ended."""
     prefix = checkpoints_prefix(job.execution_id, job.job_id)

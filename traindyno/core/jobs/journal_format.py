@@ -48,6 +48,10 @@ ENDED, JOURNAL = "ended", "journal"
 STEP_LOG, STATE = "step_log", "state"
 # In the folder of the job's output: <run id>.<host>.log
 LOGS = "logs"
+# How a line of a run begins in the job's log, and a word in which it is changed there: the training toolkit would keep
+# all later lines
+RUN_LINE = "[{}] "
+ERROR, INSTEAD_OF_ERROR = "Error", "Err-or"
 
 # How the parent starts a run
 PROCESS, TORCHRUN = "process", "torchrun"

@@ -1,6 +1,7 @@
 """Which runs share a job and in which order they run there, and why a run has a job of its own."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,10 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Run, Suite
 
-# Their documents fit into one row and into one state.
+# Their documents fit into one row and into one state, which holds 256 KiB. Texts of a cell have any length.
 MOST_RUNS = 24
+MOST_BYTES = 120_000
+RUN_BYTES = 3_000  # of a run's document, besides these texts
 # A job is filled to this share of its time limit, by what earlier runs took.
 FILLED_SHARE = 0.5
 KEY_DIGITS = 7
@@ -111,12 +114,24 @@ def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite,
 
 def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list[Run]]:
     """Jobs of equal numbers of runs, few enough for the time limit and for the document."""
+    sizes = [_document_bytes(run.cell) for run in runs]
     known = [histories[run.cell.cell_id] for run in runs if run.cell.cell_id in histories]
     expected = expect_job(known).seconds / len(known) * len(runs) if known else 0.0
     by_time = -(-expected // (FILLED_SHARE * suite.limits.max_job_seconds))
-    count = min(len(runs), max(1, -(-len(runs) // MOST_RUNS), int(by_time)))
-    bounds = [len(runs) * part // count for part in range(count + 1)]
-    return [list(runs[begin:end]) for begin, end in pairwise(bounds)]
+    count = min(len(runs), max(1, -(-len(runs) // MOST_RUNS), int(by_time), -(-sum(sizes) // MOST_BYTES)))
+    while count < len(runs) and any(sum(sizes[part]) > MOST_BYTES for part in _slices(len(runs), count)):
+        count += 1
+    return [list(runs[part]) for part in _slices(len(runs), count)]
+
+
+def _slices(runs: int, count: int) -> list[slice]:
+    bounds = [runs * part // count for part in range(count + 1)]
+    return [slice(begin, end) for begin, end in pairwise(bounds)]
+
+
+def _document_bytes(cell: Cell) -> int:
+    """About those of a run's document: the same in the plan, which does not know its tokens yet."""
+    return RUN_BYTES + len(json.dumps([cell.label, cell.hyperparameters]))
 
 
 def _lot(text: str) -> bytes:

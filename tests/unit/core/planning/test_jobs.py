@@ -1,5 +1,6 @@
 """Which runs share a job, in which order, and which have a job of their own."""
 
+import json
 import random
 import re
 from collections import Counter, defaultdict
@@ -12,12 +13,14 @@ from tests.unit.suites import script_document, small_suite, unprepared_suite
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import MOST_RUNS, group_key, share_jobs, why_alone
 from traindyno.core.planning.plan import plan_suite
+from traindyno.core.planning.wave_items import wave_items
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Run, Suite
 
 SHARED = {"trials": 4, "jobs": "shared"}
+STATE_BYTES = 256 * 1024
 TYPES = ["ml.g5.12xlarge", "ml.g6.12xlarge", "ml.p4d.24xlarge"]
 
 
@@ -63,6 +66,23 @@ def test_the_second_job_of_a_pair_has_the_order_of_the_first_reversed(execution_
     assert orders[1] == orders[0][::-1]
     assert orders[3] == orders[2][::-1]
     assert orders[0] != orders[2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_document_of_a_job_fits_into_half_of_a_state(seed: int) -> None:
+    rng = random.Random(seed)
+    values = [str(number) + "ü" * rng.randint(0, 8000) for number in range(rng.randint(2, 30))]
+    suite = parse_suite(
+        script_document(
+            matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.text": values}, measurement={"jobs": "shared"}
+        )
+    )
+    runs = trial_runs("e" * 80, expand_cells(suite), [1])
+    jobs = share_jobs(runs, suite)
+    assert sorted(run.run_id for job in jobs for run in job.runs) == sorted(run.run_id for run in runs)
+    for job in jobs:
+        (item,) = wave_items([job], suite.limits)
+        assert not job.is_shared or len(json.dumps(item)) <= STATE_BYTES / 2
 
 
 def test_no_cell_is_first_more_often_than_chance_has_it() -> None:
