@@ -21,8 +21,8 @@ from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
 from traindyno.parent.ends import forget_end, has_ended, write_end
 from traindyno.parent.journal import count_deaths
-from traindyno.parent.peers import PeerLost
 from traindyno.parent.output import RunOutput
+from traindyno.parent.peers import PeerLost
 from traindyno.parent.ready import make_ready
 from traindyno.parent.run_one import Ended, Turn, is_device_busy, run_one
 from traindyno.parent.verdicts import Verdict
@@ -82,13 +82,14 @@ class Conductor:
 
     def _made_ready(self, run: RunOrder, output: RunOutput) -> str:
         """How all hosts begin the run, or what keeps one of them from it."""
-        attempt, key = self._attempt, "{}/{{}}".format(run.run_id)
+        attempt, peers = self._attempt, self._attempt.peers
         can_fork, is_busy = make_ready(run, attempt, output), is_device_busy(attempt)
         found = {STOPPED: attempt.stop.is_made, DEVICE_BUSY: is_busy, FRESH: not can_fork}
+        keys = {word: "{}/{}".format(run.run_id, word) for word in found}
         for word in (word for word, holds in found.items() if holds):
-            attempt.peers.say(key.format(word), word)
-        attempt.peers.barrier(key.format("ready"))
-        return next((word for word in found if attempt.peers.heard(key.format(word)) is not None), FORK)
+            peers.say(keys[word], word)
+        peers.barrier("{}/ready".format(run.run_id))
+        return next((word for word, key in keys.items() if peers.heard(key) is not None), FORK)
 
     def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool) -> None:
         attempt = self._attempt

@@ -27,10 +27,10 @@ class RunOutput:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(str(self.path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | self._at_first, 0o644)
-            self._at_first = 0
-            return descriptor
         except OSError:
             return os.open(os.devnull, os.O_WRONLY)
+        self._at_first = 0
+        return descriptor
 
     def show_new(self) -> None:
         try:
