@@ -1,9 +1,12 @@
 """The parents of a job's hosts begin and end each run together."""
 
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +20,21 @@ RUNS = [
     run_document("together", "--all-reduce", "1", launcher="torchrun", processes_per_host=1),
     run_document("loses-a-host", "--sleep", "600"),
 ]
+# One host could fork at once; the other says later that it can't.
+FORKING = """
+import os, sys, time
+answers = int(sys.argv[1])
+if os.environ["SM_CURRENT_HOST"] == "algo-2":
+    time.sleep(1)
+    open("imported", "w").write(str(time.time()))
+    os.write(answers, b"it has opened a device\\n")
+else:
+    os.write(answers, b"ready\\n")
+sys.stdin.readline()
+"""
 
 
-@pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
-    """Two hosts on this machine. While the last run is in progress, one host's parent is killed."""
+def two_hosts(root: Path, runs: Sequence[Mapping[str, Any]], *programs: Path) -> SharedJob:
     environment = {
         "TRAINDYNO_MASTER_ADDRESS": "127.0.0.1",
         "TRAINDYNO_MASTER_PORT": str(free_port()),
@@ -29,8 +42,14 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",
     }
-    root = tmp_path_factory.mktemp("job")
-    job = SharedJob(root=root, runs=RUNS, hosts=HOSTS, environment=environment, limits={"lease_seconds": 20})
+    job = SharedJob(root=root, runs=runs, hosts=HOSTS, environment=environment, limits={"lease_seconds": 20})
+    return replace(job, programs=programs) if programs else job
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
+    """Two hosts on this machine. While the last run is in progress, one host's parent is killed."""
+    job = two_hosts(tmp_path_factory.mktemp("job"), RUNS)
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
         wait_until(lambda: second.poll() is not None or all("sleeps" in job.log("loses-a-host", host=h) for h in HOSTS))
         kept = children_of(children_of(first.pid)[0])
@@ -59,3 +78,17 @@ def test_the_next_run_meets_on_all_hosts(job: SharedJob) -> None:
 def test_the_parent_whose_peer_is_lost_leaves_the_run_and_ends(job: SharedJob) -> None:
     assert job.events()[-1] == ("run_left", "loses-a-host", "peer_lost")
     assert [job.end("loses-a-host", host=host) for host in HOSTS] == [None, None]
+
+
+def test_all_hosts_wait_for_imports_and_fork_only_together(job: SharedJob, tmp_path: Path) -> None:
+    train, ranks = tmp_path / "traindyno_train.py", tmp_path / "traindyno_ranks.py"
+    shutil.copy(job.programs[0], train)
+    ranks.write_text(FORKING)
+    waits = two_hosts(tmp_path, [run_document("a", "--shared-job", "")], train, ranks)
+    with waits.start(host="algo-1") as first, waits.start(host="algo-2") as second:
+        assert [first.wait(60), second.wait(60)] == [0, 0]
+    imported = float((tmp_path / "code" / "imported").read_text())
+    for host in HOSTS:
+        (began,) = (line for line in waits.journal(host=host) if line["event"] == "run_began")
+        assert began["time"] >= imported
+        assert waits.log("a", host=host) == ["began", '{"place": 1, "forked": false}']

@@ -1,10 +1,13 @@
 """The versions, device and host of a run. Packages are named if the process has imported them."""
 
+import json
 import os
 import platform
 import sys
 from pathlib import Path
 from typing import Any, Dict, Optional
+
+from traindyno.core.step_log.line import SHARED_JOB, SHARED_JOB_VARIABLE
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 VERSIONED_PACKAGES = ("torch", "transformers", "accelerate", "lightning", "pytorch_lightning", "datasets", "numpy")
@@ -27,6 +30,9 @@ def environment_facts() -> Dict[str, Any]:
         "versions": {name: _version(name) for name in VERSIONED_PACKAGES if name in sys.modules},
     }  # type: Dict[str, Any]
     facts.update(_device_facts())
+    shared_job = os.environ.get(SHARED_JOB_VARIABLE)
+    if shared_job:
+        facts[SHARED_JOB] = json.loads(shared_job)
     return facts
 
 

@@ -1,5 +1,6 @@
 """The rank of this process in the job, from its launcher or torch.distributed, and its start time."""
 
+import json
 import os
 import socket
 import sys
@@ -9,13 +10,13 @@ from typing import Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.clock import now
 from traindyno.core.jobs.journal_format import MARK_VARIABLE
-from traindyno.core.step_log.line import LAUNCH_VARIABLE
+from traindyno.core.step_log.line import FORKED, LAUNCH_VARIABLE, SHARED_JOB_VARIABLE
 
 # The launchers are torchrun, SageMaker's MPI and SMDDP runners, and Slurm.
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 JOB_VARIABLE = "TRAINING_JOB_NAME"
-LAUNCH, IMPORT = "launch", "import"
+LAUNCH, IMPORT, FORK = "launch", "import", "fork"
 # These fields of /proc/<pid>/stat follow the command. The start is in clock ticks since the boot.
 PARENT_FIELD, START_FIELD = 1, 19
 
@@ -63,12 +64,20 @@ def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[fl
 
 
 def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
-    """Yields name, begin and end of what came before this process had a log: its launcher's start, then its imports."""
+    """Yields name, begin and end of what came before this process had a log: its launcher's start, then its imports.
+
+    A forked process has not done its imports itself, and their time is not its own: that phase has another name.
+    """
     began, launched = started(), launcher_started()
     if began is not None and began <= log_began:
         if launched is not None and launched <= began:
             yield LAUNCH, launched, began
-        yield IMPORT, began, log_began
+        yield FORK if is_forked() else IMPORT, began, log_began
+
+
+def is_forked(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a shared job forked this run's processes from one that had done the imports."""
+    return bool(json.loads(environment.get(SHARED_JOB_VARIABLE) or "{}").get(FORKED))
 
 
 def _started(process_id: int) -> Optional[float]:

@@ -21,12 +21,15 @@ from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
 from traindyno.parent.ends import forget_end, has_ended, write_end
 from traindyno.parent.journal import count_deaths
+from traindyno.parent.output import RunOutput
 from traindyno.parent.peers import PeerLost
-from traindyno.parent.run_one import Ended, is_device_busy, run_one
+from traindyno.parent.ready import make_ready
+from traindyno.parent.run_one import Ended, Turn, is_device_busy, run_one
 from traindyno.parent.verdicts import Verdict
 
 MOST_DEATHS = 2
 BEGIN, SKIP = "begin", "skip"
+FORK, FRESH = "fork", "fresh"
 
 
 class Conductor:
@@ -47,17 +50,17 @@ class Conductor:
         self._attempt.peers.leave()
 
     def _carry(self, run: RunOrder) -> None:
-        what = self._agreed(run)
+        what, output = self._agreed(run), RunOutput(self._attempt.host.log(run.run_id), run.run_id)
+        if what == BEGIN:
+            what = self._made_ready(run, output)
         if what == SKIP:
             self._write(RUN_SKIPPED, run_id=run.run_id)
-        elif what == JOBS_DIED:
-            self._record(run, not_begun(JOBS_DIED), place=None, began_at=time.time(), began=time.monotonic())
-        elif what != BEGIN:
-            self._leave(run, what, began=False)
-        elif self._is_busy(run):
-            self._record(run, not_begun(DEVICE_BUSY), place=None, began_at=time.time(), began=time.monotonic())
+        elif what in (JOBS_DIED, DEVICE_BUSY):
+            self._record(run, not_begun(what), place=None, began_at=time.time(), began=time.monotonic())
+        elif what in (FORK, FRESH):
+            self._begin(run, output, is_forked=what == FORK)
         else:
-            self._begin(run)
+            self._leave(run, what, began=False)
 
     def _agreed(self, run: RunOrder) -> str:
         """The first host decides: the others may have other copies of the files, and other clocks."""
@@ -77,22 +80,26 @@ class Conductor:
         # A job whose limit is too short for any run would leave all of them in each attempt.
         return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE
 
-    def _is_busy(self, run: RunOrder) -> bool:
-        """Whether a device of any host is."""
-        peers, key = self._attempt.peers, "{}/busy".format(run.run_id)
-        if is_device_busy(self._attempt):
-            peers.say(key, DEVICE_BUSY)
+    def _made_ready(self, run: RunOrder, output: RunOutput) -> str:
+        """How all hosts begin the run, or what keeps one of them from it."""
+        attempt, peers = self._attempt, self._attempt.peers
+        can_fork, is_busy = make_ready(run, attempt, output), is_device_busy(attempt)
+        found = {STOPPED: attempt.stop.is_made, DEVICE_BUSY: is_busy, FRESH: not can_fork}
+        keys = {word: "{}/{}".format(run.run_id, word) for word in found}
+        for word in (word for word, holds in found.items() if holds):
+            peers.say(keys[word], word)
         peers.barrier("{}/ready".format(run.run_id))
-        return peers.heard(key) is not None
+        return next((word for word, key in keys.items() if peers.heard(key) is not None), FORK)
 
-    def _begin(self, run: RunOrder) -> None:
+    def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool) -> None:
         attempt = self._attempt
         began_at, began = time.time(), time.monotonic()
         self._begun += 1
         forget_end(attempt.host, run.run_id)
         self._write(RUN_BEGAN, run_id=run.run_id, place=self._begun)
         try:
-            ended = run_one(run, attempt, began=began, is_first=self._begun == 1)
+            turn = Turn(began=began, place=self._begun, is_forked=is_forked)
+            ended = run_one(run, attempt, output, turn)
             attempt.time_left.took(time.monotonic() - began)
             if ended.verdict.left is None:
                 self._record(run, ended, place=self._begun, began_at=began_at, began=began)

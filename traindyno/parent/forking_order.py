@@ -4,16 +4,17 @@ import os
 from typing import Dict, List
 
 from traindyno.core.jobs.journal_format import TORCHRUN
-from traindyno.parent.launch import Start
+from traindyno.parent.launch import Setting, Start
 
 
 def order_of(start: Start) -> Dict[str, object]:
     """``ranks``: the variables of each; none for a run of one process that has no launcher."""
+    setting = start.setting
     return {
-        "program": start.program,
+        "program": setting.program,
         "arguments": list(start.arguments),
-        "environment": process_environment(start),
-        "output": "/proc/{}/fd/{}".format(os.getpid(), start.output),
+        "environment": process_environment(setting),
+        "output": os.readlink("/proc/self/fd/{}".format(setting.output)),
         "ranks": ranks_of(start),
         "serves": start.meeting.rank == 0,
         "address": start.meeting.address,
@@ -21,17 +22,18 @@ def order_of(start: Start) -> Dict[str, object]:
     }
 
 
-def process_environment(start: Start) -> Dict[str, str]:
+def process_environment(setting: Setting) -> Dict[str, str]:
     """torchrun gives each of several processes one thread, unless the environment says another number."""
-    has_several = start.run.launcher == TORCHRUN and start.run.processes_per_host > 1
-    return {**({"OMP_NUM_THREADS": "1"} if has_several else {}), **start.environment}
+    has_several = setting.run.launcher == TORCHRUN and setting.run.processes_per_host > 1
+    return {**({"OMP_NUM_THREADS": "1"} if has_several else {}), **setting.environment}
 
 
 def ranks_of(start: Start) -> List[Dict[str, str]]:
     """What torchrun sets for each process of this host."""
-    if start.run.launcher != TORCHRUN:
+    run, environment, meeting = start.setting.run, start.setting.environment, start.meeting
+    if run.launcher != TORCHRUN:
         return []
-    meeting, local_size = start.meeting, start.run.processes_per_host
+    local_size = run.processes_per_host
     size = meeting.hosts * local_size
     of_all = {
         **{name: str(size) for name in ("WORLD_SIZE", "ROLE_WORLD_SIZE")},
@@ -45,7 +47,7 @@ def ranks_of(start: Start) -> List[Dict[str, str]]:
         "TORCHELASTIC_MAX_RESTARTS": "0",
         "TORCHELASTIC_RUN_ID": meeting.name,
         "TORCHELASTIC_USE_AGENT_STORE": "True",
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": start.environment.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": environment.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
     }
     ranks = []
     for local_rank in range(local_size):

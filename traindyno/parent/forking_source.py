@@ -4,27 +4,30 @@ import json
 import os
 import subprocess
 import sys
-from typing import Dict, Optional
+import time
+from typing import Callable, Dict, Optional
 
 from traindyno.core.jobs.journal_format import MARK_VARIABLE
 from traindyno.parent.forking_order import process_environment
-from traindyno.parent.launch import Start, end_with_this_process
+from traindyno.parent.launch import Setting, end_with_this_process
 
 FORKING_PROGRAM = "traindyno_ranks.py"
+READY = "ready"
+LOOK_AGAIN_SECONDS = 0.05
 
 
 class Source:
-    """A process that has done the imports, and forks. ``answers``: what it has said and nobody has read."""
+    """A process that does the imports, and then forks."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, setting: Setting) -> None:
         reader, writer = os.pipe()
         # Ranks have the mark in their own environment: this process has not started them.
-        environment = {name: value for name, value in process_environment(start).items() if name != MARK_VARIABLE}
+        environment = {name: value for name, value in process_environment(setting).items() if name != MARK_VARIABLE}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, FORKING_PROGRAM, str(writer)],
                 stdin=subprocess.PIPE,
-                stdout=start.output,
+                stdout=setting.output,
                 stderr=subprocess.STDOUT,
                 env=environment,
                 pass_fds=(writer,),
@@ -37,7 +40,6 @@ class Source:
         self._reader = reader
         self._text = b""
         self._orders = 0
-        self.is_ready = False
 
     @property
     def process_id(self) -> int:
@@ -46,6 +48,15 @@ class Source:
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    def becomes_ready(self, goes_on: Callable[[], bool]) -> bool:
+        """False if it says why it can't fork, ends, or is not waited for any longer."""
+        while goes_on():
+            answer = self.answer()
+            if answer is not None:
+                return answer == READY
+            time.sleep(LOOK_AGAIN_SECONDS)
+        return False
 
     def answer(self) -> Optional[str]:
         """The next line; None if there is none yet, empty if there will be none."""

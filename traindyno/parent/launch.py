@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Dict, FrozenSet, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from traindyno.core.jobs.journal_format import TORCHRUN, TORCHRUN_VARIABLE
 from traindyno.parent.document import RunOrder
@@ -25,15 +25,22 @@ class Meeting(NamedTuple):
     name: str
 
 
-class Start(NamedTuple):
+class Setting(NamedTuple):
     """``output``: a descriptor to which the processes write."""
 
     run: RunOrder
     program: str
-    arguments: Tuple[str, ...]
     environment: Dict[str, str]
     output: int
+
+
+class Start(NamedTuple):
+    """``is_forked``: on all hosts, because forked ranks and those of torchrun do not find each other."""
+
+    setting: Setting
+    arguments: Tuple[str, ...]
     meeting: Meeting
+    is_forked: bool
 
 
 class Child:
@@ -46,9 +53,6 @@ class Child:
         """The exit code, or the negative number of a signal; None while it runs."""
         return self._process.poll()
 
-    def give_up(self) -> None:
-        """Processes that have not started yet will not."""
-
 
 class Launcher:
     """Each process starts with a new interpreter."""
@@ -58,14 +62,18 @@ class Launcher:
         """Processes that outlive a run, because the next one's are made from them."""
         return NOBODY
 
+    def make_ready(self, setting: Setting, goes_on: Callable[[], bool]) -> bool:
+        """Whether a run in this setting can be forked. Waits while ``goes_on`` says so."""
+        return False
+
     def start(self, start: Start) -> Child:
         """Raises OSError if the program can't be started."""
         process = subprocess.Popen(
             command(start),
             stdin=subprocess.DEVNULL,
-            stdout=start.output,
+            stdout=start.setting.output,
             stderr=subprocess.STDOUT,
-            env=start.environment,
+            env=start.setting.environment,
             start_new_session=True,
             preexec_fn=end_with_this_process,  # noqa: PLW1509 -- the parent has one thread
         )
@@ -73,14 +81,15 @@ class Launcher:
 
 
 def command(start: Start) -> List[str]:
-    if start.run.launcher != TORCHRUN:
+    setting = start.setting
+    if setting.run.launcher != TORCHRUN:
         return _plain_command(start)
-    lead = ["neuron_parallel_compile"] if start.environment.get("RUN_NEURON_PARALLEL_COMPILE") == "1" else []
-    return [*lead, sys.executable, *_torchrun(start), start.program, *start.arguments]
+    lead = ["neuron_parallel_compile"] if setting.environment.get("RUN_NEURON_PARALLEL_COMPILE") == "1" else []
+    return [*lead, sys.executable, *_torchrun(start), setting.program, *start.arguments]
 
 
 def _plain_command(start: Start) -> List[str]:
-    program, arguments = start.program, list(start.arguments)
+    program, arguments = start.setting.program, list(start.arguments)
     if Path("setup.py").exists():
         return [sys.executable, "-m", program.replace(".py", ""), *arguments]
     if program.endswith(".py"):
@@ -90,7 +99,7 @@ def _plain_command(start: Start) -> List[str]:
 
 def _torchrun(start: Start) -> List[str]:
     meeting = start.meeting
-    size = ["--nnodes", str(meeting.hosts), "--nproc_per_node", str(start.run.processes_per_host)]
+    size = ["--nnodes", str(meeting.hosts), "--nproc_per_node", str(start.setting.run.processes_per_host)]
     own = os.environ.get(TORCHRUN_VARIABLE)
     if own:
         # With -P, the modules in this program's folder can't replace those of the standard library.

@@ -1,4 +1,4 @@
-"""What a run leaves on the host after its processes: shared memory, the device's memory, pages of its files."""
+"""What a run leaves on the host after its processes: shared memory and the device's memory."""
 
 import os
 import shutil
@@ -7,13 +7,12 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Set
 
-from traindyno.parent.disk import files_below, remove
+from traindyno.parent.disk import remove
 
 LOOK_AGAIN_SECONDS = 0.5
 ANSWER_SECONDS = 30.0
 # Of a driver without processes this may differ from look to look.
 DEVICE_MARGIN_MEBIBYTES = 256
-PAGES_SECONDS = 10.0
 QUERY = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
 
 
@@ -103,16 +102,3 @@ class Devices:
             return [int(line) for line in answer.decode().split()]
         except (OSError, ValueError, subprocess.SubprocessError):
             return None
-
-
-def drop_pages(folders: List[Path]) -> None:
-    """So that no run reads from memory what an earlier one read from the disk. A file system may refuse."""
-    end = time.monotonic() + PAGES_SECONDS
-    for path in (path for folder in folders for path in files_below(folder)):
-        if time.monotonic() >= end or not hasattr(os, "posix_fadvise"):
-            return
-        try:
-            with path.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        except OSError:
-            continue

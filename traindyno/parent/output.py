@@ -20,14 +20,17 @@ class RunOutput:
         self._prefix = "[{}] ".format(run_id).encode()
         self._read = self._shown = 0
         self._rest = b""
+        self._at_first = os.O_TRUNC
 
     def open(self) -> int:
-        """A descriptor for the run's processes."""
+        """A descriptor for the run's processes. The first one empties the log."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(str(self.path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+            descriptor = os.open(str(self.path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | self._at_first, 0o644)
         except OSError:
             return os.open(os.devnull, os.O_WRONLY)
+        self._at_first = 0
+        return descriptor
 
     def show_new(self) -> None:
         try:

@@ -1,5 +1,6 @@
 """One run on this host, from its begin to the file of its end."""
 
+import json
 import os
 import signal
 import time
@@ -7,15 +8,17 @@ from typing import Dict, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.oom_kills import count_oom_kills
 from traindyno.core.jobs.journal_format import STOPPED
+from traindyno.core.step_log.line import FORKED, PLACE, SHARED_JOB_VARIABLE
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
 from traindyno.parent.launch import NOT_STARTED, Child, Meeting, Start
-from traindyno.parent.leftovers import drop_pages, remove_shared_memory, shared_memory
+from traindyno.parent.leftovers import remove_shared_memory, shared_memory
 from traindyno.parent.meeting import free_port, master_address
 from traindyno.parent.output import RunOutput
 from traindyno.parent.process_tree import descendants, kill_all, send, wait_until_gone
-from traindyno.parent.run_environment import arguments_of, run_environment
+from traindyno.parent.ready import make_setting
+from traindyno.parent.run_environment import arguments_of
 from traindyno.parent.verdicts import COMPLETED, Verdict, of_status, of_word
 
 POLL_SECONDS = 0.1
@@ -36,13 +39,20 @@ class Ended(NamedTuple):
     oom_kills: int
 
 
-def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) -> Ended:
+class Turn(NamedTuple):
+    """``began``: on the monotonic clock. ``place``: among the runs that began since the parent started, from 1."""
+
+    began: float
+    place: int
+    is_forked: bool
+
+
+def run_one(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Ended:
     """Raises PeerLost."""
-    output = RunOutput(attempt.host.log(run.run_id), run.run_id)
     shared_before, kills_before = shared_memory(attempt.host.shared_memory), count_oom_kills()
     try:
-        child, problem = _start(run, attempt, output)
-        verdict = _watch(run, attempt, child, output, began=began, is_first=is_first)
+        child, problem = _start(run, attempt, output, turn)
+        verdict = _watch(run, attempt, child, output, turn)
         processes = _end(child, attempt, verdict)
     finally:
         remove(attempt.own_folder)
@@ -52,7 +62,6 @@ def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) ->
     removed = remove_shared_memory(attempt.host.shared_memory, shared_before)
     leftovers = {"processes": processes, "shared_memory": removed}
     leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
-    drop_pages([attempt.host.channel(name) for name in sorted(set(run.channels.values()))])
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
 
 
@@ -63,21 +72,20 @@ def is_device_busy(attempt: Attempt) -> bool:
     return not attempt.devices.is_free
 
 
-def _start(run: RunOrder, attempt: Attempt, output: RunOutput) -> Tuple[Optional[Child], Optional[str]]:
+def _start(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
     descriptor = output.open()
     try:
-        for folder in (host.output(run.run_id), host.model(run.run_id), attempt.own_folder):
+        for folder in (host.output(run.run_id), host.model(run.run_id)):
             folder.mkdir(parents=True, exist_ok=True)
-        environment = run_environment(run, attempt.job, host, attempt.own_folder)
+        setting = make_setting(run, attempt, descriptor)
+        setting.environment[SHARED_JOB_VARIABLE] = json.dumps({PLACE: turn.place, FORKED: turn.is_forked})
         start = Start(
-            run=run,
-            program=attempt.job.program,
+            setting=setting,
             arguments=tuple(arguments_of(run, host)),
-            environment=environment,
-            output=descriptor,
             meeting=_meeting(run, attempt),
+            is_forked=turn.is_forked,
         )
         return attempt.launcher.start(start), None
     except (OSError, ValueError) as error:
@@ -97,14 +105,12 @@ def _meeting(run: RunOrder, attempt: Attempt) -> Meeting:
     return Meeting(hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name)
 
 
-def _watch(
-    run: RunOrder, attempt: Attempt, child: Optional[Child], output: RunOutput, *, began: float, is_first: bool
-) -> Verdict:
+def _watch(run: RunOrder, attempt: Attempt, child: Optional[Child], output: RunOutput, turn: Turn) -> Verdict:
     """The first verdict of any host."""
     peers, key, show_at = attempt.peers, "{}/verdict".format(run.run_id), 0.0
     while True:
         peers.beat()
-        verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(began, is_first=is_first)
+        verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(turn.began, is_first=turn.place == 1)
         word = peers.heard(key) if verdict is None else peers.say(key, verdict.word())
         if word is not None:
             return of_word(word)
@@ -138,7 +144,6 @@ def _end(child: Optional[Child], attempt: Attempt, verdict: Verdict) -> int:
     """Ends what came from the run. Returns how many processes were left by themselves."""
     kept, beat = attempt.launcher.kept, attempt.peers.beat
     if child is not None and child.poll() is None:
-        child.give_up()
         send(descendants(kept), signal.SIGTERM)
         grace = attempt.job.grace_seconds * (3 if verdict.left == STOPPED else 1)
         end = time.monotonic() + grace

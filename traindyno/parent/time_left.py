@@ -23,6 +23,10 @@ class TimeLeft:
         self._run_limit = job.max_run_seconds
         self._longest = 0.0
 
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._deadline
+
     def fits_another(self) -> bool:
         """Whether a run as long as the longest of this attempt would end before the deadline."""
         return time.monotonic() + self._longest < self._deadline
@@ -32,10 +36,9 @@ class TimeLeft:
 
     def verdict(self, began: float, *, is_first: bool) -> Optional[Verdict]:
         """None while the run may go on. ``is_first``: it had the whole job for itself."""
-        now = time.monotonic()
-        if self._run_limit is not None and now - began >= self._run_limit:
+        if self._run_limit is not None and time.monotonic() - began >= self._run_limit:
             return Verdict(reason=TIME_LIMIT)
-        if now >= self._deadline:
+        if self.is_over:
             return Verdict(reason=TIME_LIMIT) if is_first else Verdict(left=DEADLINE)
         return None
 

@@ -1,18 +1,21 @@
-"""A run starts with a new interpreter where the process that forks can't, and an old answer is not its own."""
+"""Imports are over before a run begins. Without a process that can fork, a run starts with a new interpreter."""
 
+import json
 import os
 import shutil
 import signal
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
-from tests.unit.parent.shared_job import SharedJob, run_document, wait_until
+from tests.unit.parent.shared_job import SharedJob, is_alive, run_document, wait_until
 from traindyno.parent.document import RunOrder
 from traindyno.parent.forking import ForkingLauncher
-from traindyno.parent.launch import Meeting, Start
+from traindyno.parent.launch import Meeting, Setting, Start
 
-# They stand for a process whose imports fail, that has opened a device, that dies with a run, and that answers late.
+# They stand for a process whose imports fail, that has opened a device, that dies with a run, that answers late, whose
+# imports are slow, and whose imports do not end.
 FORKING = {
     "fails": "print('tries'); raise SystemExit('cannot import name')",
     "unfit": """
@@ -32,15 +35,32 @@ sys.stdin.readline()
 os.write(answers, b"1 7\\n2 0\\n")
 sys.stdin.readline()
 """,
+    "slow": """
+import json, os, sys, time
+time.sleep(0.5)
+with open("imported", "a") as file:
+    file.write(f"{time.time()}\\n")
+os.write(int(sys.argv[1]), b"ready\\n")
+for line in sys.stdin:
+    order = json.loads(line)
+    with open("orders", "a") as file:
+        file.write(order["environment"]["TRAINDYNO_SHARED_JOB"] + "\\n")
+    os.write(int(sys.argv[1]), f"{order['number']} 0\\n".encode())
+""",
+    "endless": "import time; print('imports', flush=True); time.sleep(600)",
 }
 
 
-def carried(root: Path, forking: str) -> tuple[SharedJob, str]:
+def forking_job(root: Path, forking: str, *runs: dict[str, Any], **limits: float) -> SharedJob:
     train, ranks = root / "traindyno_train.py", root / "traindyno_ranks.py"
     shutil.copy(Path(__file__).with_name("train.py"), train)
     ranks.write_text(FORKING[forking])
-    runs = [run_document("a", "--print", "began"), run_document("b")]
-    job = SharedJob(root=root, runs=runs, programs=(train, ranks))
+    return SharedJob(root=root, runs=runs, programs=(train, ranks), limits=limits)
+
+
+def carried(root: Path, forking: str) -> tuple[SharedJob, str]:
+    asks = ("--shared-job", "")
+    job = forking_job(root, forking, run_document("a", "--print", "began", *asks), run_document("b", *asks))
     exit_code, output = job.carry()
     assert exit_code == 0, output
     return job, output
@@ -50,9 +70,46 @@ def carried(root: Path, forking: str) -> tuple[SharedJob, str]:
 def test_without_a_process_that_can_fork_runs_start_as_ever(forking: str, tmp_path: Path) -> None:
     job, output = carried(tmp_path, forking)
     assert output.count("tries") == 1
-    for run_id in ("a", "b"):
-        end = job.end(run_id) or {}
-        assert (end["exit_code"], end["leftovers"]["processes"], job.log(run_id)) == (0, 0, ["began"])
+    for place, run_id in enumerate(("a", "b"), start=1):
+        end, (began, said) = job.end(run_id) or {}, job.log(run_id)
+        assert (end["exit_code"], end["leftovers"]["processes"], began) == (0, 0, "began")
+        assert json.loads(said) == {"place": place, "forked": False}
+
+
+def test_imports_are_over_before_a_run_begins(tmp_path: Path) -> None:
+    """Also those of a later run, whose libraries read another variable when they are imported."""
+    other = run_document("c", environment={"OMP_NUM_THREADS": "3"})
+    job = forking_job(tmp_path, "slow", run_document("a"), run_document("b"), other)
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    moments = [(line["time"], line["event"], line.get("run_id")) for line in job.journal()[1:-1]]
+    moments += [(float(text), "imported", None) for text in (tmp_path / "code" / "imported").read_text().split()]
+    assert [(event, run_id) for _, event, run_id in sorted(moments)] == [
+        ("imported", None),
+        *[(event, run_id) for run_id in ("a", "b") for event in ("run_began", "run_ended")],
+        ("imported", None),
+        ("run_began", "c"),
+        ("run_ended", "c"),
+    ]
+    orders = (tmp_path / "code" / "orders").read_text().splitlines()
+    assert list(map(json.loads, orders)) == [{"place": place, "forked": True} for place in (1, 2, 3)]
+
+
+def test_a_run_whose_imports_are_stopped_has_not_begun(tmp_path: Path) -> None:
+    job = forking_job(tmp_path, "endless", run_document("a"))
+    log = tmp_path / "algo-1" / "output" / "data" / "logs" / "a.algo-1.log"
+    with job.start() as guard:
+        wait_until(lambda: log.exists() and "imports" in log.read_text())
+        guard.send_signal(signal.SIGTERM)
+        assert guard.wait(60) == 128 + signal.SIGTERM
+    assert job.events()[1:] == [("run_left", "a", "stopped"), ("parent_ended", None, "stopped")]
+    assert job.journal()[1]["began"] is False
+
+
+def test_no_run_waits_for_imports_beyond_the_jobs_deadline(tmp_path: Path) -> None:
+    job = forking_job(tmp_path, "endless", run_document("a", "--sleep", "600"), max_job_seconds=10)
+    assert job.carry()[0] == 0
+    assert job.events()[1:-1] == [("run_began", "a", None), ("run_ended", "a", "time_limit")]
 
 
 def test_a_run_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:
@@ -60,20 +117,36 @@ def test_a_run_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:
     assert [(job.end(run_id) or {})["signal"] for run_id in ("a", "b")] == [9, 9]
 
 
+def start_in(folder: Path, forking: str, output: IO[bytes]) -> Start:
+    (folder / "traindyno_ranks.py").write_text(FORKING[forking])
+    run = RunOrder(**run_document("a"))
+    return Start(
+        setting=Setting(run, "traindyno_train.py", dict(os.environ), output.fileno()),
+        arguments=(),
+        meeting=Meeting(hosts=1, rank=0, address="127.0.0.1", port=1, name="a"),
+        is_forked=True,
+    )
+
+
+def test_imports_that_are_not_waited_for_any_longer_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No later run waits for them again."""
+    monkeypatch.chdir(tmp_path)
+    launcher, answers = ForkingLauncher(), iter([True, True, False])
+    with (tmp_path / "output").open("wb") as output:
+        setting = start_in(tmp_path, "endless", output).setting
+        assert not launcher.make_ready(setting, lambda: next(answers))
+        (source,) = launcher.kept
+        assert not is_alive(source)
+        assert not launcher.make_ready(setting, lambda: pytest.fail("it waits again"))
+
+
 def test_the_answer_to_an_earlier_run_is_not_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that was killed is answered late."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "traindyno_ranks.py").write_text(FORKING["late"])
     launcher = ForkingLauncher()
     with (tmp_path / "output").open("wb") as output:
-        start = Start(
-            run=RunOrder(**run_document("a")),
-            program="traindyno_train.py",
-            arguments=(),
-            environment=dict(os.environ),
-            output=output.fileno(),
-            meeting=Meeting(hosts=1, rank=0, address="127.0.0.1", port=1, name="a"),
-        )
+        start = start_in(tmp_path, "late", output)
+        assert launcher.make_ready(start.setting, lambda: True)
         killed = launcher.start(start)
         wait_until(lambda: killed.poll() is None and (tmp_path / "asked").exists())
         later = launcher.start(start)

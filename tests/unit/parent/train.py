@@ -42,6 +42,10 @@ def do(what: str, value: str) -> None:
             Path(value).write_text("10\n9020\n")
         case "--launcher":
             log(f"launched {launcher_started()}")
+        case "--leave":
+            leave(value)
+        case "--shared-job":
+            log(os.environ["TRAINDYNO_SHARED_JOB"])
         case "--all-reduce":
             all_reduce(float(value))
         case _:
@@ -59,6 +63,16 @@ def end(what: str, value: str) -> None:
             sys.exit(1)
         case "--exit-on-host" if os.environ["SM_CURRENT_HOST"] == value:
             sys.exit(5)
+
+
+def leave(name: str) -> None:
+    """A file in each folder that is the run's own, after a line on what is there."""
+    for variable in ("TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR"):
+        folder = Path(os.environ[variable])
+        folder.mkdir(parents=True, exist_ok=True)
+        log(f"{variable} {len(list(folder.iterdir()))}")
+    for variable in ("TMPDIR", "TORCHINDUCTOR_CACHE_DIR", "SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR"):
+        Path(os.environ[variable], name).write_text(name)
 
 
 def all_reduce(number: float) -> None:

@@ -12,7 +12,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.goal import QualityTarget
 
 # The phases of a job that are repeated after an interruption.
-STARTS = ("launch", "import", "load", "restore", "setup", "compile", "first_step")
+STARTS = ("launch", "import", "fork", "load", "restore", "setup", "compile", "first_step")
 # Interruptions expected between a start and the next checkpoint. At 10, one start in exp(10) = 22,026 reaches the
 # checkpoint: such a run hardly ever ends, and its mean time is not a forecast.
 MOST_EXPOSURE = 10.0

@@ -7,7 +7,7 @@ from statistics import fmean, variance
 
 from traindyno.core.measurement.stalls import STALL, Stall
 
-ONE_TIME_PHASES = ("launch", "import", "load", "restore", "setup", "compile", "last_checkpoint", "teardown")
+ONE_TIME_PHASES = ("launch", "import", "fork", "load", "restore", "setup", "compile", "last_checkpoint", "teardown")
 _LEAST_EVEN = 3
 _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
 

@@ -20,6 +20,9 @@ CHECKPOINTS_VARIABLE = "TRAINDYNO_CHECKPOINT_DIRECTORY"
 CONTAINER_CHECKPOINTS = "/opt/ml/checkpoints/state"
 # Which start of the job this is, the same for all its processes; only a local cloud says it
 LAUNCH_VARIABLE = "TRAINDYNO_LAUNCH"
+# In a job of several runs: an object with the run's ``place`` among those that began since the job's start, from 1, and
+# whether its processes were ``forked`` from one that had done the imports. The environment's fact has the same.
+SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = "TRAINDYNO_SHARED_JOB", "shared_job", "place", "forked"
 # The seed of the trial, for a user's script, and the fact of the environment that says that the script took it
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases

@@ -5,6 +5,7 @@ from typing import Any
 
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import PLACE, SHARED_JOB
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.execution_record import ExecutionRecord
@@ -13,6 +14,8 @@ from traindyno.core.verdict.execution_record import ExecutionRecord
 MEANS = {"source", "entry_point", "image", "environment"}
 RUNNING = ("measurement", "purchase", "warm_pool_seconds", "training_plans", "instance_preferences")
 NONE = "none"
+# Drawn anew in each execution
+PLACE_FACT = f"{SHARED_JOB}.{PLACE}"
 
 
 def work_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
@@ -52,7 +55,8 @@ def _environment(results: Sequence[RunResult]) -> dict[str, str]:
 
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
     if result.environment:
-        yield from _flat(result.environment.facts).items()
+        facts = _flat(result.environment.facts)
+        yield from ((name, value) for name, value in facts.items() if name != PLACE_FACT)
         yield "hosts", ", ".join(result.environment.hosts)
     images = {attempt.image_uri for attempt in result.attempts if attempt.image_uri}
     yield from (("image", image) for image in sorted(images))

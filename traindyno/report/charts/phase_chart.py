@@ -26,6 +26,7 @@ COLOR_OF_PHASE = {
     "downloading": "phase-start-2",
     "launch": "phase-launch",
     "import": "phase-import",
+    "fork": "phase-import",
     "load": "phase-load",
     "setup": "phase-setup",
     "compile": "phase-compile",

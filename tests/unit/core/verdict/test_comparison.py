@@ -125,6 +125,18 @@ def test_versions_devices_and_prices_that_differ_are_named() -> None:
     }
 
 
+def test_a_runs_place_in_its_job_is_no_difference_and_its_start_is() -> None:
+    """Places are drawn anew in each execution."""
+    old, new = (
+        record(name, suite_of(), STEADY, facts={"shared_job": {"place": place, "forked": place > 1}})
+        for name, place in (("old", 1), ("new", 3))
+    )
+    compared = compare_executions(old, new)
+    assert {each.name: (each.first, each.second) for each in compared.environment} == {
+        "shared_job.forked": ("False", "True")
+    }
+
+
 def test_an_execution_against_itself_differs_in_nothing() -> None:
     old = record("old", suite_of(), STEADY)
     compared = compare_executions(old, replace(old, execution_id="new"))
