@@ -31,8 +31,8 @@ FUNCTIONS = (
     *("plan_suite", "check_quotas", "plan_round", "submit_run", "finish_run"),
     *("record_run", "reconcile_runs", "stop_runs", "judge_suite"),
 )
-# Other tests of this folder send these: beside running jobs, and by preparations, further rounds, and runs that log
-# steps or keep instances warm.
+# Other tests of this folder send these: beside running jobs, and by preparations, further rounds, shared jobs, and runs
+# that log steps or keep instances warm.
 ELSEWHERE = """
 check_quotas sagemaker:DescribeTrainingJob TrainingJobName=$LAB--*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*
@@ -46,6 +46,9 @@ judge_suite sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*
 plan_round s3:GetObject Bucket=$BUCKET Object=$BUCKET/tokens/*
 plan_round s3:ListObjectsV2 Bucket=$BUCKET
 record_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*
+submit_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*
+submit_run s3:ListObjectsV2 Bucket=$BUCKET
+submit_run s3:PutObject Object=$BUCKET/code/*
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites/*
 """
