@@ -211,6 +211,28 @@ def test_what_ended_before_a_stop_is_recorded_although_no_job_runs() -> None:
     assert world.open_jobs == []
 
 
+def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
+    """The task gave up, and the job's end is described after its row was read."""
+    world = calm_world(run_count=2)
+    world.start("t1")
+    (name,) = world.lab.jobs.jobs
+    written = Container(world, name).write(world.left, 2)
+    world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in written.items()}
+    world.lab.jobs.end(name, "Completed")
+    note_stop = world.lab.attempts.note_stop
+
+    def ending(job_name: str, outcome: Outcome) -> bool:
+        world.finish(name)
+        return note_stop(job_name, outcome)
+
+    world.lab.attempts.note_stop = ending  # type: ignore[method-assign]
+    for run in world.job.runs:
+        world.record(run, {"Error": "States.Timeout", "Cause": ""})
+    results = result_of(world).values()
+    assert {each.outcome for each in results} == {Outcome.COMPLETED}
+    assert sum(each.billable_seconds or 0 for each in results) == 300
+
+
 def test_a_failed_run_shows_the_end_of_its_own_log(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """The runs of a job write into one log, and others come after the one that failed."""
     world = World(random.Random(0), run_count=2, failing=1.0)
