@@ -7,6 +7,7 @@ from typing import Protocol
 
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
@@ -35,8 +36,9 @@ class ReconcileRunsServices(FinishRunServices, StopRunsServices, BudgetServices,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """``overdue``: attempts that had ended and were not finished; ``left``: those that are still not finished after
-    this sweep.
+    """``overdue``: attempts that had ended and were not finished, without those of shared jobs whose end is known: they
+    wait for the next attempt, or for their runs to be recorded. ``left``: the ended ones for which this sweep had no
+    time.
     """
 
     open: int
@@ -62,15 +64,16 @@ def sweep(
     for name in sorted({row.owner.execution_id for row in rows}):
         own = [row for row in rows if row.owner.execution_id == name]
         stopped += _stop_execution(name, own, ages=ages, services=services, executions=executions, now=now, pace=pace)
-    overdue = [row for row in rows if row.job_name not in ages]
+    ended = [row for row in rows if row.job_name not in ages]
     done = 0
-    for row in overdue:
+    for row in ended:
         if not pace.may_go_on():
             break
         finish_run(row.job_name, lab=lab, services=services, now=now)
         done += 1
         pace.sleep(SECONDS_BETWEEN_LOOKS)
-    return Swept(open=len(rows), overdue=len(overdue), left=len(overdue) - done, stopped=stopped)
+    overdue = sum(row.end is None or not isinstance(row.owner, Job) for row in ended)
+    return Swept(open=len(rows), overdue=overdue, left=len(ended) - done, stopped=stopped)
 
 
 def _stop_execution(

@@ -22,7 +22,7 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.shared_runs import shared_runs_of
 from traindyno.sagemaker.job_names import attempt_number
-from traindyno.store.attempts import AttemptRows
+from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import OwnerRow, RunRow, RunRows, SharedJobRows
 from traindyno.store.results_bucket import ResultsBucket
@@ -134,14 +134,15 @@ def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
 
 def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
     """Jobs that still run are stopped: no task waits for them any more."""
-    ended = []
-    for attempt in attempts_of(row, services.attempts):
-        if attempt.end:
-            ended.append(attempt.end)
-        elif services.attempts.note_stop(attempt.job_name, Outcome.TIMED_OUT):
-            services.jobs.stop(attempt.job_name)
-            ended.append(Attempt(number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at))
-    return ended
+    return [attempt.end or _end_of(attempt, services) for attempt in attempts_of(row, services.attempts)]
+
+
+def _end_of(attempt: AttemptRow, services: AttemptRecords) -> Attempt:
+    if services.attempts.note_stop(attempt.job_name, Outcome.TIMED_OUT):
+        services.jobs.stop(attempt.job_name)
+    elif (latest := services.attempts.find(attempt.job_name)) and latest.end:
+        return latest.end  # it was described after the row was read
+    return Attempt(number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at)
 
 
 def read_run_log(

@@ -23,7 +23,11 @@ def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> s
 
 
 def shared_job_name(job: Job, suite_name: str, *, attempt: int, lab: str) -> str:
-    return checked_job_name(f"{job_name_prefix(job.execution_id, suite_name, lab=lab)}{job.job_id}-a{attempt}")
+    """The suite's part is shorter where the job's id and the lab's name are long."""
+    of_job = f"{job.job_id}-a{attempt}"
+    without_suite = len(job_name_prefix(job.execution_id, "", lab=lab)) + len(of_job)
+    suite_part = suite_name[: JOB_NAME_CHARACTERS - without_suite]
+    return checked_job_name(f"{job_name_prefix(job.execution_id, suite_part, lab=lab)}{of_job}")
 
 
 def checked_job_name(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.lab.shared_job_world import CRASH, Container, World
+from tests.unit.lab.shared_job_world import CRASH, LATER, Container, World
 from tests.unit.lab_in_memory import EXECUTION
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.journal import read_job_journal
@@ -19,6 +19,8 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key
 from traindyno.lab.budget import money_of
+from traindyno.lab.reconcile_runs import Swept, sweep
+from traindyno.lab.stop_runs import Pace
 from traindyno.parent.output import RunOutput
 from traindyno.store.results import load_results
 
@@ -209,6 +211,38 @@ def test_what_ended_before_a_stop_is_recorded_although_no_job_runs() -> None:
     outcomes = [each.outcome for _, each in sorted(result_of(world).items())]
     assert outcomes == [Outcome.COMPLETED, Outcome.STOPPED_BY_USER]
     assert world.open_jobs == []
+
+
+def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
+    """The alarm on overdue runs is for lost events."""
+    world = calm_world(run_count=2)
+    world.start("t1")
+    live(world, 1)
+    pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
+    found = sweep(lab="traindyno", services=world.lab.services, executions=world.executions, now=LATER, pace=pace)
+    assert found == Swept(open=1, overdue=0, left=0, stopped=0)
+
+
+def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
+    """The task gave up, and the job's end is described after its row was read."""
+    world = calm_world(run_count=2)
+    world.start("t1")
+    (name,) = world.lab.jobs.jobs
+    written = Container(world, name).write(world.left, 2)
+    world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in written.items()}
+    world.lab.jobs.end(name, "Completed")
+    note_stop = world.lab.attempts.note_stop
+
+    def ending(job_name: str, outcome: Outcome) -> bool:
+        world.finish(name)
+        return note_stop(job_name, outcome)
+
+    world.lab.attempts.note_stop = ending  # type: ignore[method-assign]
+    for run in world.job.runs:
+        world.record(run, {"Error": "States.Timeout", "Cause": ""})
+    results = result_of(world).values()
+    assert {each.outcome for each in results} == {Outcome.COMPLETED}
+    assert sum(each.billable_seconds or 0 for each in results) == 300
 
 
 def test_a_failed_run_shows_the_end_of_its_own_log(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

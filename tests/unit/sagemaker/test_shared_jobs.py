@@ -12,13 +12,15 @@ from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.shared_end import MOST_ATTEMPTS
+from traindyno.core.lab_names import LAB_NAME
 from traindyno.core.planning.jobs import why_alone
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Suite, Tokens
 from traindyno.sagemaker.job_document import RunNotShared, job_document
-from traindyno.sagemaker.job_names import attempt_number, digest_in, execution_digest
+from traindyno.sagemaker.job_names import attempt_number, digest_in, execution_digest, shared_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.shared_channels import TooManyChannels
@@ -175,3 +177,16 @@ def test_an_isolated_job_has_its_code_as_a_channel_too() -> None:
     settings = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
     ours = build_shared_job_request(shared_job(suite), suite, attempt=1, settings=settings)
     assert [entry["ChannelName"] for entry in ours["InputDataConfig"]] == ["train", "train-2", "runs", "code"]
+
+
+@pytest.mark.parametrize("attempt", [1, MOST_ATTEMPTS])
+def test_the_longest_names_of_lab_suite_and_job_make_a_job_name(attempt: int) -> None:
+    """A job's id has at most 20 characters, as the planner's own test shows."""
+    lab, suite = "l" * 18, "s" * 40
+    assert LAB_NAME.fullmatch(lab)
+    job = replace(shared_job(small_suite()), job_id="j1234567-b12x345p678")
+    name = shared_job_name(job, suite, attempt=attempt, lab=lab)
+    assert len(name) <= 63
+    assert (digest_in(name), attempt_number(name)) == (execution_digest(job.execution_id), attempt)
+    short = shared_job_name(job, "demo", attempt=attempt, lab="traindyno")
+    assert short == f"traindyno--demo-{execution_digest(job.execution_id)}-{job.job_id}-a{attempt}"

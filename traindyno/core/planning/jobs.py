@@ -153,7 +153,9 @@ class PlannedJob:
 
 
 def planned_jobs(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> list[PlannedJob]:
-    """The jobs of the first trial; those of each other trial carry the same cells."""
+    """The jobs of the first trial. Those of other trials carry the same cells, unless these need several jobs: they are
+    then drawn again.
+    """
     jobs = share_jobs(trial_runs(execution_id, cells, [1]), suite, histories)
     return [
         PlannedJob(
