@@ -14,6 +14,7 @@ from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_d
 HOSTS = ("algo-1", "algo-2")
 RUNS = [
     run_document("fails-on-one", "--exit-on-host", "algo-2", "--sleep", "600"),
+    run_document("has-no-folder"),
     run_document("together", "--all-reduce", "1", launcher="torchrun", processes_per_host=1),
     run_document("loses-a-host", "--sleep", "600"),
 ]
@@ -30,6 +31,9 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
         "OMP_NUM_THREADS": "1",
     }
     root = tmp_path_factory.mktemp("job")
+    outputs = root / HOSTS[0] / "output" / "data"
+    outputs.mkdir(parents=True)
+    (outputs / "has-no-folder").write_text("a file where the run's output would be")
     job = SharedJob(root=root, runs=RUNS, hosts=HOSTS, environment=environment, limits={"lease_seconds": 20})
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
         wait_until(lambda: second.poll() is not None or all("sleeps" in job.log("loses-a-host", host=h) for h in HOSTS))
@@ -47,6 +51,13 @@ def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) ->
         assert end is not None
         assert (end["reason"], end["exit_code"], end["failed_host"]) == ("exited", 5, "algo-2")
         assert end["hosts"] == list(HOSTS)
+
+
+def test_a_run_that_the_first_host_cannot_start_ends_on_all(job: SharedJob) -> None:
+    for host in HOSTS:
+        end = job.end("has-no-folder", host=host) or {}
+        assert (end["exit_code"], end["failed_host"]) == (127, HOSTS[0])
+    assert (job.end("has-no-folder") or {})["failure"].startswith("the run's program was not started")
 
 
 def test_the_next_run_meets_on_all_hosts(job: SharedJob) -> None:

@@ -36,8 +36,10 @@ class Host(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """In the environment of each process that this parent starts."""
-        return "{}/{}".format(self.job_name, self.name)
+        """In the environment of each process that this parent starts. Another service on this machine may have a job of
+        this name, in another folder.
+        """
+        return "{}/{}:{}".format(self.job_name, self.name, self.folder)
 
     @property
     def journal(self) -> Path:

@@ -66,6 +66,7 @@ def is_device_busy(attempt: Attempt) -> bool:
 def _start(run: RunOrder, attempt: Attempt, output: RunOutput) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
+    meeting = _meeting(run, attempt)  # before anything can fail: the other hosts wait for its port
     descriptor = output.open()
     try:
         for folder in (host.output(run.run_id), host.model(run.run_id), attempt.own_folder):
@@ -77,7 +78,7 @@ def _start(run: RunOrder, attempt: Attempt, output: RunOutput) -> Tuple[Optional
             arguments=tuple(arguments_of(run, host)),
             environment=environment,
             output=descriptor,
-            meeting=_meeting(run, attempt),
+            meeting=meeting,
         )
         return attempt.launcher.start(start), None
     except (OSError, ValueError) as error:
