@@ -153,7 +153,9 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     # The job's limit counts from its begin, which the parent sees in the age of its configuration.
     given = output.parent.parent / "input"
-    written = [path.lstat().st_mtime_ns for path in (given / "config" / "resourceconfig.json", given / "data" / "words")]
+    written = [
+        path.lstat().st_mtime_ns for path in (given / "config" / "resourceconfig.json", given / "data" / "words")
+    ]
     assert written == sorted(written)
     processes = [int(word) for word in pids.read_text().split()]
     sagemaker.stop_training_job(TrainingJobName=request["TrainingJobName"])

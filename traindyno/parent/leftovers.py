@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Set
 
-from traindyno.parent.disk import files_below, remove
+from traindyno.parent.disk import remove
 
 LOOK_AGAIN_SECONDS = 0.5
 ANSWER_SECONDS = 30.0
@@ -105,14 +105,23 @@ class Devices:
             return None
 
 
-def drop_pages(folders: List[Path]) -> None:
-    """So that no run reads from memory what an earlier one read from the disk. A file system may refuse."""
+def drop_pages(folders: List[Path], meanwhile: Callable[[], None]) -> None:
+    """So that no run reads from memory what an earlier one read from the disk. A file system may refuse. A channel may
+    have more files than there is time for.
+    """
     end = time.monotonic() + PAGES_SECONDS
-    for path in (path for folder in folders for path in files_below(folder)):
-        if time.monotonic() >= end or not hasattr(os, "posix_fadvise"):
-            return
-        try:
+    for place, _, names in (entry for folder in folders for entry in os.walk(str(folder))):
+        for path in (Path(place, name) for name in names):
+            if time.monotonic() >= end or not hasattr(os, "posix_fadvise"):
+                return
+            meanwhile()
+            _drop(path)
+
+
+def _drop(path: Path) -> None:
+    try:
+        if path.is_file():
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        except OSError:
-            continue
+    except OSError:
+        return

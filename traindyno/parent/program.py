@@ -79,7 +79,7 @@ def _conduct(
         launcher=ForkingLauncher(),
         stop=stop,
         time_left=TimeLeft(job, job_began_at(host)),
-        own_folder=own_folder,
+        own_folder=own_folder / "run",  # only this user can make it again
     )
     conductor = Conductor(attempt)
     conductor.conduct()

@@ -52,7 +52,8 @@ def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) ->
     removed = remove_shared_memory(attempt.host.shared_memory, shared_before)
     leftovers = {"processes": processes, "shared_memory": removed}
     leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
-    drop_pages([attempt.host.channel(name) for name in sorted(set(run.channels.values()))])
+    channels = [attempt.host.channel(name) for name in sorted(set(run.channels.values()))]
+    drop_pages(channels, attempt.peers.beat)
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.parent.shared_job import SharedJob, run_document
 from traindyno.parent.disk import Reserve, append, write_last
 from traindyno.parent.host import Host
-from traindyno.parent.leftovers import Devices, remove_shared_memory, shared_memory
+from traindyno.parent.leftovers import Devices, drop_pages, remove_shared_memory, shared_memory
 
 
 def nvidia_smi(folder: Path) -> Path:
@@ -69,6 +69,16 @@ def test_shared_memory_of_living_processes_stays(tmp_path: Path) -> None:
         assert remove_shared_memory(tmp_path, before) == 1
         mapped.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["before", "mapped", "open"]
+
+
+def test_the_host_is_heard_while_pages_are_dropped(tmp_path: Path) -> None:
+    """A channel may have a million files."""
+    os.mkfifo(tmp_path / "pipe")
+    for number in range(3):
+        (tmp_path / f"{number}").write_bytes(b"x")
+    heard: list[None] = []
+    drop_pages([tmp_path, tmp_path / "absent"], lambda: heard.append(None))
+    assert len(heard) == 4
 
 
 def test_only_the_shared_memory_of_a_job_alone_is_its_own() -> None:
