@@ -162,7 +162,8 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     described = wait_until(sagemaker, request["TrainingJobName"])
     assert described["TrainingJobStatus"] == "Stopped"
     assert not any(map(is_alive, processes))
-    assert shared.files()[f"{shared.run_ids[1]}/stops"] == b"SIGTERM "
+    # torchrun passes on the signal that its processes have already.
+    assert set(shared.files()[f"{shared.run_ids[1]}/stops"].split()) == {b"SIGTERM"}
     journal = shared.journal(described)
     assert shared.outcomes(described) == {shared.run_ids[0]: Outcome.COMPLETED}
     assert journal.left == dict.fromkeys(shared.run_ids[1:], STOPPED)

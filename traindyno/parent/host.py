@@ -78,10 +78,15 @@ class Host(NamedTuple):
 
     @property
     def shared_memory(self) -> Optional[Path]:
-        """None if other jobs use it too."""
+        """None if others use the machine too."""
         own = None if OPT_ML_VARIABLE in self.environment else SHARED_MEMORY
         named = self.environment.get(SHARED_MEMORY_VARIABLE, own)
         return Path(named) if named else None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether only this job uses the machine, so that what it finds there is its own."""
+        return self.shared_memory is not None
 
     def log(self, run_id: str) -> Path:
         return self.output(LOGS) / "{}.{}.log".format(run_id, self.name)

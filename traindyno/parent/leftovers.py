@@ -105,6 +105,9 @@ class Devices:
             return None
 
 
+NO_DEVICES = Devices("")
+
+
 def drop_pages(folders: List[Path], meanwhile: Callable[[], None]) -> None:
     """So that no run reads from memory what an earlier one read from the disk. A file system may refuse. A channel may
     have more files than there is time for.

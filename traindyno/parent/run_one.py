@@ -51,9 +51,10 @@ def run_one(run: RunOrder, attempt: Attempt, *, began: float, is_first: bool) ->
     failure = problem or _failure(attempt, verdict, output)
     removed = remove_shared_memory(attempt.host.shared_memory, shared_before)
     leftovers = {"processes": processes, "shared_memory": removed}
-    leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
-    channels = [attempt.host.channel(name) for name in sorted(set(run.channels.values()))]
-    drop_pages(channels, attempt.peers.beat)
+    if verdict.left != STOPPED:  # nothing begins after it, and a stopped job has little time
+        leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
+        channels = [attempt.host.channel(name) for name in sorted(set(run.channels.values()))]
+        drop_pages(channels, attempt.peers.beat)
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
 
 

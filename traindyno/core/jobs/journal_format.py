@@ -39,7 +39,8 @@ MARK_VARIABLE = "TRAINDYNO_PARENT"
 OPT_ML_VARIABLE = "TRAINDYNO_OPT_ML"
 MASTER_ADDRESS_VARIABLE, MASTER_PORT_VARIABLE = "TRAINDYNO_MASTER_ADDRESS", "TRAINDYNO_MASTER_PORT"
 TORCHRUN_VARIABLE = "TRAINDYNO_TORCHRUN"
-# The folder of shared memory that only this job uses. There, what others left can't be told from what they will use.
+# The folder of shared memory, on a machine that only this job uses. With others, what they left can't be told from what
+# they will use, nor their memory of devices from this job's.
 SHARED_MEMORY_VARIABLE = "TRAINDYNO_SHARED_MEMORY"
 # Names the folder that SageMaker copies to the job's checkpoint prefix
 FOLDER_VARIABLE = "TRAINDYNO_JOB_FOLDER"
