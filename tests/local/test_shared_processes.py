@@ -151,12 +151,19 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     output = service.state_folder / "jobs" / request["TrainingJobName"] / "algo-1" / "ml" / "output" / "data"
     pids = output / shared.run_ids[1] / "pids"
     eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+    # The job's limit counts from its begin, which the parent sees in the age of its configuration.
+    given = output.parent.parent / "input"
+    written = [
+        path.lstat().st_mtime_ns for path in (given / "config" / "resourceconfig.json", given / "data" / "words")
+    ]
+    assert written == sorted(written)
     processes = [int(word) for word in pids.read_text().split()]
     sagemaker.stop_training_job(TrainingJobName=request["TrainingJobName"])
     described = wait_until(sagemaker, request["TrainingJobName"])
     assert described["TrainingJobStatus"] == "Stopped"
     assert not any(map(is_alive, processes))
-    assert f"{shared.run_ids[1]}/stops" in shared.files()
+    # torchrun passes on the signal that its processes have already.
+    assert set(shared.files()[f"{shared.run_ids[1]}/stops"].split()) == {b"SIGTERM"}
     journal = shared.journal(described)
     assert shared.outcomes(described) == {shared.run_ids[0]: Outcome.COMPLETED}
     assert journal.left == dict.fromkeys(shared.run_ids[1:], STOPPED)

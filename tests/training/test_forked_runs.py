@@ -50,6 +50,21 @@ def forked(tmp_path_factory: pytest.TempPathFactory, data: Path) -> SharedJob:
     return job
 
 
+DRAWS = """
+import os, random
+from pathlib import Path
+
+import numpy as np
+import numpy.random
+
+
+def main() -> None:
+    path = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], "drawn-" + os.environ.get("RANK", "0"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{random.random()} {np.random.random()}")
+"""
+
+
 def lines_of(job: SharedJob, run_id: str, rank: int = 0) -> list[dict[str, Any]]:
     (path,) = (job.folder() / run_id / "step_log" / "job-a1").glob(f"rank-{rank:05d}.*.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()]
@@ -92,3 +107,18 @@ def test_a_forked_run_counts_its_start_from_the_fork(forked: SharedJob) -> None:
         assert min(line["begin"] for line in phases) >= end["began_at"] - 0.1
         names = {line["name"] for line in phases}
         assert names & {"launch", "import", "fork"} == {"fork"}
+
+
+def test_forked_processes_draw_numbers_of_their_own(tmp_path: Path) -> None:
+    package = tmp_path / "code" / "training"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "main.py").write_text(DRAWS)
+    two = shared_job.run_document("two", launcher="torchrun", processes_per_host=2)
+    runs = [shared_job.run_document("one"), two, shared_job.run_document("again")]
+    job = SharedJob(root=tmp_path, runs=runs, programs=PROGRAMS, environment=ENVIRONMENT)
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    drawn = [path.read_text().split() for path in job.folder().glob("*/step_log/drawn-*")]
+    assert len(drawn) == 4
+    assert len({number for numbers in drawn for number in numbers}) == 8

@@ -17,6 +17,7 @@ from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_d
 HOSTS = ("algo-1", "algo-2")
 RUNS = [
     run_document("fails-on-one", "--exit-on-host", "algo-2", "--sleep", "600"),
+    run_document("has-no-folder"),
     run_document("together", "--all-reduce", "1", launcher="torchrun", processes_per_host=1),
     run_document("loses-a-host", "--sleep", "600"),
 ]
@@ -49,7 +50,11 @@ def two_hosts(root: Path, runs: Sequence[Mapping[str, Any]], *programs: Path) ->
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
     """Two hosts on this machine. While the last run is in progress, one host's parent is killed."""
-    job = two_hosts(tmp_path_factory.mktemp("job"), RUNS)
+    root = tmp_path_factory.mktemp("job")
+    outputs = root / HOSTS[0] / "output" / "data"
+    outputs.mkdir(parents=True)
+    (outputs / "has-no-folder").write_text("a file where the run's output would be")
+    job = two_hosts(root, RUNS)
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
         wait_until(lambda: second.poll() is not None or all("sleeps" in job.log("loses-a-host", host=h) for h in HOSTS))
         kept = children_of(children_of(first.pid)[0])
@@ -66,6 +71,13 @@ def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) ->
         assert end is not None
         assert (end["reason"], end["exit_code"], end["failed_host"]) == ("exited", 5, "algo-2")
         assert end["hosts"] == list(HOSTS)
+
+
+def test_a_run_that_the_first_host_cannot_start_ends_on_all(job: SharedJob) -> None:
+    for host in HOSTS:
+        end = job.end("has-no-folder", host=host) or {}
+        assert (end["exit_code"], end["failed_host"]) == (127, HOSTS[0])
+    assert (job.end("has-no-folder") or {})["failure"].startswith("the run's program was not started")
 
 
 def test_the_next_run_meets_on_all_hosts(job: SharedJob) -> None:

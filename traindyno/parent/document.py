@@ -8,7 +8,8 @@ from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, DOCUMENT_VARIAB
 
 LAUNCHERS = (PROCESS, TORCHRUN)
 GRACE_SECONDS = 30.0
-LEASE_SECONDS = 60.0
+# A host is silent while a full disk cache is written, or a large cache of the run removed.
+LEASE_SECONDS = 300.0
 DEVICE_SECONDS = 60.0
 NUMBER = (int, float)
 Kinds = Union[Type[Any], Tuple[Type[Any], ...]]

@@ -36,8 +36,10 @@ class Host(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """In the environment of each process that this parent starts."""
-        return "{}/{}".format(self.job_name, self.name)
+        """In the environment of each process that this parent starts. Another service on this machine may have a job of
+        this name, in another folder.
+        """
+        return "{}/{}:{}".format(self.job_name, self.name, self.folder)
 
     @property
     def journal(self) -> Path:
@@ -76,10 +78,15 @@ class Host(NamedTuple):
 
     @property
     def shared_memory(self) -> Optional[Path]:
-        """None if other jobs use it too."""
+        """None if others use the machine too."""
         own = None if OPT_ML_VARIABLE in self.environment else SHARED_MEMORY
         named = self.environment.get(SHARED_MEMORY_VARIABLE, own)
         return Path(named) if named else None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether only this job uses the machine, so that what it finds there is its own."""
+        return self.shared_memory is not None
 
     def log(self, run_id: str) -> Path:
         return self.output(LOGS) / "{}.{}.log".format(run_id, self.name)

@@ -16,7 +16,7 @@ from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.guard import under_guard
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.journal import Journal
-from traindyno.parent.leftovers import Devices
+from traindyno.parent.leftovers import NO_DEVICES, Devices
 from traindyno.parent.meeting import meet
 from traindyno.parent.output import say
 from traindyno.parent.peers import PeerLost, Peers
@@ -75,11 +75,12 @@ def _conduct(
         peers=peers,
         journal=journal,
         reserve=reserve,
-        devices=Devices(),
+        # On a machine with other users, who uses a device's memory is unknown.
+        devices=Devices() if host.is_alone else NO_DEVICES,
         launcher=ForkingLauncher(),
         stop=stop,
         time_left=TimeLeft(job, job_began_at(host)),
-        own_folder=own_folder,
+        own_folder=own_folder / "run",  # only this user can make it again
     )
     conductor = Conductor(attempt)
     conductor.conduct()

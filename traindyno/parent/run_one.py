@@ -61,7 +61,8 @@ def run_one(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> E
     failure = problem or _failure(attempt, verdict, output)
     removed = remove_shared_memory(attempt.host.shared_memory, shared_before)
     leftovers = {"processes": processes, "shared_memory": removed}
-    leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
+    if verdict.left != STOPPED:  # nothing begins after it, and a stopped job has little time
+        leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
 
 
@@ -75,6 +76,7 @@ def is_device_busy(attempt: Attempt) -> bool:
 def _start(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
+    meeting = _meeting(run, attempt)  # before anything can fail: the other hosts wait for its port
     descriptor = output.open()
     try:
         for folder in (host.output(run.run_id), host.model(run.run_id)):
@@ -84,7 +86,7 @@ def _start(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Tu
         start = Start(
             setting=setting,
             arguments=tuple(arguments_of(run, host)),
-            meeting=_meeting(run, attempt),
+            meeting=meeting,
             is_forked=turn.is_forked,
         )
         return attempt.launcher.start(start), None

@@ -7,7 +7,7 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
-from traindyno.core.suite.job_time import ending_seconds
+from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
@@ -18,8 +18,9 @@ from traindyno.sagemaker.shared_runs import placed_runs
 from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
-# The parent knows neither how long the job has run before it, nor how long its last files take to reach S3.
-MOST_OF_LIMIT_KEPT = 5
+# A job that reaches its limit has STOP_SECONDS more, and its upload does not count. What is kept is for a run that ends
+# slowly, and for what the parent can't see of the time before it.
+PART_OF_LIMIT_KEPT = 10
 
 
 class RunNotShared(TraindynoError):
@@ -41,7 +42,7 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: st
         "instance_type": instance_type.name,
         "max_job_seconds": limit_seconds,
         "max_run_seconds": suite.limits.max_run_seconds,
-        "ending_seconds": min(ending_seconds(suite.limits.max_upload_seconds), limit_seconds // MOST_OF_LIMIT_KEPT),
+        "ending_seconds": min(STOP_SECONDS, limit_seconds // PART_OF_LIMIT_KEPT),
         "devices_per_host": instance_type.devices_per_instance,
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
     }

@@ -7,12 +7,12 @@ whose descriptor is its argument: ``ready``, and number and exit code of each ru
 import gc
 import json
 import os
-import random
 import signal
 import socket
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -88,6 +88,7 @@ def _launch(order: dict[str, Any]) -> None:
             if listener is not None:
                 listener.close()
             os.environ.update(variables)
+            _draw_random_state()
             return
         started.append(process)
     _watch(started, _serve(order, listener))
@@ -104,9 +105,16 @@ def _become(order: dict[str, Any]) -> None:
     os.environ.update(order["environment"])
     sys.argv = [order["program"], *order["arguments"]]
     tempfile.tempdir = None
-    # A new interpreter would have a state and a reading of the wall clock of its own.
-    random.seed()
+    _draw_random_state()
+    # A new interpreter would have a reading of the wall clock of its own.
     clock.ORIGIN = time.time() - time.perf_counter()
+
+
+def _draw_random_state() -> None:
+    """NumPy's, as a new interpreter does. Python's own is drawn at each fork, and PyTorch's is always the same."""
+    import numpy as np  # noqa: PLC0415 -- the imports that take seconds include it
+
+    np.random.seed()
 
 
 def _listen(order: dict[str, Any]) -> socket.socket:
@@ -150,7 +158,8 @@ def _watch(ranks: list[int], store: object) -> NoReturn:
 
 def _signal_all(processes: set[int], number: int) -> None:
     for process in processes:
-        os.kill(process, number)
+        with suppress(ProcessLookupError):  # a signal may come between its end and the note of it
+            os.kill(process, number)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localcloud.loopback import free_port
-from localcloud.sagemaker_service.host.container_tree import HostTree, write_configs
+from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, share_cores
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.process_environment import process_environment
@@ -116,7 +116,6 @@ def _orders(
             master_port=master_port,
         )
         hyperparameters = container_hyperparameters(job, tree)
-        write_configs(job, tree, hyperparameters)
         program = read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
         order = HostOrder(
             host=tree.host,

@@ -15,6 +15,7 @@ from localcloud.sagemaker_service.host.container_tree import (
     HostTree,
     is_container_path,
     make_host_tree,
+    write_configs,
 )
 from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, train
 from localcloud.sagemaker_service.host.job_failure import training_failure
@@ -27,7 +28,7 @@ from localcloud.sagemaker_service.host.run_logs import count_steps, find_step_lo
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
 from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, SpotInterruption
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
-from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, read_program
+from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, container_hyperparameters, read_program
 from localcloud.sagemaker_service.instance_table import local_instance_type
 from localcloud.sagemaker_service.jobs.job import (
     FAILURE_REASON_LIMIT,
@@ -142,6 +143,9 @@ class JobRun:
         self._move(SecondaryStatus.DOWNLOADING)
         shutil.rmtree(self._folder, ignore_errors=True)
         trees = [make_host_tree(self._folder, host) for host in self._logs]
+        for tree in trees:
+            # Before the download: the parent of a shared job sees in their age how long the job has run.
+            write_configs(self._job, tree, container_hyperparameters(self._job, tree))
         sync = self._checkpoint_sync(trees)
 
         def download() -> None:

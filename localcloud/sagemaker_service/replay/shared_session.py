@@ -95,7 +95,8 @@ def _spans(
     deadline_ms = start_ms + work.deadline_ms
     now_ms, longest_ms = start_ms, 0
     for place, run in enumerate(pending, start=1):
-        if now_ms + longest_ms >= deadline_ms or (until_ms is not None and now_ms >= until_ms):
+        is_late = place > 1 and now_ms + longest_ms >= deadline_ms
+        if is_late or (until_ms is not None and now_ms >= until_ms):
             return
         first = first_step if place == 1 else 0
         end_ms, reason = _end(run, first, now_ms, deadline_ms, is_first=place == 1)

@@ -53,7 +53,9 @@ class SharedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedWork:
-    """``deadline_ms``: from the start of the job's parent process, until when it carries runs."""
+    """``deadline_ms``: from the start of the job's parent process, until when it carries runs. The download before it
+    counts for the job's limit.
+    """
 
     job_id: str
     runs: tuple[SharedRun, ...]
@@ -69,11 +71,9 @@ def read_shared_work(
     limit = document.get("max_run_seconds")
     longest_ms = None if limit is None else round(limit * 1000)
     alone = jobs_of_runs(job, document)
-    return SharedWork(
-        job_id=document["job_id"],
-        runs=tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone.items()),
-        deadline_ms=round((document["max_job_seconds"] - document["ending_seconds"]) * 1000),
-    )
+    runs = tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone.items())
+    seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
+    return SharedWork(job_id=document["job_id"], runs=runs, deadline_ms=max(round(seconds * 1000), 0))
 
 
 def _shared_run(

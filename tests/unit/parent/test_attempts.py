@@ -38,6 +38,30 @@ def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Pa
     assert job.journal("job-a2")[-2]["began"] is False
 
 
+def test_a_job_of_the_same_name_in_another_folder_is_let_alone(tmp_path: Path) -> None:
+    """A second local cloud on this machine."""
+    first, second = (SharedJob(root=tmp_path / name, runs=[run_document("a", "--sleep", "1")]) for name in "ab")
+    for job in (first, second):
+        job.root.mkdir()
+    with first.start() as parent:
+        wait_until(lambda: sleeps(first, "a"))
+        assert second.carry()[0] == 0
+        parent.communicate()
+    assert [(job.end("a") or {})["exit_code"] for job in (first, second)] == [0, 0]
+
+
+def test_no_other_user_sees_the_temporary_files_of_any_run(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    runs = [run_document("a"), run_document("b", "--sleep", "1")]
+    job = SharedJob(root=tmp_path, runs=runs, environment={"TMPDIR": str(tmp_path / "tmp")})
+    with job.start() as parent:
+        wait_until(lambda: sleeps(job, "b"))
+        (folder,) = (tmp_path / "tmp").iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        parent.communicate()
+    assert not folder.exists()
+
+
 def test_a_run_ends_at_its_own_limit(tmp_path: Path) -> None:
     job = SharedJob(root=tmp_path, runs=[run_document("a", "--sleep", "600")], limits={"max_run_seconds": 1})
     assert job.carry()[0] == 0

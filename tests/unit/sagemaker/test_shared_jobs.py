@@ -110,6 +110,20 @@ def test_variables_of_the_workload_are_there_when_packages_are_installed() -> No
     assert ours["Environment"]["NCCL_DEBUG"] == "INFO"
 
 
+@pytest.mark.parametrize("max_upload_seconds", [10, 3600])
+@pytest.mark.parametrize("max_job_seconds", [60, 300, 1200, 86400])
+def test_most_of_the_jobs_limit_is_the_runs(max_job_seconds: int, max_upload_seconds: int) -> None:
+    """An upload comes after the limit; a job of one run has all of it."""
+    limits = {
+        **small_document()["limits"],
+        "max_job_seconds": max_job_seconds,
+        "max_upload_seconds": max_upload_seconds,
+    }
+    suite = small_suite(limits=limits)
+    kept = job_document(shared_job(suite), suite, SETTINGS)["ending_seconds"]
+    assert 0 < kept <= min(120, max_job_seconds / 10)
+
+
 def test_every_attempt_has_the_same_document_and_another_name() -> None:
     suite = small_suite(purchase="spot")
     job = shared_job(suite)

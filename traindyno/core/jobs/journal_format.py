@@ -33,13 +33,14 @@ PROGRAM = "traindyno_runs.py"
 # Names the job's document; set in the job's environment, and absent in a job of one run.
 DOCUMENT_VARIABLE = "TRAINDYNO_JOB_DOCUMENT"
 DOCUMENT_CHANNEL = "runs"
-# Of processes that a parent started: <job name>/<host>
+# Of processes that a parent started: <job name>/<host>:<folder>
 MARK_VARIABLE = "TRAINDYNO_PARENT"
 # Where several hosts are one machine: what is at /opt/ml, where the parents meet, and which program is torchrun there
 OPT_ML_VARIABLE = "TRAINDYNO_OPT_ML"
 MASTER_ADDRESS_VARIABLE, MASTER_PORT_VARIABLE = "TRAINDYNO_MASTER_ADDRESS", "TRAINDYNO_MASTER_PORT"
 TORCHRUN_VARIABLE = "TRAINDYNO_TORCHRUN"
-# The folder of shared memory that only this job uses. There, what others left can't be told from what they will use.
+# The folder of shared memory, on a machine that only this job uses. With others, what they left can't be told from what
+# they will use, nor their memory of devices from this job's.
 SHARED_MEMORY_VARIABLE = "TRAINDYNO_SHARED_MEMORY"
 # Names the folder that SageMaker copies to the job's checkpoint prefix
 FOLDER_VARIABLE = "TRAINDYNO_JOB_FOLDER"
