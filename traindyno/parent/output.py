@@ -4,12 +4,12 @@ import os
 import sys
 from pathlib import Path
 
+from traindyno.core.jobs.journal_format import ERROR, INSTEAD_OF_ERROR, RUN_LINE
+
 SHOWN_BYTES = 2**18
 MOST_BYTES, KEPT_BYTES = 16 * 2**20, 4 * 2**20
 LAST_BYTES = 3000
 READ_BYTES = 2**16
-# After this word the training toolkit keeps all later lines, and compares each with them.
-WORD, INSTEAD = b"Error", b"Err-or"
 
 
 class RunOutput:
@@ -17,7 +17,7 @@ class RunOutput:
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
-        self._prefix = "[{}] ".format(run_id).encode()
+        self._prefix = RUN_LINE.format(run_id).encode()
         self._read = self._shown = 0
         self._rest = b""
         self._at_first = os.O_TRUNC
@@ -74,7 +74,7 @@ class RunOutput:
 
     def _print(self, line: bytes) -> None:
         self._shown += len(line) + 1
-        text = line.replace(WORD, INSTEAD).decode("utf-8", "replace")
+        text = line.decode("utf-8", "replace").replace(ERROR, INSTEAD_OF_ERROR)
         say(text)
 
     def _shorten(self) -> None:
