@@ -19,6 +19,7 @@ from traindyno.core.jobs.journal_format import (
     OPT_ML_VARIABLE,
     PROCESS,
 )
+from traindyno.parent.run_environment import CACHES
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 ENTRY = "from traindyno.parent.program import main; main()"
@@ -36,6 +37,11 @@ def run_document(run_id: str, *arguments: str, **changed: Any) -> dict[str, Any]
         "channels": {},
     }
     return {**document, **changed}
+
+
+def without_caches(environment: Mapping[str, str]) -> dict[str, str]:
+    """PyTorch sets the place of its cache in a process that has compiled, as one of these tests may have."""
+    return {name: value for name, value in environment.items() if name not in CACHES}
 
 
 @dataclass(kw_only=True)
@@ -68,7 +74,7 @@ class SharedJob:
         return subprocess.Popen(
             [sys.executable, "-c", ENTRY],
             cwd=code,
-            env={**os.environ, **given, **self.environment},
+            env={**without_caches(os.environ), **given, **self.environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
