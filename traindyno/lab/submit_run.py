@@ -217,5 +217,5 @@ def _is_last(number: int, attempts: Sequence[AttemptRow], shared: SharedRuns | N
     """Whether the suite allows no attempt after this one."""
     if shared is None:
         return number >= suite.limits.max_attempts
-    idle = sum(not shared.progress(row.job_name).advanced for row in attempts)
+    idle = sum(not shared.journal(row.job_name).ends for row in attempts)
     return is_last_attempt(number, idle=idle + 1, max_attempts=suite.limits.max_attempts)

@@ -1,7 +1,6 @@
 """Which container image runs a cell: the cell's own, the workload's, the lab's, or AWS's stock image."""
 
 import json
-import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
@@ -10,6 +9,7 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.suite.choices import Compiler, Task
+from traindyno.core.suite.frozen_software import SMP_V2_REPOSITORY, VERSIONED_REPOSITORIES, pytorch_version
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell
@@ -18,8 +18,6 @@ from traindyno.sagemaker.job_settings import JobSettings
 
 LOCAL_IMAGE = "local"
 LOCAL_XLA_IMAGE = "local-xla"
-FRAMEWORK_VERSION = re.compile(r":(\d+)\.(\d+)(?:\.(\d+))?")
-SMP_REPOSITORY = "smdistributed-modelparallel"
 DOMAINS = {
     "cn-": "amazonaws.com.cn",
     "us-iso-": "c2s.ic.gov",
@@ -82,7 +80,7 @@ def stock_image_uri(name: str, region: str) -> str:
     """The full address of ``repository:tag`` in the account that serves the region."""
     table = _data("image_accounts.json")
     accounts = table[
-        SMP_REPOSITORY.replace("-", "_") if name.startswith(SMP_REPOSITORY) else "deep_learning_containers"
+        SMP_V2_REPOSITORY.replace("-", "_") if name.startswith(SMP_V2_REPOSITORY) else "deep_learning_containers"
     ]
     if region not in accounts:
         known = ", ".join(sorted(accounts))
@@ -110,22 +108,17 @@ def _stock_key(settings: Settings, instance_type: InstanceType) -> str:
 def has_framework_version(image_uri: str) -> bool:
     """Whether the SDK would select this image by a framework version; it then turns on the metrics time series."""
     repository = image_uri.rpartition("/")[2].partition(":")[0]
-    return (
-        ".dkr.ecr." in image_uri and repository in _data("stock_images.json")["repositories_with_a_framework_version"]
-    )
+    return ".dkr.ecr." in image_uri and repository in VERSIONED_REPOSITORIES
 
 
 def is_smp_v2_image(image_uri: str) -> bool:
     """AWS has separate images for version 2 of its model parallel library; version 1 is in PyTorch's images."""
-    return image_uri.rpartition("/")[2].partition(":")[0] == SMP_REPOSITORY
+    return image_uri.rpartition("/")[2].partition(":")[0] == SMP_V2_REPOSITORY
 
 
 def framework_version(image_uri: str) -> tuple[int, int, int] | None:
     """PyTorch's version by the tag of an AWS image; None if the image is the user's own."""
-    found = FRAMEWORK_VERSION.search(image_uri)
-    if found is None or not has_framework_version(image_uri):
-        return None
-    return int(found[1]), int(found[2]), int(found[3] or 0)
+    return pytorch_version(image_uri) if has_framework_version(image_uri) else None
 
 
 def _domain(region: str) -> str:

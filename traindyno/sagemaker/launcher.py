@@ -11,6 +11,7 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.choices import Compiler, Task
+from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Run, Suite
@@ -29,7 +30,6 @@ LOG_LEVEL = 20
 CODE_CHANNEL = "code"
 # The path of the code channel's tarball.
 ISOLATED_SOURCE = "/opt/ml/input/data/code/sourcedir.tar.gz"
-FIRST_TORCHRUN_VERSION = (1, 13, 1)
 
 
 class Launcher(StrEnum):

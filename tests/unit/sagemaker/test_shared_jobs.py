@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Suite, Tokens
+from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_document import RunNotShared, job_document
 from traindyno.sagemaker.job_names import attempt_number, digest_in, execution_digest, shared_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+from traindyno.sagemaker.launcher import Launcher, select_launcher
 from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.shared_channels import TooManyChannels
 from traindyno.sagemaker.shared_request import build_shared_job_request
@@ -172,6 +175,28 @@ def test_what_the_planner_lets_share_a_job_has_a_document(name: str) -> None:
         else:
             with pytest.raises(RunNotShared, match=f"each device of {name}, whose number is not in the lab's table"):
                 job_document(shared_job(suite), suite, SETTINGS)
+
+
+REPOSITORIES = json.loads(files("traindyno.sagemaker.data").joinpath("stock_images.json").read_text())["repositories"]
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "single"])
+@pytest.mark.parametrize("tag", ["1.12-gpu", "1.13.0", "1.13.1-gpu-py39", "1.13", "2.13.0", "latest"])
+@pytest.mark.parametrize("repository", [*sorted(REPOSITORIES), "own"])
+def test_planner_and_request_agree_on_what_sagemaker_starts(repository: str, tag: str, strategy: str) -> None:
+    """A user's own image may have any numbers in its tag."""
+    is_own = repository == "own"
+    image = f"111122223333.dkr.ecr.us-east-1.amazonaws.com/own:{tag}" if is_own else f"{repository}:{tag}"
+    workload = {**script_document()["workload"], "image": image}
+    given = {"instance": "ml.g5.12xlarge", "strategy": strategy}
+    matrix = {"hyperparameters.lr": [0.1, 0.2]}
+    suite = parse_suite(
+        script_document(workload=workload, matrix=matrix, baseline={}, training=given, measurement={"jobs": "shared"})
+    )
+    cell, instance_type = expand_cells(suite)[0], instance_types()["ml.g5.12xlarge"]
+    uri = select_image_uri(cell.settings, suite.workload, SETTINGS)
+    launcher = select_launcher(cell.settings, instance_type, uri, {})
+    assert (why_alone(cell, suite) is None) is (launcher in (Launcher.PROCESS, Launcher.TORCHRUN))
 
 
 def test_more_channels_than_sagemaker_gives_are_refused() -> None:

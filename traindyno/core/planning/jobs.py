@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -14,6 +13,7 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import Compiler, Jobs
+from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Run, Suite
@@ -25,8 +25,6 @@ RUN_BYTES = 3_000  # of a run's document, besides these texts
 # A job is filled to this share of its time limit, by what earlier runs took.
 FILLED_SHARE = 0.5
 KEY_DIGITS = 7
-TAG_VERSION = re.compile(r":(\d+)\.(\d+)(?:\.(\d+))?")
-FIRST_TORCHRUN_VERSION = (1, 13, 1)
 
 NO_OTHER = "no other cell needs the same instances and image, or it takes half of the time limit alone"
 
@@ -86,8 +84,8 @@ def group_key(cell: Cell, suite: Suite) -> GroupKey:
 
 
 def _is_older_than_torchrun(image: str) -> bool:
-    found = TAG_VERSION.search(image)
-    return found is not None and tuple(int(part or 0) for part in found.groups()) < FIRST_TORCHRUN_VERSION
+    version = pytorch_version(image)
+    return version is not None and version < FIRST_TORCHRUN_VERSION
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:

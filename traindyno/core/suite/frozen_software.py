@@ -12,9 +12,18 @@ from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
-IMAGE = re.compile(r"(?:^|/)(?P<repository>[a-z0-9-]+):(?P<major>\d+)\.(?P<minor>\d+)")
+IMAGE = re.compile(r"(?:^|/)(?P<repository>[a-z0-9-]+):(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?")
 PYTORCH_REPOSITORIES = ("pytorch-training", "huggingface-pytorch-training")
 SMP_V2_REPOSITORY = "smdistributed-modelparallel"
+# The SageMaker SDK selects images of these by a framework version.
+VERSIONED_REPOSITORIES = (
+    *PYTORCH_REPOSITORIES,
+    *("pytorch-training-neuron", "pytorch-trcomp-training"),
+    *("huggingface-pytorch-training-neuronx", "huggingface-pytorch-trcomp-training"),
+    SMP_V2_REPOSITORY,
+)
+# SageMaker starts several processes of earlier versions with mpirun.
+FIRST_TORCHRUN_VERSION = (1, 13, 1)
 # AWS patches an image for a year from its release: 2.9 until October 2026, 2.10 until January 2027.
 FIRST_PATCHED_PYTORCH = (2, 10)
 
@@ -119,6 +128,14 @@ RULES: tuple[tuple[FrozenSoftware, Callable[[_Use], bool]], ...] = (
         _uses_old_image,
     ),
 )
+
+
+def pytorch_version(image: str) -> tuple[int, int, int] | None:
+    """By the tag of an AWS image for PyTorch; None if the image is another."""
+    found = IMAGE.search(image)
+    if found is None or found["repository"] not in VERSIONED_REPOSITORIES:
+        return None
+    return int(found["major"]), int(found["minor"]), int(found["patch"] or 0)
 
 
 def find_frozen(cells: Sequence[Cell], workload: Workload) -> tuple[FrozenUse, ...]:
