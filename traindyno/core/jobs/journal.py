@@ -6,10 +6,7 @@ from dataclasses import replace
 from traindyno.core.jobs import journal_format
 from traindyno.core.jobs.host_journal import merge_journals, read_host_journal
 from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.jobs.run_end import HostEnd, RunEnd, agree, read_host_end
-
-__all__ = ["JobJournal", "RunEnd", "attempts_of_run", "ended_runs", "read_job_journal"]
 
 _DEPTH = 3  # of journals, as <journal>/<job name>/<host>.jsonl
 _END_DEPTH = 4  # of ends, as <run id>/<ended>/<job name>/<host>.json

@@ -27,8 +27,11 @@ from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.attempt import Attempt, trained_seconds
-from traindyno.core.jobs.journal import JobJournal, RunEnd, attempts_of_run, read_job_journal
+from traindyno.core.jobs.job_journal import JobJournal
+from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_attempts import attempts_of_run
+from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import (

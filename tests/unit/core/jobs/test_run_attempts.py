@@ -9,8 +9,11 @@ import pytest
 from tests.unit.core.jobs.damages import DAMAGES
 from tests.unit.core.jobs.written_jobs import START, WrittenJob, written_job
 from traindyno.core.jobs.attempt import Attempt, trained_seconds
-from traindyno.core.jobs.journal import JobJournal, RunEnd, attempts_of_run, read_job_journal
+from traindyno.core.jobs.job_journal import JobJournal
+from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_attempts import attempts_of_run
+from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.jobs.run_share import divide_whole
 
 RUNS = ("a-t1", "b-t1", "c-t1", "d-t1")
