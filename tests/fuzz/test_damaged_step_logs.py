@@ -115,7 +115,7 @@ class EndedRun:
     """A lab of two cells: one run is measured, the other one's job has completed, and its log is to be read."""
 
     def __init__(self) -> None:
-        self.lab = planned(4)
+        self.lab = planned(4, measurement={"trials": 2, "jobs": "separate"})
         (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=self.lab.bucket)["lanes"]
         first, *others = self.lab.bucket.read_json(lane["packs"][0]["items_key"])
         for item in others:

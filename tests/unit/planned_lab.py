@@ -8,20 +8,25 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from tests.unit.core.jobs.written_jobs import WrittenJob
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
 from tests.unit.step_log_samples import log_lines
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import unprepared_document
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.quotas import Quotas
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, parse_owner, runs_of
 from traindyno.core.planning.quotas import Quota, QuotaReading, UsageSource, run_time_quota
-from traindyno.core.s3_keys import step_log_prefix
-from traindyno.core.suite.runs import parse_run
+from traindyno.core.s3_keys import checkpoints_prefix
+from traindyno.core.suite.suite import Run
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.plan_suite import plan_execution
 from traindyno.lab.record_run import record_run
 from traindyno.lab.submit_run import submit_run
+
+# A job is billed its start and each of its runs: 300 s for one run, 350 s for two.
+START_SECONDS, OWN_SECONDS = 250, 50
 
 
 class FixedQuotas(Quotas):
@@ -111,14 +116,31 @@ def planned(applied: int, **changes: Any) -> MemoryLab:
     return lab
 
 
-def measure(lab: MemoryLab, item: dict[str, Any], *, host_id: str | None = None, step_seconds: float = 0.5) -> None:
-    run = parse_run(item["run"])
-    submit_run(run, run.run_id, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
+def runs_of_item(item: Mapping[str, Any]) -> tuple[Run, ...]:
+    return runs_of(parse_owner(item))
+
+
+def measure(lab: MemoryLab, item: Mapping[str, Any], *, host_id: str | None = None, step_seconds: float = 0.5) -> None:
+    """The item's job starts and completes, and each of its runs is recorded."""
+    owner = parse_owner(item)
+    submit_run(owner, owner_id(owner), services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     name = list(lab.jobs.jobs)[-1]
-    lab.jobs.end(name, "Completed")
+    lab.jobs.end(name, "Completed", billable_seconds=START_SECONDS + OWN_SECONDS * len(runs_of(owner)))
     environment, *lines = log_lines(step_seconds=[step_seconds] * 40)
     lines.insert(0, json.dumps(json.loads(environment) | {"host_id": host_id}) + "\n")
-    key = f"{step_log_prefix(EXECUTION, run.run_id, name)}rank-00000.1790000000000.jsonl"
-    lab.objects.contents[key] = "".join(lines).encode()
+    for key, content in _files(owner, name, "".join(lines).encode()).items():
+        lab.objects.contents[f"{checkpoints_prefix(EXECUTION, owner_id(owner))}{key}"] = content
     finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
-    record_run(run, final=None, services=lab.services)
+    for run in runs_of(owner):
+        record_run(run, final=None, services=lab.services)
+
+
+def _files(owner: AttemptOwner, job_name: str, log: bytes) -> dict[str, bytes]:
+    """What the job leaves in its folder of checkpoints, if each of its runs has this step log."""
+    if not isinstance(owner, Job):
+        return {f"step_log/{job_name}/rank-00000.1790000000000.jsonl": log}
+    written = WrittenJob(job_name=job_name, started_at=NOW + START_SECONDS)
+    written.start()
+    for run in owner.runs:
+        written.carry_logged(run.run_id, OWN_SECONDS, log)
+    return written.files

@@ -4,7 +4,7 @@ from rich.console import Console
 
 from tests.unit.suites import unprepared_suite
 from traindyno.cli.display.job_table import job_table, jobs_document, jobs_of_plan
-from traindyno.cli.display.plan_totals import totals_table
+from traindyno.cli.display.plan_totals import WARM_NOTE, totals_table
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.suite import Suite
 
@@ -44,4 +44,12 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
 def test_with_separate_jobs_nothing_is_said_of_them() -> None:
     suite = suite_of("separate")
     assert jobs_of_plan(suite, plan_of(suite)) == []
-    assert "in 9 jobs" not in text_of(totals_table(suite, plan_of(suite), None, None))
+    totals = text_of(totals_table(suite, plan_of(suite), None, None))
+    assert "in 9 jobs" not in totals
+    assert "of its own" not in totals
+
+
+def test_a_suite_that_keeps_instances_warm_is_told_why_its_runs_share_no_job() -> None:
+    suite = unprepared_suite(warm_pool_seconds=600)
+    assert jobs_of_plan(suite, plan_of(suite)) == []
+    assert WARM_NOTE in text_of(totals_table(suite, plan_of(suite), None, None))

@@ -37,15 +37,16 @@ FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
 
 
 def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
-    answer = plan(tmp_path, *FILES, "--format", "json")
+    answer = plan(tmp_path, *FILES, "--format", "json", measurement={"trials": 3})
     assert (answer.status, answer.errors) == (0, "")
     planned = answer.json()
     (lane,) = planned["lanes"]
-    # 2 cells x 2 trials of 1800 s, and 480 s to stop and upload, at $1.408/h; five attempts each
+    # 2 cells x 3 trials in 3 jobs of 1800 s, and 480 s to stop and upload, at $1.408/h; five attempts each, and one for
+    # the second run: 3 x 6 x $0.89173
     # 4 - 1 instances are free
-    assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (4, 3, 2)
+    assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (6, 3, 1)
     bounds = [round(Decimal(planned[name]), 4) for name in ("one_attempt_usd", "worst_case_usd")]
-    assert bounds == [Decimal("3.5669"), Decimal("17.8347")]
+    assert bounds == [Decimal("2.6752"), Decimal("16.0512")]
     assert lane["price"]["usd_per_hour"] == "1.408"
     assert not planned["is_refused"]
 
@@ -53,14 +54,17 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
 def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES)
     assert answer.status == 0
+    told = " ".join(answer.output.split())
     for words in (
         "ml.g5.xlarge",
         "L-00C91CB5",
-        "$3.57 if every run takes one attempt of 1800 s (its limit) and 480 s to stop and to upload",
-        "$17.83 worst case: all 5 attempts of every run reach the limit, and each takes 480 s to stop and to upload",
+        # two jobs of 2280 s at $1.408/h; at worst twelve
+        "$1.78 if every job takes one attempt of 1800 s (its limit) and 480 s to stop and to upload",
+        "$10.70 worst case: all 5 attempts of every job, and one more for each further run of the job, reach the limit,"
+        " and each takes 480 s to stop and to upload",
         "prices.yaml",
     ):
-        assert words in answer.output
+        assert words in told
 
 
 def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None:
@@ -173,7 +177,7 @@ def test_the_check_of_a_named_model_is_planned_and_priced(tmp_path: Path) -> Non
     told = " ".join(answer.output.split())
     two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.30 at the limit of 1800 s and 480 s"
     assert f"model checked and copied {two}" in told
-    assert "if the model check and model staging and every run takes one attempt" in told
+    assert "if the model check and model staging and every job takes one attempt" in told
     assert "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there" in told
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tests.unit.core.jobs.written_jobs import WrittenJob, described
+from tests.unit.core.jobs.written_jobs import WrittenJob
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, make_lab
 from tests.unit.step_log_samples import log_lines
 from tests.unit.throttled_calls import METHODS, NAMED
@@ -283,12 +283,8 @@ class Container:
         written = WrittenJob(job_name=self.name)
         written.start()
         for run_id in left[:whole]:
-            log = f"{run_id}/step_log/{self.name}/rank-00000.1790000000000.jsonl"
             exit_code = 0 if self.world.source.random() >= self.world.failing else 1
-            files = {log: described(LOG)}
-            written.carry(run_id, 20, exit_code=exit_code, files=files)
-            del written.files[f"{run_id}/step_log/{self.name}/algo-1.jsonl"]
-            written.files[log] = LOG
+            written.carry_logged(run_id, 20, LOG, exit_code=exit_code)
         if whole < len(left):
             written.begin(left[whole])
         return written.files

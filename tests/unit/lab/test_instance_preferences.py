@@ -118,7 +118,8 @@ def plan(suite: Suite, *, usd: tuple[str, ...] = ("1", "3"), **applied: int) -> 
 
 
 def test_a_plan_is_bounded_by_the_dearest_type_and_the_scarcest() -> None:
-    planned = plan(unprepared_suite(limits=LIMITS, instance_preferences=PREFERENCES), g6=3)
+    lone_runs = {"trials": 2, "jobs": "separate"}
+    planned = plan(unprepared_suite(limits=LIMITS, instance_preferences=PREFERENCES, measurement=lone_runs), g6=3)
     # 4 runs of 1800 s, and 480 s to stop and to upload, at $3/h; three attempts each; at most three at once
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("7.6"), Decimal("22.8"))
     assert planned.lanes[0].concurrency == 3

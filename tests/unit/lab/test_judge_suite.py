@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import FixedQuotas, measure, planned, take_in
+from tests.unit.planned_lab import FixedQuotas, measure, planned, runs_of_item, take_in
 from tests.unit.suites import unprepared_document
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.planning.plan import read_stored_plan
@@ -37,12 +37,12 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     assert row.judgement.finding == verdict.finding
     event = verdict_event(EXECUTION, verdict, "results")
     assert event["report"] == f"s3://results/{report_html_key(EXECUTION)}"
-    assert lab.money.spent_usd == 4 * Decimal("0.10")
+    assert lab.money.spent_usd == 2 * Decimal("0.116667")  # 350 s for the job of each trial
 
 
 def test_a_run_without_a_result_is_named_by_the_verdict_and_its_report() -> None:
     """RecordRun failed for it: the state machine tolerates that, and goes on to JudgeSuite."""
-    lab = planned(4)
+    lab = planned(4, measurement={"trials": 2, "jobs": "separate"})
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     missing, *others = lab.bucket.read_json(lane["packs"][0]["items_key"])
     for item in others:
@@ -85,7 +85,7 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -
     lab = planned(8, measurement={"trials": 4})
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     for item in lab.bucket.read_json(lane["packs"][0]["items_key"]):
-        host_id = "ab"[item["run"]["trial"] % 2]
+        host_id = "ab"[runs_of_item(item)[0].trial % 2]
         measure(lab, item, host_id=host_id, step_seconds=0.5 if host_id == "a" else 0.55)
     later = f"{EXECUTION}-later"
     take_in(lab, unprepared_document(), execution_id=later)

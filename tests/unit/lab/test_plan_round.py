@@ -2,19 +2,24 @@
 
 import json
 
+import pytest
+
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import measure, planned
+from tests.unit.planned_lab import measure, planned, runs_of_item
 from traindyno.core.s3_keys import report_html_key
 from traindyno.core.suite.runs import parse_run
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 
 
-def test_the_items_of_a_lane_are_runs_in_order_with_the_longest_that_each_may_take() -> None:
-    lab = planned(1)
+@pytest.mark.parametrize(("jobs", "trials"), [("separate", [(1,), (1,), (2,), (2,)]), ("shared", [(1, 1), (2, 2)])])
+def test_the_items_of_a_lane_are_in_order_with_the_longest_that_each_may_take(
+    jobs: str, trials: list[tuple[int, ...]]
+) -> None:
+    lab = planned(1, measurement={"trials": 2, "jobs": jobs})
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     items = lab.bucket.read_json(lane["packs"][0]["items_key"])
-    assert [parse_run(item["run"]).trial for item in items] == [1, 1, 2, 2]
+    assert [tuple(run.trial for run in runs_of_item(item)) for item in items] == trials
     # 7,200 s of waiting, 1,800 s of work, 300 s of uploading, an hour of grace
     assert {item["timeout_seconds"] for item in items} == {7200 + 1800 + 300 + 3600}
 
@@ -57,7 +62,7 @@ def test_model_search_takes_several_rounds_and_its_verdict_names_dropped_cells()
         for wave in lanes[0]["packs"]:
             for item in lab.bucket.read_json(wave["items_key"]):
                 measure(lab, item)
-                measured.add(parse_run(item["run"]).cell.cell_id)
+                measured |= {run.cell.cell_id for run in runs_of_item(item)}
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert rounds > 1
     unmeasured = {cell.cell_id for cell in verdict.dropped if not cell.trials}

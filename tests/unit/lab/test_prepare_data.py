@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, no_sleep
-from tests.unit.planned_lab import MemoryBuckets
+from tests.unit.planned_lab import MemoryBuckets, runs_of_item
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
@@ -27,7 +27,6 @@ from traindyno.core.s3_keys import (
 from traindyno.core.step_log.line import failure_text
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, TokenSet
-from traindyno.core.suite.runs import parse_run
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
@@ -187,7 +186,7 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
     lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
     end(lab, job)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["packs"][0]["items_key"])]
+    runs = [run for item in lab.bucket.read_json(lane["packs"][0]["items_key"]) for run in runs_of_item(item)]
     assert {(each.tokens, each.model_s3_uri) for each in runs} == {(None, f"s3://results/{tokens_folder(KEY, job)}")}
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
     assert [line.label for line in write_receipt([recorded]).lines] == ["model staging"]
@@ -221,7 +220,7 @@ def test_after_the_check_the_runs_start_without_tokens() -> None:
     assert TokenCache(lab.bucket).find(KEY, oldest=NOW)
     del lab.objects.contents[ready_tokens_key(KEY)]  # nothing reads it again
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["packs"][0]["items_key"])]
+    runs = [run for item in lab.bucket.read_json(lane["packs"][0]["items_key"]) for run in runs_of_item(item)]
     assert [each.tokens for each in runs] == [None] * 4
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
     assert recorded.preparation == check
@@ -276,7 +275,7 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
     end(lab, job)
     assert [(token, name) for token, name, _ in lab.answers.given] == [(TOKEN, "success")]
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    runs = [parse_run(item["run"]) for item in lab.bucket.read_json(lane["packs"][0]["items_key"])]
+    runs = [run for item in lab.bucket.read_json(lane["packs"][0]["items_key"]) for run in runs_of_item(item)]
     uri = f"s3://results/{tokens_folder(KEY, job)}"
     assert [each.tokens.s3_uri for each in runs if each.tokens] == [uri] * 4
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
-from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measure, take_in
+from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measure, runs_of_item, take_in
 from traindyno.aws.data_listing import DataListing
 from traindyno.bundle import REPO_ROOT
 from traindyno.core.errors import SuiteRefused
@@ -57,15 +57,16 @@ def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> 
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     items = [item for wave in lane["packs"] for item in lab.bucket.read_json(wave["items_key"])]
     for item in items:
-        assert item["run"]["tokens"]["s3_uri"].startswith("s3://results/prepared/")
+        uris = [str(run.tokens and run.tokens.s3_uri) for run in runs_of_item(item)]
+        assert all(uri.startswith("s3://results/prepared/") for uri in uris)
         measure(lab, item)
     assert plan_next_round(EXECUTION, finished_rounds=1, bucket=lab.bucket)["lanes"] == []
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     results = load_results(lab.bucket, EXECUTION)
     assert [result.outcome.value for result in results] == ["completed"] * 2
     assert {result.price.usd_per_instance_hour for result in results} == {Decimal("0.115")}
-    # three jobs of 300 s at 0.115 USD an hour
-    assert lab.money.spent_usd == pytest.approx(Decimal("0.02875"), abs=Decimal("0.0001"))
+    # the preparation of 300 s and the job of both runs of 350 s, at 0.115 USD an hour
+    assert lab.money.spent_usd == pytest.approx(Decimal("0.02076"), abs=Decimal("0.00001"))
     assert lab.money.exposed_usd == lab.money.spent_usd < Decimal("0.30")
     assert verdict_event(EXECUTION, verdict, "results")["report"] == f"s3://results/{report_html_key(EXECUTION)}"
     assert b"smoke-aws" in lab.objects.contents[report_html_key(EXECUTION)]
@@ -84,6 +85,6 @@ def test_smoke_jobs_have_time_and_disk_for_an_image_of_several_gigabytes() -> No
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     for item in (item for wave in lane["packs"] for item in lab.bucket.read_json(wave["items_key"])):
         measure(lab, item)
-    assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1800] * 3
+    assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1800] * 2
     # the preparation's volume: tests/unit/core/suite/test_preparation.py
-    assert [request["ResourceConfig"]["VolumeSizeInGB"] for request in lab.jobs.requests[1:]] == [100] * 2
+    assert [request["ResourceConfig"]["VolumeSizeInGB"] for request in lab.jobs.requests[1:]] == [100]

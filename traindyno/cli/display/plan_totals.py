@@ -21,6 +21,8 @@ from traindyno.core.suite.workload import Model
 from traindyno.core.verdict.elimination import first_trials
 from traindyno.core.verdict.model_search import screening_trials
 
+WARM_NOTE = "each in a job of its own: warm_pool_seconds keeps the instances of a job for the next one"
+
 
 def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAssumption | None) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -36,6 +38,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     in_jobs = f" in {sum(lane.job_count or 0 for lane in planned.lanes)} jobs" if is_shared else ""
     trials = f"{cells} cells × {suite.measurement.trials} trials"
     yield "runs", f"{planned.run_count}: {trials}{in_jobs}; {_lanes_text(planned)}"
+    if suite.warm_pool_seconds:
+        yield "", WARM_NOTE
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if suite.search is Search.ELIMINATE:
         first = len(first_trials(suite))

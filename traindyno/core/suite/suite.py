@@ -88,10 +88,11 @@ class Measurement:
         ),
     )
     jobs: Jobs = field(
-        default=Jobs.SEPARATE,
+        default=Jobs.SHARED,
         metadata=describe(
             "shared: runs of a round that need the same instances and image run one after another in one job, which"
-            " pays for its start once; separate: each run has its own job"
+            " pays for its start once; separate: each run has its own job",
+            default="shared; separate with warm_pool_seconds",
         ),
     )
 
@@ -243,7 +244,8 @@ class Suite:
     warm_pool_seconds: int = field(
         default=0,
         metadata=describe(
-            "keeps instances warm between jobs; this needs its own quota and is billed", bound=KEEP_ALIVE_SECONDS
+            "keeps instances warm between jobs; this needs its own quota and is billed; each run then has its own job",
+            bound=KEEP_ALIVE_SECONDS,
         ),
     )
     measure_anyway: bool = field(

@@ -1,6 +1,7 @@
 """Reading and writing of each part of a suite from and to a plain document, short forms included."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
@@ -23,7 +24,7 @@ from traindyno.core.documents.problems import (
 from traindyno.core.documents.stored import JsonValue, is_number
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
-from traindyno.core.suite.choices import GoalKind, Quality
+from traindyno.core.suite.choices import GoalKind, Jobs, Quality
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, setting_types
 from traindyno.core.suite.suite import Suite
@@ -38,6 +39,7 @@ GOAL_LIMITS: dict[GoalKind, tuple[str, ...]] = {
     GoalKind.FASTEST_TO: QUALITIES,
 }
 CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
+JOBS = "jobs"
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
@@ -76,7 +78,17 @@ def _register_suite(converter: Converter) -> None:
     structure = dataclass_structure(
         converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
     )
-    converter.register_structure_hook(Suite, structure)
+    converter.register_structure_hook(Suite, lambda value, kind: _with_its_jobs(value, structure(value, kind)))
+
+
+def _with_its_jobs(document: Mapping[str, Any], suite: Suite) -> Suite:
+    """A suite that keeps instances warm and doesn't name its jobs was written when each run had its own job."""
+    is_chosen = JOBS in document.get("measurement", {})
+    return with_separate_jobs(suite) if suite.warm_pool_seconds and not is_chosen else suite
+
+
+def with_separate_jobs(suite: Suite) -> Suite:
+    return replace(suite, measurement=replace(suite.measurement, jobs=Jobs.SEPARATE))
 
 
 def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:

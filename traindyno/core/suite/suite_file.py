@@ -9,7 +9,7 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Suite, Tokens
-from traindyno.core.suite.suite_converter import WRONG_VALUE, suite_converter
+from traindyno.core.suite.suite_converter import JOBS, WRONG_VALUE, suite_converter, with_separate_jobs
 from traindyno.core.suite.workload import Workload
 
 STORED_SUITE = Format(name="stored suite", version=1, unmarked=1)
@@ -31,8 +31,13 @@ def stored_suite(suite: Suite) -> dict[str, Any]:
 
 
 def read_stored_suite(document: Mapping[str, Any]) -> Suite:
-    """The suite as it was accepted: today's rules about what can run do not apply. Raises VersionUnknown."""
-    return suite_converter().structure(STORED_SUITE.read(document), Suite)
+    """The suite as it was accepted: today's rules about what can run do not apply. Raises VersionUnknown.
+
+    One without ``measurement.jobs`` was stored before the field, when each run had its own job.
+    """
+    found = STORED_SUITE.read(document)
+    suite: Suite = suite_converter().structure(found, Suite)
+    return suite if JOBS in found.get("measurement", {}) else with_separate_jobs(suite)
 
 
 def settings_document(settings: Settings) -> dict[str, Any]:
@@ -45,7 +50,7 @@ def workload_document(workload: Workload) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "full_run"}
 
 
-FIELDS_OF_THE_LAB = ("seed_argument", "jobs")
+FIELDS_OF_THE_LAB = ("seed_argument", JOBS)
 
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell, make_run, make_suite
-from tests.unit.suites import small_suite
+from tests.unit.suites import small_document, small_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.preparation_result import parse_preparation_result
@@ -18,6 +18,8 @@ from traindyno.core.planning.plan import plan_suite, read_stored_plan, stored_pl
 from traindyno.core.planning.wave_items import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
 from traindyno.core.statistics.hosts import HostClass, HostSpread
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, suite_document
 from traindyno.core.suite.tokens_manifest import (
     TokensMarker,
@@ -93,6 +95,17 @@ def test_a_stored_suite_has_a_version_and_one_from_before_is_read_alike() -> Non
     assert stored_suite(suite)["version"] == 1
     assert read_stored_suite(stored_suite(suite)) == suite
     assert read_stored_suite(suite_document(suite)) == suite
+
+
+@pytest.mark.parametrize("measurement", [{}, {"trials": 2}, None])
+def test_a_stored_suite_of_before_shared_jobs_has_separate_ones(measurement: dict[str, int] | None) -> None:
+    """So an execution in progress over an update carries on as it was planned, and a comparison tells the two apart."""
+    document = {**stored_suite(small_suite()), "measurement": measurement}
+    if measurement is None:
+        del document["measurement"]
+    assert read_stored_suite(document).measurement.jobs is Jobs.SEPARATE
+    assert parse_suite(small_document()).measurement.jobs is Jobs.SHARED
+    assert stored_suite(small_suite())["measurement"]["jobs"] == "shared"
 
 
 def test_a_run_result_of_version_1_has_its_examples_in_its_projection() -> None:

@@ -75,6 +75,15 @@ class WrittenJob:
         self.begin(run_id)
         self.end(run_id, seconds, **fields)
 
+    def carry_logged(self, run_id: str, seconds: float, log: bytes, **fields: Any) -> None:
+        """The step log of the run's only rank, on the job's only host."""
+        (host,) = self.hosts
+        folder = f"{run_id}/step_log/{self.job_name}"
+        key = f"{folder}/rank-00000.1790000000000.jsonl"
+        self.carry(run_id, seconds, files={key: described(log)}, **fields)
+        del self.files[f"{folder}/{host}.jsonl"]
+        self.files[key] = log
+
 
 def described(contents: bytes) -> dict[str, Any]:
     return {"bytes": len(contents), "sha256": hashlib.sha256(contents).hexdigest()}

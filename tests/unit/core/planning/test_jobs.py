@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import script_document, small_suite, unprepared_suite
+from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import MOST_RUNS, group_key, share_jobs, why_alone
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.planning.wave_items import wave_items
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Run, Suite
 
@@ -92,11 +94,27 @@ def test_no_cell_is_first_more_often_than_chance_has_it() -> None:
     assert all(60 <= count <= 140 for count in firsts.values())  # 100 expected, with a standard deviation of 9
 
 
-def test_separate_is_the_default_and_gives_each_run_its_own_job() -> None:
-    suite = small_suite()
+def test_separate_gives_each_run_its_own_job() -> None:
+    suite = small_suite(measurement={"trials": 2, "jobs": "separate"})
     jobs = share_jobs(runs_of(suite), suite)
     assert [job.runs for job in jobs] == [(run,) for run in runs_of(suite)]
     assert [job.job_id for job in jobs] == [run.run_id for run in runs_of(suite)]
+
+
+def test_runs_share_jobs_unless_the_suite_keeps_instances_warm() -> None:
+    """One that keeps them warm was valid before runs shared jobs, and stays so."""
+    suite = small_suite()
+    assert [len(job.runs) for job in share_jobs(runs_of(suite), suite)] == [2, 2]
+    warm = small_suite(warm_pool_seconds=600)
+    assert warm.measurement.jobs is Jobs.SEPARATE
+    assert [len(job.runs) for job in share_jobs(runs_of(warm), warm)] == [1] * 4
+
+
+@pytest.mark.parametrize("measurement", [{"trials": 2}, {}])
+def test_a_suite_that_asks_for_both_shared_jobs_and_warm_instances_is_refused(measurement: dict[str, Any]) -> None:
+    asked = {**measurement, "jobs": "shared"}
+    with pytest.raises(SuiteInvalid, match=r"with measurement\.jobs shared, the next job must get other hosts"):
+        small_suite(warm_pool_seconds=600, measurement=asked)
 
 
 def test_a_run_that_saves_its_model_stands_alone() -> None:

@@ -26,6 +26,7 @@ from traindyno.core.suite.suite import Suite
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
 # 1320 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is billed at most
 HALF_AN_HOUR = {**LIMITS, "max_job_seconds": 1320}
+LONE_RUNS = {"trials": 2, "jobs": "separate"}
 
 
 def price(instance_type: str, usd: str) -> Price:
@@ -53,7 +54,7 @@ def plan_with_quotas(suite: Suite, *prices: Price, usage: int = 100) -> Plan:
 
 
 def test_exposure_by_hand() -> None:
-    suite = unprepared_suite(limits=HALF_AN_HOUR)
+    suite = unprepared_suite(limits=HALF_AN_HOUR, measurement=LONE_RUNS)
     planned = plan_with_quotas(suite)
     # 2 cells x 2 trials = 4 runs of half an hour at 1.408: 2.816 for one attempt each, three attempts 8.448
     assert planned.run_count == 4
@@ -64,6 +65,18 @@ def test_exposure_by_hand() -> None:
     assert planned.one_attempt_hours == Decimal(1320) / 3600
     assert planned.worst_case_hours == Decimal("7.1")
     assert planned.refusals == ()
+
+
+def test_exposure_of_shared_jobs_by_hand() -> None:
+    planned = plan_with_quotas(unprepared_suite(limits=HALF_AN_HOUR))
+    # 2 cells x 2 trials = 4 runs in 2 jobs of half an hour at 1.408; at worst three attempts each, and one more for the
+    # second run: 2 x 4 x 0.704
+    assert (planned.run_count, planned.lanes[0].job_count) == (4, 2)
+    assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("1.408"), Decimal("5.632"))
+    # both at once: 1320 s; at worst 4 x (1320 + 7200) s
+    assert (planned.lanes[0].concurrency, planned.lanes[0].waves) == (2, 1)
+    assert planned.one_attempt_hours == Decimal(1320) / 3600
+    assert planned.worst_case_hours == Decimal(4 * 8520) / 3600
 
 
 def test_instances_kept_warm_count_in_the_worst_case() -> None:
@@ -85,13 +98,13 @@ def test_cost_is_exact_to_the_last_digit() -> None:
 
 
 def test_waves_follow_from_the_quota() -> None:
-    suite = unprepared_suite(limits=LIMITS)
+    suite = unprepared_suite(limits=LIMITS, measurement=LONE_RUNS)
     planned = plan_with_quotas(suite, usage=3)
     assert (planned.lanes[0].concurrency, planned.lanes[0].waves, planned.one_attempt_hours) == (3, 2, Decimal(1))
 
 
 def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() -> None:
-    suite = unprepared_suite(limits=LIMITS)
+    suite = unprepared_suite(limits=LIMITS, measurement=LONE_RUNS)
     listed = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.408")}
     priced = replace(
         plan_suite(suite, execution_id="e", prices=listed, quotas={}, histories={}),
@@ -192,8 +205,8 @@ def test_this_machine_needs_no_quota() -> None:
         suite, execution_id="e", prices={"local.cpu": price("local.cpu", "0.05")}, quotas={}, histories={}
     )
     assert (planned.refusals, planned.notes) == ((), ())
-    # 4 runs of half an hour, one after the other
-    assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(2))
+    # 2 jobs of half an hour, one after the other
+    assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(1))
 
 
 def test_spot_has_quotas_of_its_own() -> None:
@@ -253,7 +266,9 @@ def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
     # g5 ends after 1 h, g6 after 3 h, and g6e runs from 1 h to 2 h
     matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge", "ml.g6e.xlarge"]}
     include = [{"instance": "ml.g6.xlarge", "seed": seed} for seed in (1, 2)]
-    suite = unprepared_suite(training={}, matrix=matrix, baseline={}, include=include, limits=LIMITS)
+    suite = unprepared_suite(
+        training={}, matrix=matrix, baseline={}, include=include, limits=LIMITS, measurement=LONE_RUNS
+    )
     prices = [price(name, "1") for name in matrix["instance"]]
     planned = plan(suite, *prices, usage=1, across_all=2)
     assert [(lane.run_count, lane.concurrency) for lane in planned.lanes] == [(2, 1), (6, 1), (2, 1)]

@@ -324,18 +324,21 @@ def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None, *, usd:
 
 def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
     plan = planned()
-    # half an hour at 0.24 once, and three times at worst, beside the runs' 2.816 and 8.448
+    # half an hour at 0.24 once, and three times at worst; two jobs of half an hour at 1.408, and at worst three
+    # attempts of each and one more for its second run: 8 x 0.704 = 5.632
     assert plan.preparation is not None
     assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
-    assert (plan.one_attempt_usd, plan.worst_case_usd) == (Decimal("2.936"), Decimal("8.808"))
-    assert (plan.one_attempt_hours, plan.worst_case_hours) == (2 * (Decimal(1320) / 3600), Decimal("14.2"))
+    assert (plan.one_attempt_usd, plan.worst_case_usd) == (Decimal("1.528"), Decimal("5.992"))
+    # at worst three times the preparation and four times a job, each after 7200 s of waiting
+    assert plan.one_attempt_hours == 2 * (Decimal(1320) / 3600)
+    assert plan.worst_case_hours == Decimal(7 * (1320 + 7200)) / 3600
     assert plan.refusals == ()
 
 
 def test_what_is_ready_costs_nothing_and_is_not_made_again() -> None:
     ready = TokenSet(packing=True, key=KEY, is_ready=True)
     plan = planned((ready,))
-    assert plan.one_attempt_usd == Decimal("2.816")
+    assert plan.one_attempt_usd == Decimal("1.408")  # that of two jobs of half an hour
     assert due_preparations(plan.preparation, "execution-1") == ()
     (due,) = due_preparations(planned((replace(ready, is_ready=False),)).preparation, "execution-1")
     assert due == DataPreparation(execution_id="execution-1", key=KEY, packing=True, instance="ml.m7i.xlarge")
