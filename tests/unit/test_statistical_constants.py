@@ -14,27 +14,29 @@ ROW = re.compile(
     r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| (?P<source>[^|]+) \|"
 )
 KINDS = ("threshold", "level", "definition", "least count", "search")
-MOST_THRESHOLDS = 9
-# Nothing is concluded from these: precision of a computation, sizes of texts and lists, units, and other tools' rules.
+MOST_THRESHOLDS = 8
+# Nothing is concluded from these: precision of a computation, that one value has no spread, sizes of texts and lists,
+# units, and other tools' rules.
 NO_METHOD = {
     "precision": (
         "_DEVIATIONS_PER_MAD _DEVIATIONS_PER_MEAN_DISTANCE LEAST_DEVIATION"
         " _MOST_AUTOCORRELATION _LEAST_AUTOCORRELATION EXACT LEAST_PIVOT _STEP"
         " MOST_CORRELATION _MOST_TERMS _ENOUGH _CLOSE _NEARLY_NORMAL _NORMAL _HALVINGS"
         " _NEGLIGIBLE _MOST_FAILURES _GROUP"
-        " KNOWN FLOAT_ERROR JITTER LEAST_SECONDS _TAIL QUANTILE MOST_EXPOSURE CLOCK_SECONDS"
+        " KNOWN FLOAT_ERROR JITTER LEAST_SECONDS _TAIL QUANTILE MOST_EXPOSURE CLOCK_SECONDS LEVEL"
     ),
     "size": (
         "MOST_TRIALS STEP_TIMES_IN_ALL LOSS_POINTS_IN_ALL FEWEST_POINTS MOST_POINTS MOST_STEP_TIMES _MOST_NAMED"
         " MOST_MISSING MOST_PROGRAMS MOST_CONTROLS MOST_CHANGES MOST_CROSSOVERS MOST_NAMES MOST_REFERENCES MOST_SETS"
         " GROWTH CELLS_PER_PARALLEL_RUN"
     ),
+    "arithmetic": "LEAST_COMPARED",
     "unit": "SECONDS_PER_HOUR SECONDS_PER_MINUTE MINUTE HOUR DAY",
     "other tools": (
         "SMP_WARMUP_STEPS COMPOSER_WINDOW_STEPS LLM_FOUNDRY_STEPS TORCHTITAN_LOG_STEPS TORCHTITAN_READ_AT_STEP"
         " LLMB_FIRST_ITERATION LLMB_LAST_ITERATION"
     ),
-    "text": "NOISY_VARIATION SURE MOST_TIMES_LARGEST SYSTEMATIC_SHARE _WIDEST",
+    "text": "LEAST_NAMED_TAIL NOISY_VARIATION SURE MOST_TIMES_LARGEST SYSTEMATIC_SHARE _WIDEST",
 }
 
 
@@ -43,7 +45,7 @@ def constants() -> Iterator[tuple[str, str, object]]:
     for room in ROOMS:
         for path in sorted((CORE / room).glob("*.py")):
             for name, value in _assigned(path):
-                if name.strip("_").isupper() and _is_number(value):
+                if name.strip("_").isupper() and _is_number(value) and not _follows(value):
                     yield f"{room}/{path.name}", name, ast.unparse(value)
 
 
@@ -71,6 +73,14 @@ def _is_number(value: ast.expr) -> bool:
     numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
     has_only_numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers)
     return bool(numbers) and has_only_numbers and all(isinstance(node, allowed) for node in nodes)
+
+
+def _follows(value: ast.expr) -> bool:
+    """From another constant, with no number but 1: such as 1 - SIGNIFICANCE."""
+    nodes = list(ast.walk(value))
+    names = [node.id for node in nodes if isinstance(node, ast.Name)]
+    numbers = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return any(name.isupper() for name in names) and numbers <= {1}
 
 
 def listed() -> dict[tuple[str, str], re.Match[str]]:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from traindyno.core.costs.hazard import HazardKey, ended_by_fault, hazard_key, instance_hours
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.student_t import incomplete_beta
-
-UNEVEN_P = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ def _of_one_type(cells: Mapping[str, Sequence[RunResult]]) -> Iterator[tuple[str
             continue
         share = hours[cell_id] / all_hours
         p = incomplete_beta(count, all_count - count + 1, share)
-        is_uneven = count > 1 and p < UNEVEN_P
+        is_uneven = count > 1 and p < SIGNIFICANCE
         if is_uneven or (count == all_count and _loses_a_trial(cells[cell_id])):
             yield cell_id, UnevenFaults(count=count, all_count=all_count, hours_share=share, p=p)
 

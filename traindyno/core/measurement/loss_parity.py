@@ -19,11 +19,10 @@ from statistics import fmean, variance
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
-from traindyno.core.statistics.estimates import Comparison, Interval, compare, comparison_of
+from traindyno.core.statistics.estimates import LEAST_COUNT, Comparison, Interval, compare, comparison_of
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 TOLERANCE = LEAST_CHANGE
-LEAST_DEGREES = 2
 
 
 class ParityFinding(StrEnum):
@@ -129,7 +128,7 @@ def pool_spread(losses: Iterable[Sequence[float]]) -> LossSpread | None:
     """Each item holds late losses of equal runs; None below two degrees of freedom."""
     usable = [[log(loss) for loss in side] for side in losses if len(side) > 1 and min(side) > 0]
     degrees = sum(len(side) - 1 for side in usable)
-    if degrees < LEAST_DEGREES:
+    if degrees < LEAST_COUNT - 1:
         return None
     return LossSpread(
         variance=sum(variance(side) * (len(side) - 1) for side in usable) / degrees, degrees_of_freedom=degrees

@@ -6,6 +6,7 @@ from typing import Any
 
 from traindyno.core.measurement.checkpoint_cost import CheckpointCost, measure_checkpoints
 from traindyno.core.measurement.contention import Contention, measure_contention
+from traindyno.core.measurement.long_steps import LongSteps
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
 from traindyno.core.measurement.progress import SessionSteps, divide_steps, wall_seconds
 from traindyno.core.measurement.recurrence import OneTimeEvent, RecurringEvent
@@ -81,6 +82,8 @@ class MeasuredRun:
     undecided_stalls: UndecidedStalls | None = None
     #: None below 20 steps, and in earlier results.
     drift: Drift | None = None
+    #: Steps of the steady window that stall; earlier results don't have them.
+    long_steps: tuple[LongSteps, ...] = ()
 
     @property
     def ended_at_target(self) -> bool:
@@ -164,6 +167,7 @@ def measure_run(
         end_reason=session.end_reason,
         undecided_stalls=step_time.undecided_stalls,
         drift=step_time.drift,
+        long_steps=step_time.long_steps,
     )
 
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 from statistics import fmean, variance
 
 from traindyno.core.measurement.stalls import STALL, Stall
+from traindyno.core.statistics.estimates import LEAST_COUNT
 
 ONE_TIME_PHASES = ("launch", "import", "fork", "load", "restore", "setup", "compile", "last_checkpoint", "teardown")
-_LEAST_EVEN = 3
 _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
 
 
@@ -157,8 +157,8 @@ def _even_period(places: Sequence[int], first: int, end: int) -> float | None:
 
     A schedule begins with the run: of two places, the first is as far from the run's begin as from the second.
     """
-    scheduled = places if len(places) >= _LEAST_EVEN else [0, *places]
-    if len(scheduled) < _LEAST_EVEN:
+    scheduled = places if len(places) >= LEAST_COUNT else [0, *places]
+    if len(scheduled) < LEAST_COUNT:
         return None
     mean_gap = (scheduled[-1] - scheduled[0]) / (len(scheduled) - 1)
     outer_gap = max(places[0] - first, end - places[-1])
@@ -173,7 +173,7 @@ def _is_even(places: Sequence[int], mean_gap: float) -> bool:
 
 def _tolerance(places: Sequence[int], mean_gap: float) -> float:
     """The tolerance in steps. Three stalls have 1.5: a wider tolerance would accept random spacing too often."""
-    return 1.5 if len(places) <= _LEAST_EVEN else max(1.5, 0.1 * mean_gap)
+    return 1.5 if len(places) <= LEAST_COUNT else max(1.5, 0.1 * mean_gap)
 
 
 def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:

@@ -6,6 +6,7 @@ from functools import cached_property
 from math import exp, sqrt
 from statistics import fmean
 
+from traindyno.core.measurement.long_steps import LongSteps, group_long_steps
 from traindyno.core.measurement.recurrence import (
     OneTimeEvent,
     Phases,
@@ -30,7 +31,7 @@ class StepTime:
 
     ``one_time`` holds the logged phases of the whole log that are excluded from both; ``one_time_seconds`` is the sum
     of those within the steady window. ``variance`` is that of ``seconds``; it and ``drift`` are None below 20 steps.
-    ``drift_p`` is two-sided, of no drift.
+    ``drift_p`` is two-sided, of no drift. ``long_steps`` are those of the window that stall.
     """
 
     steady_state: SteadyState
@@ -43,6 +44,7 @@ class StepTime:
     variance: float | None
     degrees_of_freedom: float
     undecided_stalls: UndecidedStalls | None
+    long_steps: tuple[LongSteps, ...]
 
     @property
     def recurring_seconds(self) -> float:
@@ -83,6 +85,7 @@ def measure_step_time(
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
     found = _Found(
         window=window,
+        seconds=step_seconds[window.first :],
         core=_without_stalls(step_seconds, window)[window.first :],
         phases=classify_phases(
             phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
@@ -103,9 +106,10 @@ def measure_step_time(
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """``core``: the seconds of the window's steps without stalls."""
+    """``seconds`` of the window's steps, and their ``core`` without stalls."""
 
     window: SteadyWindow
+    seconds: Sequence[float]
     core: Sequence[float]
     phases: Phases
     stalls: Stalls
@@ -162,6 +166,7 @@ def _step_time(found: _Found, steady_state: SteadyState) -> StepTime:
         variance=variance,
         degrees_of_freedom=degrees,
         undecided_stalls=found.undecided,
+        long_steps=group_long_steps(whole - core for whole, core in zip(found.seconds, found.core, strict=True)),
     )
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from statistics import fmean
 
+from traindyno.core.measurement.steady_state import LEAST_STEADY_SHARE
 from traindyno.core.measurement.step_time import StepTime, measure_step_time
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 # A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot be seen.
 FIRST_LOOK_STEPS = 400
 GROWTH = 1.5  # each look waits for the device and for all ranks, so they become rarer
-LEAST_LATEST_SHARE = 0.75
 
 
 def is_look_due(steps: int, looks_done: int) -> bool:
@@ -25,7 +25,7 @@ def is_known_well_enough(
     ``look`` counts from 1. Look k has an error of 5 % ÷ k(k + 1): these sum to 5 % over any number of looks, the last
     one included (alpha spending, after Lan and DeMets 1983). The interval includes stalls and allows for
     autocorrelation. Step times that drift by more than the half width are not known well enough, nor are those that are
-    not steady, or whose latest regime is less than three quarters of the run, unless the mean of all steps is the same
+    not steady, or whose latest regime began after the first fifth of the run, unless the mean of all steps is the same
     within half of the half width.
     """
     step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps, target_half_width=relative_half_width)
@@ -42,7 +42,7 @@ def is_known_well_enough(
 
 def _is_mostly_steady(step_time: StepTime, count: int) -> bool:
     steady = step_time.steady_state
-    return steady.is_reached and count - steady.warmup_steps >= LEAST_LATEST_SHARE * count
+    return steady.is_reached and steady.warmup_steps <= LEAST_STEADY_SHARE * count
 
 
 def _is_mean_of(step_seconds: Sequence[float], step_time: StepTime, tolerance: float) -> bool:

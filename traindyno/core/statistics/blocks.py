@@ -5,12 +5,8 @@ from dataclasses import dataclass, field
 from math import isclose
 from statistics import fmean
 
-from traindyno.core.statistics.estimates import Comparison, comparison_of, satterthwaite, variance
+from traindyno.core.statistics.estimates import LEAST_COUNT, Comparison, comparison_of, satterthwaite, variance
 
-# Below, the spread within blocks has too few degrees of freedom: trials are compared as unpaired ones.
-LEAST_BLOCKS = 3
-# Fewer cells tell less of a block than the pair's own differences do (by simulation).
-LEAST_POOLED = 5
 Blocks = Mapping[str, float]
 
 
@@ -50,16 +46,16 @@ def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: floa
     """The ratio of two cells whose logarithms are given by block; None if they share fewer than three blocks.
 
     Only the blocks that they share count: a trial that was lost, or repeated in another round, has no partner.
-    ``inflation`` multiplies the variance. ``pool`` has these cells and others that ran in the same blocks: from five
+    ``inflation`` multiplies the variance. ``pool`` has these cells and others that ran in the same blocks: from three
     cells on, they add degrees of freedom.
     """
     shared = sorted(first.keys() & second.keys())
-    if len(shared) < LEAST_BLOCKS:
+    if len(shared) < LEAST_COUNT:
         return None
     rows = [[each[block] for block in shared] for each in (first, second)]
     common = pool.common(shared)
     difference = fmean(rows[0]) - fmean(rows[1])
-    spread, degrees = _paired(rows) if common.count < LEAST_POOLED else _pooled(rows, common)
+    spread, degrees = _paired(rows) if common.count < LEAST_COUNT else _pooled(rows, common)
     return comparison_of(difference, inflation * spread / len(shared), degrees)
 
 

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
 
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.student_t import t_half_width, t_quantile, two_sided_p
 
-CONFIDENCE = 0.95
+CONFIDENCE = 1 - SIGNIFICANCE
+# The fewest values of which a spread is known, with two degrees of freedom.
+LEAST_COUNT = 3
 KNOWN = 1e9  # degrees of freedom of a variance that no trials estimate; a document holds no infinity
 
 

@@ -11,14 +11,12 @@ from decimal import Decimal
 from math import log2, sqrt
 
 from traindyno.core.costs.projection import known_cost_usd
-from traindyno.core.statistics.estimates import CONFIDENCE, Interval
+from traindyno.core.statistics.estimates import CONFIDENCE, LEAST_COUNT, Interval
 from traindyno.core.statistics.least_squares import Fit, fit_not_negative
 from traindyno.core.statistics.student_t import t_quantile
 
 TERMS = ("serial", "compute / N", "communication", "loading / N", "shared loading")
 COMMUNICATIONS: dict[str, Callable[[float], float]] = {"log2(N)": log2, "N": float}
-# A curve through fewer sizes than this predicts nothing about the next one.
-LEAST_SIZES = 3
 # How far beyond the largest measured size the curve is evaluated.
 MOST_TIMES_LARGEST = 8
 
@@ -115,7 +113,7 @@ def fit_scaling(times: Sequence[SizedTime], *, tolerance: float, step: StepWork 
     ``step``: where all cells do the same work in a step.
     """
     sizes = sorted({each.instance_count for each in times})
-    curve = _fit_curve(times) if len(sizes) >= LEAST_SIZES else None
+    curve = _fit_curve(times) if len(sizes) >= LEAST_COUNT else None
     if curve is None:
         return None
     workers = max(each.loader_workers for each in times if each.instance_count == sizes[-1])
@@ -201,7 +199,7 @@ def _spread(fit: Fit, times: Sequence[SizedTime]) -> float | None:
 def _hold_out(times: Sequence[SizedTime], sizes: Sequence[int]) -> Iterator[HeldOut]:
     """One prediction for each number of loader workers at the largest size."""
     rest = [each for each in times if each.instance_count < sizes[-1]]
-    curve = _fit_curve(rest) if len(sizes) > LEAST_SIZES else None
+    curve = _fit_curve(rest) if len(sizes) > LEAST_COUNT else None
     if curve is None:
         return
     for each in times:

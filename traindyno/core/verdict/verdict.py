@@ -11,7 +11,7 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Estimate, Interval
+from traindyno.core.statistics.estimates import LEAST_COUNT, Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors, HostSpread
 from traindyno.core.statistics.selection import Looks, Relation
 from traindyno.core.suite.choices import Search
@@ -35,8 +35,8 @@ from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
 VERDICT = Format(name="verdict", version=2, unmarked=1)
-# The fewest trials that measure a cell's spread with some precision.
-FIRST_TRIALS = 3
+# The fewest trials before a cell is judged.
+FIRST_TRIALS = LEAST_COUNT
 # One trial has no spread.
 LEAST_COMPARED = 2
 # Trials of each compared cell before the first look of the model-based search: two show a large lead.

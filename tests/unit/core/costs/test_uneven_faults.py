@@ -6,9 +6,10 @@ from math import comb
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_cell
-from traindyno.core.costs.uneven_faults import UNEVEN_P, find_uneven_faults
+from traindyno.core.costs.uneven_faults import find_uneven_faults
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
 TRIALS = 5
 
@@ -53,7 +54,7 @@ def test_a_cell_owns_what_chance_gives_it_in_fewer_than_one_of_ten_suites(cells:
         runs = [TRIALS + count, TRIALS + elsewhere, *(TRIALS for _ in others)]
         share, total = runs[0] / sum(runs), count + elsewhere
         p = sum(comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(count, total + 1))
-        assert ("cell 0" in found) == (p < UNEVEN_P)
+        assert ("cell 0" in found) == (p < SIGNIFICANCE)
         if "cell 0" in found:
             assert found["cell 0"].p == pytest.approx(p)
             assert (found["cell 0"].count, found["cell 0"].all_count) == (count, total)

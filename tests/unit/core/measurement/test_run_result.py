@@ -149,7 +149,7 @@ def test_a_result_without_the_fields_of_later_versions_is_read_and_projected_ali
     result = completed_result(make_cell(), 1)
     document = json.loads(json.dumps(run_result_document(result)))
     later = ["relative_error", "recurring", "one_time", "steady_seconds", "job_name", "interruptions", "lost_seconds"]
-    later += ["undecided_stalls", "drift"]
+    later += ["undecided_stalls", "drift", "long_steps"]
     for name in later:
         del document["measured"][name]
     del document["measured"]["throughput"]["recurring_share"]
@@ -174,6 +174,7 @@ def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
     assert measured.undecided_stalls is not None
     # steps of 1.1 s on average
     assert measured.undecided_stalls.share == pytest.approx(40 / (199 + 19.9 + 40), rel=0.01)
+    assert [each.count for each in measured.long_steps] == [1]
     assert measured.drift is not None
     assert measured.drift.change == pytest.approx(0.18, abs=0.01)
 

@@ -6,6 +6,7 @@ from math import exp, log
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell, make_suite
+from traindyno.core.measurement.long_steps import LongSteps
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
@@ -235,6 +236,47 @@ def test_a_cell_whose_level_is_unknown_is_not_recommended_and_neither_is_its_riv
         assert verdict.finding is Finding.UNDECIDED
         assert verdict.needs_longer_trials
         assert "did not reach a steady state" in describe_verdict(verdict).headline
+
+
+TAIL = (LongSteps(count=20, seconds=20.0, shortest=0.3, longest=6.0),)
+
+
+def test_longer_steps_than_all_that_were_seen_may_come() -> None:
+    run = replace(a_run(), steady_seconds=400.0)
+    one, both = ([replace(run, long_steps=TAIL), each] for each in (run, replace(run, long_steps=TAIL)))
+    # five times what the longest one has beyond their mean of 1 s, in the time of all trials
+    assert ends(find_undecided(one).range) == pytest.approx((0, log(1 + 5 * 5.0 / 800)))
+    assert find_undecided(both).tail == find_undecided(one).tail
+    assert find_undecided(one).reasons == (
+        "its longest steps differ so much that longer ones may add 3.1 % to its time",
+    )
+    # steps of one length have no tail, and neither has what came once
+    alike = LongSteps(count=20, seconds=100.0, shortest=5.0, longest=5.0)
+    once = LongSteps(count=1, seconds=90.0, shortest=90.0, longest=90.0)
+    assert find_undecided([replace(run, long_steps=(alike, once))]).range == NO_RANGE
+
+
+def test_a_cell_with_a_tail_is_beaten_and_not_recommended() -> None:
+    tail: dict[str, object] = {"long_steps": TAIL, "steady_seconds": 100.0}
+    assert judged(0.05, {}, tail).finding is Finding.RECOMMENDED
+    verdict = judged(0.05, tail)
+    assert verdict.finding is Finding.UNDECIDED
+    text = describe_verdict(verdict)
+    assert "its longest steps differ so much that longer ones may add 8.3 % to its time" in text.headline
+    assert "how long the longest steps are" in text.changes[0]
+    assert verdict.expected is not None
+    assert verdict.expected.prediction is not None
+    plain = judged(0.05, {}).expected
+    assert plain is not None
+    assert plain.prediction is not None
+    for found, without in (
+        (verdict.expected.seconds.interval, plain.seconds.interval),  # type: ignore[union-attr]
+        (verdict.expected.prediction.seconds, plain.prediction.seconds),
+    ):
+        assert found is not None
+        assert without is not None
+        assert found.high > without.high * 1.08
+        assert found.low == pytest.approx(without.low, rel=0.01)
 
 
 def test_a_rates_range_is_that_of_the_time_upside_down() -> None:
