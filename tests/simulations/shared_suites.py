@@ -1,9 +1,9 @@
 """Plays suites whose runs share jobs: the planner's jobs and orders, drawn runs, and the lab's verdict on them."""
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import exp, log
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp
 from statistics import fmean
 
 from tests.simulations.logged_runs import DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS
@@ -81,68 +81,67 @@ def measure_shared(sharing: Sharing, name: str, suites: int) -> SharedFigures:
 
 
 def play_shared(sharing: Sharing, name: str, number: int) -> Played:
-    source = random.Random(f"{SEED} {name} {number}")
     suite = sharing.suite()
     cells = [
         make_cell(suite, {"instance": instance, "loader_workers": workers})
         for instance in suite.matrix["instance"]
         for workers in suite.matrix["loader_workers"]
     ]
-    seen: list[list[float]] = [[] for _ in cells]
-    results = [
-        result
-        for job in _jobs(sharing, suite, cells, f"{name} {number}")
-        for result in _play_job(sharing, suite, cells, job, source, seen)
-    ]
+    play = _Play(sharing=sharing, suite=suite, cells=cells, source=random.Random(f"{SEED} {name} {number}"))
+    results = [result for job in play.jobs(f"{name} {number}") for result in play.results(job)]
     verdict = judge(suite, cells, results)
-    best = index_of(cells, verdict.recommended)
     return Played(
         verdict=verdict,
-        best=best,
+        best=index_of(cells, verdict.recommended),
         truth=tuple(FIXED_SECONDS + FULL_STEPS * exp(level) for level in sharing.levels),
         later=None,
-        values=tuple(map(tuple, seen)),
+        values=tuple(tuple(play.seen[cell]) for cell in range(len(cells))),
     )
 
 
-def _jobs(sharing: Sharing, suite: Suite, cells: Sequence[Cell], execution_id: str) -> Sequence[Job]:
-    runs = trial_runs(execution_id, cells, range(1, sharing.trials + 1))
-    if sharing.part is None:
-        return share_jobs(runs, suite)
-    seconds = FILLED_SHARE * suite.limits.max_job_seconds / sharing.part
-    history = {
-        cell.cell_id: CellHistory(
-            cell_id=cell.cell_id, run_count=1, billable_seconds=seconds, seconds=seconds, is_simulated=False
-        )
-        for cell in cells
-    }
-    return share_jobs(runs, suite, history)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Play:
+    """``seen``: cell → its trials' logarithms without what they suffered in their places."""
 
+    sharing: Sharing
+    suite: Suite
+    cells: Sequence[Cell]
+    source: random.Random
+    seen: dict[int, list[float]] = field(default_factory=dict)
 
-def _play_job(
-    sharing: Sharing, suite: Suite, cells: Sequence[Cell], job: Job, source: random.Random, seen: list[list[float]]
-) -> list[RunResult]:
-    of_job, found = sharing.host(source), []
-    for place, run in enumerate(job.runs):
-        cell = index_of(cells, run.cell.cell_id)
-        assert cell is not None
-        value = sharing.levels[cell] + of_job + source.gauss(0, sharing.own[cell] if sharing.own else OWN)
-        seen[cell].append(value)
-        suffered = sharing.effect(place + sharing.throw_away, len(job.runs))
-        process = sharing.first if place == 0 and not sharing.throw_away else None
-        hosts = (f"host {job.job_id} {run.trial}",) if sharing.are_hosts_known else ()
-        result = _result(suite, run, exp(value + suffered), hosts, process, source)
-        found.append(_shared(result, job, place) if job.is_shared else result)
-    return found
+    def jobs(self, execution_id: str) -> Sequence[Job]:
+        runs = trial_runs(execution_id, self.cells, range(1, self.sharing.trials + 1))
+        if self.sharing.part is None:
+            return share_jobs(runs, self.suite)
+        seconds = FILLED_SHARE * self.suite.limits.max_job_seconds / self.sharing.part
+        history = {
+            cell.cell_id: CellHistory(
+                cell_id=cell.cell_id, run_count=1, billable_seconds=seconds, seconds=seconds, is_simulated=False
+            )
+            for cell in self.cells
+        }
+        return share_jobs(runs, self.suite, history)
 
+    def results(self, job: Job) -> Iterator[RunResult]:
+        """Of one job, each on the same host."""
+        of_job = self.sharing.host(self.source)
+        hosts = (f"host {job.job_id}",) if self.sharing.are_hosts_known else ()
+        for place, run in enumerate(job.runs):
+            cell = index_of(self.cells, run.cell.cell_id)
+            assert cell is not None
+            own = self.sharing.own[cell] if self.sharing.own else OWN
+            value = self.sharing.levels[cell] + of_job + self.source.gauss(0, own)
+            self.seen.setdefault(cell, []).append(value)
+            suffered = self.sharing.effect(place + self.sharing.throw_away, len(job.runs))
+            result = self._result(run, exp(value + suffered), hosts, is_first=place == 0)
+            yield _shared(result, job, place) if job.is_shared else result
 
-def _result(
-    suite: Suite, run: Run, factor: float, hosts: tuple[str, ...], process: Process | None, source: random.Random
-) -> RunResult:
-    if process is None:
-        return pooled_result(source, run, suite, factor, hosts)
-    session = session_of(on_speed(process(source, STEPS), factor), host_id=hosts[0] if hosts else None)
-    return result_of(run, suite, [session])
+    def _result(self, run: Run, factor: float, hosts: tuple[str, ...], *, is_first: bool) -> RunResult:
+        process = self.sharing.first
+        if process is None or not is_first or self.sharing.throw_away:
+            return pooled_result(self.source, run, self.suite, factor, hosts)
+        session = session_of(on_speed(process(self.source, STEPS), factor), host_id=hosts[0] if hosts else None)
+        return result_of(run, self.suite, [session])
 
 
 def _shared(result: RunResult, job: Job, place: int) -> RunResult:
@@ -173,7 +172,3 @@ def _held_ratios(played: Played) -> list[bool]:
             truth = played.truth[played.best] / played.truth[cells[rival.cell_id]]
             held.append(interval.low <= truth <= interval.high)
     return held
-
-
-def slower_by(share: float) -> float:
-    return log(1 + share)

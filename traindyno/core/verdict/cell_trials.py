@@ -26,6 +26,7 @@ from traindyno.core.statistics.hosts import (
     host_class,
     mean_over_hosts,
     narrowest_blocks_of,
+    pools_of,
     update_prior,
 )
 from traindyno.core.statistics.ranges import NO_RANGE, Range
@@ -161,12 +162,17 @@ class CellTrials:
 class Noise:
     """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial.
 
-    ``largest_correlation`` is the upper end of what the trials make likely.
+    ``largest_correlation`` is the upper end of what the trials make likely. ``places``: cell id → how far a run that is
+    alone in its job may be from those that shared one.
     """
 
     spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
     serial_correlation: float = 0.0
     largest_correlation: float = 0.0
+    places: Mapping[str, Range] = field(default_factory=dict)
+
+    def places_of(self, trials: CellTrials) -> Range:
+        return self.places.get(trials.cell.cell_id, NO_RANGE)
 
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
         return self.spreads[trials.host_class] if trials else STATED_PRIOR
@@ -192,8 +198,14 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: Host
         for kind, prior in priors.items()
     }
     left = residuals([narrowest_blocks_of(values) for _, values in cells])
+    jobs = pools_of([values for _, values in cells]).jobs
     return Noise(
-        spreads=spreads, serial_correlation=serial_correlation(left), largest_correlation=largest_correlation(left)
+        spreads=spreads,
+        serial_correlation=serial_correlation(left),
+        largest_correlation=largest_correlation(left),
+        places={
+            each.cell.cell_id: jobs.reach(blocks) for each, blocks in zip(trials, jobs.cells, strict=True) if blocks
+        },
     )
 
 
@@ -323,7 +335,7 @@ def estimate_cell(
         found = replace(found, variance=None)
     tails = (correction.lower_tail, correction.upper_tail) if correction else None
     shift = correction.shift if correction else 0.0
-    reach = extra.range.plus(_range_of(undecided.range, quantity))
+    reach = extra.range.plus(_range_of(undecided.range.plus(noise.places_of(trials)), quantity))
     return estimate_of_mean(found, values, tails=tails, shift=shift, undecided=reach)
 
 
