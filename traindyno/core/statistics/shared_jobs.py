@@ -20,12 +20,8 @@ from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.student_t import t_quantile
 
 LEAST_JOBS = 2
-# An effect of the place is removed if no more than a third of the degrees of freedom is spent on such effects.
-DEGREES_PER_EFFECT = 3
-# A pair with fewer degrees of freedom of its own borrows one from the spread of all cells of its jobs.
-FEW_DEGREES = 3
-BORROWED_DEGREES = 1.0
-FIRST = 1
+# For each effect of the place that is removed; a pair with fewer of its own borrows one from all cells of its jobs.
+LEAST_DEGREES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +52,7 @@ class Layout:
     def effects(self) -> "Effects":
         """As many as the degrees of freedom allow, and as the orders tell apart."""
         known = all(each.place is not None for row in self.rows for each in row)
-        most = min(len(EFFECTS), self.degrees // DEGREES_PER_EFFECT) if known else 0
+        most = min(len(EFFECTS), self.degrees // LEAST_DEGREES) if known else 0
         for count in range(most, 0, -1):
             terms = [_centred([_terms(row)[term] for row in self.rows]) for term in range(count)]
             inverse = invert([[_dot(one, other) for other in terms] for one in terms])
@@ -94,8 +90,8 @@ class Layout:
         rows = [self.without_places(row) for row in pair]
         spread, degrees = spread_of_difference(rows, self.common)
         spread, degrees = spread / self.left, degrees * self.left
-        if degrees < FEW_DEGREES:
-            borrowed = min(BORROWED_DEGREES, max(0.0, self.degrees * self.left - degrees))
+        if degrees < LEAST_DEGREES:
+            borrowed = min(1.0, max(0.0, self.degrees * self.left - degrees))
             spread = (degrees * spread + borrowed * 2 * self.variance) / (degrees + borrowed)
             degrees += borrowed
         means = [[fmean(term) for term in _terms(row)] for row in pair]
@@ -109,10 +105,10 @@ class Layout:
         if not any(detected):
             return NO_RANGE
         means = [fmean(term) for term in _terms(row)]
-        last = max(each.place or FIRST for cell in self.rows for each in cell)
+        last = max(each.place or 1 for cell in self.rows for each in cell)
         apart = [
             sum(size * (effect(place) - mean) for size, effect, mean in zip(detected, EFFECTS, means, strict=False))
-            for place in range(FIRST, last + 1)
+            for place in range(1, last + 1)
         ]
         return Range(low=min(0.0, *apart), high=max(0.0, *apart))
 
@@ -192,7 +188,7 @@ def _line(place: int) -> float:
 
 
 def _is_first(place: int) -> float:
-    return float(place == FIRST)
+    return float(place == 1)
 
 
 EFFECTS = (_line, _is_first)
