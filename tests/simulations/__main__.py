@@ -9,6 +9,7 @@ from tests.simulations.future_runs import measure_coverage
 from tests.simulations.logged_runs import judge
 from tests.simulations.repetitions import repetitions
 from tests.simulations.scenarios import CELLS, RATE_SCENARIOS, STEPS, STOP_SCENARIOS
+from tests.simulations.shared_tables import shared
 from tests.simulations.stopped_runs import measure_stops
 from tests.simulations.suites.tables import runs, suites
 
@@ -16,19 +17,22 @@ PAGE = Path("docs/method.md")
 BEGIN, END = "<!-- measurement simulations: begin -->", "<!-- measurement simulations: end -->"
 DECISION_BEGIN, DECISION_END = "<!-- decision simulations: begin -->", "<!-- decision simulations: end -->"
 SUITES_BEGIN, SUITES_END = "<!-- suite simulations: begin -->", "<!-- suite simulations: end -->"
+SHARED_BEGIN, SHARED_END = "<!-- shared job simulations: begin -->", "<!-- shared job simulations: end -->"
 REPETITIONS = 400
 PREDICTION_STEPS = 120
 
 
 def main() -> None:
     counts = [int(each) for each in sys.argv[1:] if each.isdigit()]
-    parts = [each for each in sys.argv[1:] if not each.isdigit()] or ["measurement", "decision", "suites"]
+    parts = [each for each in sys.argv[1:] if not each.isdigit()] or ["measurement", "decision", "suites", "shared"]
     if "measurement" in parts:
         _write((_rates(), _stops(), _predictions()), BEGIN, END)
     if "decision" in parts:
         _write(map(_table, (false_claims(), power(), coverage())), DECISION_BEGIN, DECISION_END)
     if "suites" in parts:
         _write(map(_table, (runs(), suites(*counts))), SUITES_BEGIN, SUITES_END)
+    if "shared" in parts:
+        _write([_table(shared(*counts))], SHARED_BEGIN, SHARED_END)
 
 
 def _write(tables: Iterable[Iterable[str]], begin: str, end: str) -> None:

@@ -33,9 +33,7 @@ class Pool:
         key = tuple(shared)
         if key not in self._known:
             rows = [[cell[block] for block in shared] for cell in self.cells if all(block in cell for block in shared)]
-            means = [fmean(block) for block in zip(*rows, strict=True)]
-            variances = sum(_own_variance(row, means) for row in rows)
-            self._known[key] = Common(count=len(rows), means=means, variances=variances)
+            self._known[key] = common_of(rows)
         return self._known[key]
 
 
@@ -55,8 +53,19 @@ def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: floa
     rows = [[each[block] for block in shared] for each in (first, second)]
     common = pool.common(shared)
     difference = fmean(rows[0]) - fmean(rows[1])
-    spread, degrees = _paired(rows) if common.count < LEAST_COUNT else _pooled(rows, common)
+    spread, degrees = spread_of_difference(rows, common)
     return comparison_of(difference, inflation * spread / len(shared), degrees)
+
+
+def common_of(rows: Sequence[Sequence[float]]) -> Common:
+    """Of cells with a value in each block."""
+    means = [fmean(block) for block in zip(*rows, strict=True)]
+    return Common(count=len(rows), means=means, variances=sum(_own_variance(row, means) for row in rows))
+
+
+def spread_of_difference(pair: Sequence[Sequence[float]], common: Common) -> tuple[float, float]:
+    """The variance of two rows' differences within blocks, and its degrees of freedom."""
+    return _paired(pair) if common.count < LEAST_COUNT else _pooled(pair, common)
 
 
 def _paired(rows: Sequence[Sequence[float]]) -> tuple[float, float]:

@@ -22,21 +22,44 @@ from traindyno.core.statistics.estimates import (
     satterthwaite,
     variance,
 )
+from traindyno.core.statistics.shared_jobs import NO_JOBS, InJob, JobBlocks, JobPool, compare_in_jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """``hosts`` are the machines that the trial ran on; None where they are unknown: it counts as a separate draw.
 
-    ``block`` is what it shares with trials of other cells: the round or the job.
+    ``block`` is the round that it shares with trials of other cells. ``job``: the one that carried it with others;
+    ``place`` is its place there, from 1.
     """
 
     value: float
     hosts: frozenset[str] | None = None
     block: str | None = None
+    job: str | None = None
+    place: int | None = None
 
 
 Draws = dict[int, list[Trial]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """All cells that are compared, which tell what blocks share: rounds of cells whose jobs were their own, and jobs.
+
+    Cells that shared jobs are not in ``rounds``: those of one job resemble each other by its hosts.
+    """
+
+    rounds: Pool = NO_POOL
+    jobs: JobPool = NO_JOBS
+
+
+NO_POOLS = Pools()
+
+
+def pools_of(cells: Sequence[Sequence[Trial]]) -> Pools:
+    alone = [blocks_of(trials) for trials in cells if not _shared_jobs(trials)]
+    return Pools(rounds=Pool(cells=alone), jobs=JobPool(cells=[job_blocks_of(trials) for trials in cells]))
 
 
 class HostClass(StrEnum):
@@ -120,15 +143,18 @@ def compare_on_hosts(
     first: Sequence[Trial],
     second: Sequence[Trial],
     *,
-    pool: Pool = NO_POOL,
+    pools: Pools = NO_POOLS,
     spreads: tuple[HostSpread, HostSpread] = (STATED_PRIOR, STATED_PRIOR),
     inflation: tuple[float, float] = (1.0, 1.0),
 ) -> Comparison:
-    """The ratio first ÷ second. ``pool``: all cells by block, which tell what blocks share.
+    """The ratio first ÷ second: within the jobs that they shared, else within rounds, hosts, or over hosts.
 
     ``spreads``: the one of each cell where it ran on one draw of hosts. ``inflation``: the factor of each cell's
     variance (see ``serial_correlation``).
     """
+    if found := _compare_in_jobs(first, second, pools.jobs, max(inflation)):
+        return found
+    pool = NO_POOL if _shared_jobs((*first, *second)) else pools.rounds
     sides = _by_draw(first, second)
     shared = sorted(draw for draw in sides[0].keys() & sides[1].keys() if _are_alike(sides[0][draw], sides[1][draw]))
     within = [[trial for draw in shared for trial in side[draw]] for side in sides]
@@ -149,6 +175,20 @@ def compare_on_hosts(
         return _compare_within_hosts(groups[0], groups[1], max(inflation))
     means = [log_mean([each.value for each in side], inflation=by) for side, by in zip(pair, inflation, strict=True)]
     return compare_means(means[0], means[1])
+
+
+def _compare_in_jobs(
+    first: Sequence[Trial], second: Sequence[Trial], pool: JobPool, inflation: float
+) -> Comparison | None:
+    """Of cells that shared jobs but seldom the same, on other hosts in each: by rounds, which have hosts' spread."""
+    rounds = {trial.block for trial in first} & {trial.block for trial in second}
+    blocks = job_blocks_of(first), job_blocks_of(second)
+    if found := compare_in_jobs(*blocks, pool, rounds=len(rounds), inflation=inflation):
+        return found
+    is_apart = all(draw_count(trials) == len(trials) for trials in (first, second))
+    if not _shared_jobs((*first, *second)) or not is_apart:
+        return None
+    return compare_in_blocks(blocks_of(first), blocks_of(second), NO_POOL, inflation)
 
 
 def _compare_over_hosts(
@@ -248,8 +288,25 @@ def _logs(trials: Iterable[Trial]) -> list[float]:
 
 
 def blocks_of(trials: Sequence[Trial]) -> Blocks:
-    """Logarithms by block; of a block's repeats their mean. A trial without a block has one of its own."""
+    """Logarithms by round; of a round's repeats their mean. A trial without a round has one of its own."""
     found: dict[str, list[float]] = {}
     for trial in trials:
         found.setdefault(trial.block or f"alone {id(trial)}", []).append(log(trial.value))
     return {block: fmean(values) for block, values in found.items()}
+
+
+def job_blocks_of(trials: Sequence[Trial]) -> JobBlocks:
+    """Of the trials that shared a job, by the job and the round: a job may carry several passes through its cells."""
+    return {
+        f"{trial.job} {trial.block}": InJob(value=log(trial.value), place=trial.place) for trial in _shared_jobs(trials)
+    }
+
+
+def narrowest_blocks_of(trials: Sequence[Trial]) -> Blocks:
+    """Logarithms by job, or by round for trials whose job was their own."""
+    alone = blocks_of([trial for trial in trials if trial.job is None])
+    return {**alone, **{job: each.value for job, each in job_blocks_of(trials).items()}}
+
+
+def _shared_jobs(trials: Sequence[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.job is not None]

@@ -55,7 +55,7 @@ def fit_not_negative(rows: Sequence[Sequence[float]], values: Sequence[float]) -
 def _fit(rows: Sequence[Sequence[float]], values: Sequence[float], used: tuple[int, ...]) -> Fit | None:
     columns = [[row[term] for row in rows] for term in used]
     normal = [[_dot(one, other) for other in columns] for one in columns]
-    inverse = _invert(normal)
+    inverse = invert(normal)
     if inverse is None:
         return None
     right = [_dot(column, values) for column in columns]
@@ -80,7 +80,7 @@ def _dot(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-def _invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
+def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
     """Gauss-Jordan elimination with pivots; None for a singular matrix."""
     size = len(matrix)
     scale = max(abs(value) for line in matrix for value in line)

@@ -10,20 +10,23 @@ from traindyno.core.costs.uneven_faults import UnevenFaults, find_uneven_faults
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import are_draws_of_seeds
-from traindyno.core.statistics.blocks import NO_POOL, Blocks, Pool, residuals
+from traindyno.core.statistics.blocks import residuals
 from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
+    NO_POOLS,
     STATED_PRIOR,
     STATED_PRIORS,
     HostClass,
     HostPriors,
     HostSpread,
+    Pools,
     Trial,
-    blocks_of,
     compare_on_hosts,
     draw_count,
     host_class,
     mean_over_hosts,
+    narrowest_blocks_of,
+    pools_of,
     update_prior,
 )
 from traindyno.core.statistics.ranges import NO_RANGE, Range
@@ -122,11 +125,17 @@ class CellTrials:
         if quantity not in self._trials:
             found = ((quantity(result), result) for result in self.measured)
             self._trials[quantity] = tuple(
-                Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
-                for value, result in found
-                if value is not None and value > 0
+                self._trial(value, result) for value, result in found if value is not None and value > 0
             )
         return self._trials[quantity]
+
+    def _trial(self, value: float, result: RunResult) -> Trial:
+        """Its job is the attempt that measured it: the next one of a job that died is on other hosts."""
+        last = result.attempts[-1] if result.attempts else None
+        trial = Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
+        if last is None or last.share is None:
+            return trial
+        return replace(trial, job=f"{result.run.execution_id} {last.job_name}", place=last.share.place or None)
 
     def least_variance(self, quantity: Quantity) -> float:
         """Of the mean, by the evaluations' distance q: values that can't be told apart may have a spread of q / 2."""
@@ -145,10 +154,6 @@ class CellTrials:
         known = hosts_of(result)
         return frozenset({f"kept for {self.cell.cell_id}"}) if known is None and self.keeps_hosts else known
 
-    def blocks(self, quantity: Quantity) -> Blocks:
-        """Logarithms of the values by block."""
-        return blocks_of(self.trials(quantity))
-
     def values(self, quantity: Quantity) -> list[float]:
         return [trial.value for trial in self.trials(quantity)]
 
@@ -157,12 +162,17 @@ class CellTrials:
 class Noise:
     """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial.
 
-    ``largest_correlation`` is the upper end of what the trials make likely.
+    ``largest_correlation`` is the upper end of what the trials make likely. ``places``: cell id → how far a run that is
+    alone in its job may be from those that shared one.
     """
 
     spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
     serial_correlation: float = 0.0
     largest_correlation: float = 0.0
+    places: Mapping[str, Range] = field(default_factory=dict)
+
+    def places_of(self, trials: CellTrials) -> Range:
+        return self.places.get(trials.cell.cell_id, NO_RANGE)
 
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
         return self.spreads[trials.host_class] if trials else STATED_PRIOR
@@ -187,9 +197,15 @@ def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: Host
         or prior
         for kind, prior in priors.items()
     }
-    left = residuals([blocks_of(values) for _, values in cells])
+    left = residuals([narrowest_blocks_of(values) for _, values in cells])
+    jobs = pools_of([values for _, values in cells]).jobs
     return Noise(
-        spreads=spreads, serial_correlation=serial_correlation(left), largest_correlation=largest_correlation(left)
+        spreads=spreads,
+        serial_correlation=serial_correlation(left),
+        largest_correlation=largest_correlation(left),
+        places={
+            each.cell.cell_id: jobs.reach(blocks) for each, blocks in zip(trials, jobs.cells, strict=True) if blocks
+        },
     )
 
 
@@ -319,16 +335,16 @@ def estimate_cell(
         found = replace(found, variance=None)
     tails = (correction.lower_tail, correction.upper_tail) if correction else None
     shift = correction.shift if correction else 0.0
-    reach = extra.range.plus(_range_of(undecided.range, quantity))
+    reach = extra.range.plus(_range_of(undecided.range.plus(noise.places_of(trials)), quantity))
     return estimate_of_mean(found, values, tails=tails, shift=shift, undecided=reach)
 
 
 def compare_cells(
-    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, pool: Pool = NO_POOL
+    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, pools: Pools = NO_POOLS
 ) -> Comparison | None:
     """The ratio first ÷ second; None if one of them has no value. Its spread is unknown if the level of one is.
 
-    ``pool``: the values of all cells by block, which tell what trials of one block share.
+    ``pools``: the values of all cells by block, which tell what trials of one block share.
     """
     trials = [each.trials(quantity) for each in (first, second)]
     extra, other = (each.extra(quantity) for each in (first, second))
@@ -337,7 +353,7 @@ def compare_cells(
     found = compare_on_hosts(
         trials[0],
         trials[1],
-        pool=pool,
+        pools=pools,
         spreads=(noise.spread_of(first), noise.spread_of(second)),
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_cell
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, group_trials
 from traindyno.core.verdict.extra_time import ExtraTime, extra_time
@@ -51,3 +52,23 @@ def test_each_trial_is_projected_once_for_all_that_is_said_of_it() -> None:
     # other trials of the cell are asked again
     assert len(replace(trials, measured=trials.measured[:2]).trials(quantity)) == 2
     assert len(asked) == 5
+
+
+def in_job(result: RunResult, job_name: str, place: int) -> RunResult:
+    share = RunShare(own_seconds=80.0, start_seconds=20.0, end_seconds=5.0, place=place, runs=3)
+    return replace(result, attempts=(replace(result.attempts[-1], job_name=job_name, share=share),))
+
+
+def test_the_block_of_a_run_is_the_attempt_of_the_job_that_carried_it_to_its_end() -> None:
+    others = [make_cell(f"0000000{number}") for number in (2, 3)]
+    alone, first, second, again = (completed_result(cell, 1) for cell in (make_cell(), *others, make_cell("00000004")))
+    died = in_job(again, "lab-j-a1", 3).attempts[0]
+    again = in_job(again, "lab-j-a2", 1)
+    again = replace(again, attempts=(died, *again.attempts))
+    results = [alone, in_job(first, "lab-j-a1", 1), in_job(second, "lab-j-a1", 2), again]
+    found = group_trials([result.run.cell for result in results], results)
+    trials = [trial for each in found for trial in each.trials(samples_per_second)]
+    assert [trial.place for trial in trials] == [None, 1, 2, 1]
+    assert trials[0].job is None
+    assert trials[1].job == trials[2].job != trials[3].job
+    assert len({trial.block for trial in trials}) == 1

@@ -1,0 +1,43 @@
+"""The table of docs/method.md on runs that share jobs."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
+from tests.simulations.shared_suites import SharedFigures, measure_shared
+
+SUITES = 40
+
+
+def shared(suites: int = SUITES) -> Iterator[list[str]]:
+    """``suites`` of equal cells and as many with a lead, of each shape."""
+    head = [f"no recommendation with {_listed(TRIALS)} trials: {cells} cells" for cells in CELLS]
+    yield [f"{suites} suites of each shape", "wrong", "ratios hold", "figure holds", "within 2 %", *head]
+    for row in SHARED_ROWS:
+        yield [row.name, *_cells_of(row, suites)]
+
+
+def _cells_of(row: SharedRow, suites: int) -> Iterator[str]:
+    shapes = list(product(CELLS, TRIALS))
+    alike = [measure_shared(equal(row, *shape), f"{row.name} equal {shape}", suites) for shape in shapes]
+    ahead = {shape: measure_shared(led(row, *shape), f"{row.name} led {shape}", suites) for shape in shapes}
+    both = [*alike, *ahead.values()]
+    yield _percent([each.figures.wrong for each in both])
+    yield _percent([each.ratios for each in ahead.values()])
+    yield _percent([each.figures.covered for each in both])
+    yield _percent([each.figures.within for each in ahead.values()])
+    for cells in CELLS:
+        yield " / ".join(_undecided(ahead[cells, trials]) for trials in TRIALS) + " %"
+
+
+def _undecided(found: SharedFigures) -> str:
+    return f"{found.figures.undecided * 100:.0f}"
+
+
+def _percent(shares: Sequence[float | None]) -> str:
+    known = [share for share in shares if share is not None]
+    return f"{sum(known) / len(known) * 100:.1f} %" if known else "–"
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))

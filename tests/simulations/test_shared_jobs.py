@@ -1,0 +1,59 @@
+"""Suites whose runs share jobs keep the limits of docs/method.md. `make chaos` checks all rows and shapes."""
+
+from itertools import product
+from math import sqrt
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from tests.simulations.decisions import TIMES
+from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
+from tests.simulations.shared_suites import SharedFigures, measure_shared
+from tests.simulations.suites.figures import (
+    ENOUGH_POWER,
+    LEAST_COVERED,
+    LEAST_WITHIN,
+    MOST_UNDECIDED,
+    MOST_WRONG,
+)
+
+SHAPES = tuple(product(CELLS, TRIALS)) if TIMES > 1 else ((4, 3),)
+TELLING = ("by 3.0 %", "slower by 10 %", "heat", "first run slower", "two jobs", "two instance types")
+ROWS = [row for row in SHARED_ROWS if TIMES > 1 or row.name.endswith(TELLING) or row.name.startswith(TELLING)]
+SUITES = 4 if TIMES == 1 else 2 * TIMES
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "method.md"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_what_a_job_does_to_its_runs_leads_to_no_wrong_answer(row: SharedRow) -> None:
+    alike, ahead = [], []
+    for shape in SHAPES:
+        alike.append(measure_shared(equal(row, *shape), f"{row.name} equal {shape}", SUITES))
+        ahead.append(found := measure_shared(led(row, *shape), f"{row.name} led {shape}", SUITES))
+        if shape not in row.open_shapes:
+            _check_decides(found, shape)
+    both = [*alike, *ahead]
+    suites = SUITES * len(both)
+    assert fmean(each.figures.wrong for each in both) <= MOST_WRONG + _errors(MOST_WRONG, suites)
+    covered = [share for each in ahead if (share := each.ratios) is not None]
+    assert fmean(covered) >= LEAST_COVERED - _errors(LEAST_COVERED, SUITES * len(covered))
+    figures = [share for each in both if (share := each.figures.covered) is not None]
+    assert fmean(figures) >= LEAST_COVERED - _errors(LEAST_COVERED, SUITES * len(figures))
+
+
+def _check_decides(found: SharedFigures, shape: tuple[int, int]) -> None:
+    figures = found.figures
+    assert figures.power < ENOUGH_POWER or figures.undecided <= MOST_UNDECIDED + _errors(MOST_UNDECIDED, SUITES), shape
+    assert figures.within >= LEAST_WITHIN - _errors(LEAST_WITHIN, SUITES), shape
+
+
+def _errors(share: float, suites: int) -> float:
+    return 2 * sqrt(share * (1 - share) / suites)
+
+
+def test_the_page_lists_all_rows() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    section = text.split("<!-- shared job simulations: begin -->")[1].split("<!-- shared job simulations: end -->")[0]
+    rows = [line.strip("|").split("|")[0].strip() for line in section.splitlines() if line.startswith("|")]
+    assert rows[2:] == [row.name for row in SHARED_ROWS]

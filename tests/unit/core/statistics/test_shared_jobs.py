@@ -1,0 +1,171 @@
+"""Cells of one job are compared within it: hosts, hours and what a place does to a run cancel."""
+
+import random
+from math import exp, log, sqrt
+from statistics import variance
+
+import pytest
+
+from traindyno.core.statistics.estimates import Comparison
+from traindyno.core.statistics.hosts import Trial, compare_on_hosts, pools_of
+from traindyno.core.statistics.ranges import NO_RANGE
+from traindyno.core.statistics.shared_jobs import JobPool
+
+NOISE = 0.005
+Cells = list[list[Trial]]
+
+
+def orders(source: random.Random, cells: int, jobs: int) -> list[list[int]]:
+    """Cells by place: drawn, and each second one reversed, as the planner has it."""
+    found: list[list[int]] = []
+    for job in range(jobs):
+        found.append(found[-1][::-1] if job % 2 else source.sample(range(cells), cells))
+    return found
+
+
+def in_jobs(seed: int, cells: int, jobs: int, *, noise: float = NOISE, hosts: float = 0.0) -> Cells:
+    source = random.Random(seed)
+    found: Cells = [[] for _ in range(cells)]
+    for job, order in enumerate(orders(source, cells, jobs)):
+        host = source.gauss(0, hosts)
+        for place, cell in enumerate(order, start=1):
+            value = exp(host + source.gauss(0, noise))
+            machine = frozenset({f"host {seed} {job}"})
+            found[cell].append(Trial(value=value, hosts=machine, block=f"{job}", job=f"{seed} {job}", place=place))
+    return found
+
+
+def slower(cells: Cells, *, leak: float = 0.0, cold: float = 0.0) -> Cells:
+    return [
+        [
+            Trial(
+                value=each.value * exp(leak * (each.place or 0) + cold * (each.place == 1)),
+                hosts=each.hosts,
+                block=each.block,
+                job=each.job,
+                place=each.place,
+            )
+            for each in trials
+        ]
+        for trials in cells
+    ]
+
+
+def compare(cells: Cells, first: int = 0, second: int = 1) -> Comparison:
+    return compare_on_hosts(cells[first], cells[second], pools=pools_of(cells))
+
+
+def is_the_same(one: Comparison, other: Comparison) -> bool:
+    assert one.standard_error is not None
+    return one.ratio == pytest.approx(other.ratio, rel=1e-9) and one.standard_error == pytest.approx(
+        other.standard_error, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize(("cells", "jobs"), [(2, 4), (2, 5), (3, 3), (4, 2), (4, 3), (8, 2), (8, 5)])
+def test_a_leak_from_run_to_run_changes_no_comparison(cells: int, jobs: int) -> None:
+    plain = in_jobs(1, cells, jobs)
+    assert is_the_same(compare(plain), compare(slower(plain, leak=0.03)))
+
+
+@pytest.mark.parametrize(("cells", "jobs"), [(2, 4), (3, 4), (4, 3), (8, 2), (8, 5)])
+def test_a_cold_first_run_changes_no_comparison(cells: int, jobs: int) -> None:
+    plain = in_jobs(2, cells, jobs)
+    assert is_the_same(compare(plain), compare(slower(plain, leak=0.01, cold=0.2)))
+
+
+def test_without_degrees_of_freedom_to_spare_a_leak_counts_as_noise() -> None:
+    plain = in_jobs(3, 2, 3)
+    leaking = compare(slower(plain, leak=0.03))
+    assert leaking.degrees_of_freedom == compare(plain).degrees_of_freedom == 2
+    assert (leaking.standard_error or 0) > 4 * (compare(plain).standard_error or 1)
+
+
+def test_slow_hosts_of_a_job_cancel() -> None:
+    plain = in_jobs(4, 4, 3)
+    factors = {"0": 1.0, "1": 1.1, "2": 0.97}
+    moved = [
+        [
+            Trial(value=t.value * factors[t.block or ""], hosts=t.hosts, block=t.block, job=t.job, place=t.place)
+            for t in cell
+        ]
+        for cell in plain
+    ]
+    assert is_the_same(compare(plain), compare(moved))
+
+
+@pytest.mark.parametrize("are_known", [True, False])
+def test_two_jobs_borrow_from_the_spread_of_all_their_cells(are_known: bool) -> None:
+    """Two differences alone have one degree of freedom, and t = 12.7."""
+    cells = [
+        [
+            Trial(value=t.value, hosts=t.hosts if are_known else None, block=t.block, job=t.job, place=t.place)
+            for t in cell
+        ]
+        for cell in in_jobs(5, 8, 2, hosts=0.05)
+    ]
+    assert (compare(cells).degrees_of_freedom or 0) > 1.5
+    pair = compare_on_hosts(cells[0], cells[1])
+    assert pair.degrees_of_freedom == 1
+
+
+def test_the_interval_of_two_jobs_holds_as_often_as_it_says() -> None:
+    """Also where the reversed orders don't balance the first places."""
+    held = []
+    for seed in range(300):
+        for jobs in (2, 3):
+            found = compare(slower(in_jobs(seed, 4, jobs, hosts=0.02), leak=0.01), 0, 2).with_interval()
+            assert found.interval is not None
+            held.append(found.interval.low <= 1 <= found.interval.high)
+    assert 0.93 <= sum(held) / len(held) <= 0.985
+
+
+def test_cells_of_another_group_tell_nothing_of_a_job() -> None:
+    """They are in the same rounds, on hosts of their own."""
+    group = in_jobs(6, 6, 4)
+    far = in_jobs(7, 6, 4, noise=0.2)
+    assert compare([*group, *far]) == compare(group)
+    found = compare([*group, *far], 0, 7)
+    differences = [log(one.value / other.value) for one, other in zip(group[0], far[1], strict=True)]
+    assert found.degrees_of_freedom == 3
+    assert found.standard_error == pytest.approx(sqrt(variance(differences) / 4))
+
+
+def test_parts_of_a_group_are_compared_by_rounds_with_the_spread_of_their_hosts() -> None:
+    """In each round the two cells are in different jobs but for one."""
+    parts = in_jobs(8, 2, 4, hosts=0.2), in_jobs(9, 2, 4, hosts=0.2)
+    first, second = parts[0][0], [*parts[1][1][:3], parts[0][1][3]]
+    found = compare_on_hosts(first, second, pools=pools_of([first, second]))
+    differences = [log(one.value / other.value) for one, other in zip(first, second, strict=True)]
+    assert found.standard_error == pytest.approx(sqrt(variance(differences) / 4))
+    assert found.standard_error > 3 * NOISE
+
+
+def test_a_job_that_died_costs_a_pair_the_round_in_which_it_was_split() -> None:
+    first, second = in_jobs(10, 2, 4)
+    last = second[-1]
+    second[-1] = Trial(value=2.0, hosts=frozenset({"b"}), block=last.block, job="next attempt", place=1)
+    found = compare_on_hosts(first, second)
+    assert found.ratio == pytest.approx(1.0, rel=0.02)
+    assert found.degrees_of_freedom == 2
+
+
+def test_several_passes_through_the_cells_of_one_job_are_blocks_of_their_own() -> None:
+    """A race carries its contenders forward and backward in one job."""
+    source = random.Random(11)
+    cells: Cells = [[], [], []]
+    for index, (job, place_of) in enumerate([("a", (1, 2, 3)), ("b", (1, 2, 3)), ("b", (6, 5, 4))]):
+        for cell, place in enumerate(place_of):
+            value = exp(source.gauss(0, NOISE))
+            cells[cell].append(Trial(value=value, block=f"{index}", job=job, place=place))
+    assert compare(cells).degrees_of_freedom == pytest.approx(2 * 3 / 4 + 1)
+
+
+def test_a_run_alone_in_its_job_may_be_as_in_the_first_place_or_as_in_the_last() -> None:
+    pool = pools_of(slower(in_jobs(12, 4, 4), leak=0.02)).jobs
+    reach = pool.reach(pool.cells[0])
+    assert reach.low == pytest.approx(-0.03, abs=0.005)
+    assert reach.high == pytest.approx(0.03, abs=0.005)
+    plain = pools_of(in_jobs(13, 4, 4)).jobs
+    assert [plain.reach(cell) for cell in plain.cells] == [NO_RANGE] * 4
+    assert JobPool().reach({}) == NO_RANGE
