@@ -4,20 +4,24 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# MiniStack gives this error type for every exception of a handler.
+# MiniStack gives this error type for every exception of a handler, and to a call whose worker process ended.
 ANY_EXCEPTION = "Runtime.HandlerError"
+# What MiniStack says of such a call, and Lambda's error type for it.
+WORKER_ENDED = ("Worker process died", "[Errno 32] Broken pipe")
+EXIT_ERROR = "Runtime.ExitError"
 Data = Mapping[str, Any]
 Answer = Callable[[Data], Any]
 
 
 def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     """MiniStack's answer of a function, with the exception's class as its error type, as Lambda's Python runtime gives
-    it: state machines retry and catch by this type.
+    it, or Lambda's own if the function's process was killed: state machines retry and catch by this type.
     """
     body = answer.get("body")
     if not answer.get("error") or not isinstance(body, dict) or body.get("errorType") != ANY_EXCEPTION:
         return answer
-    name = _exception_name(str(answer.get("log", "")), str(body.get("errorMessage", "")))
+    message = str(body.get("errorMessage", ""))
+    name = EXIT_ERROR if message in WORKER_ENDED else _exception_name(str(answer.get("log", "")), message)
     return answer if name is None else {**answer, "body": {**body, "errorType": name}}
 
 
