@@ -90,7 +90,7 @@ class World:
         record_run(run, final=refused_outcome(end), services=self.lab.services)
 
     def _submit(self) -> Mapping[str, str] | None:
-        """What SubmitJob hands on; None if the execution was stopped before."""
+        """What SubmitRun hands on; None if the execution was stopped before."""
         while not self.is_stopped:
             self._tempt()
             self.tokens += 1
