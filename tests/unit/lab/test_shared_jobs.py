@@ -14,7 +14,6 @@ import pytest
 from tests.unit.lab.shared_job_world import CRASH, LATER, Container, World
 from tests.unit.lab_in_memory import EXECUTION
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key
@@ -33,7 +32,7 @@ def result_of(world: World) -> dict[str, RunResult]:
 
 def completions(world: World) -> dict[str, set[bool]]:
     """Of the runs that ended, by their files. A run whose files came late may have ended twice."""
-    journals = [read_job_journal(world.files, job_name=name, host_count=1) for name in world.lab.attempt_rows]
+    journals = [world.journal(name) for name in world.lab.attempt_rows]
     found: dict[str, set[bool]] = {}
     for journal in journals:
         for run_id, end in journal.ends.items():
@@ -80,19 +79,23 @@ def check_attempts(world: World) -> None:
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))
     assert all(row.end is not None and row.end.outcome is None for row in rows[:-1])
     started = [row for row in rows if row.job_name in world.lab.jobs.jobs]
-    idle = [row for row in started if not read_job_journal(world.files, job_name=row.job_name, host_count=1).ends]
+    idle = [row for row in started if not world.journal(row.job_name).ends]
     assert len(idle) <= world.max_attempts
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
-    """Events come late, twice, in any order or never; files are lost; calls are throttled and functions killed."""
+    """Events come late, twice, in any order or never; files of some hosts are lost, late or cut off; calls are
+    throttled and functions killed.
+    """
     source = random.Random(seed)
     world = World(
         source,
         run_count=source.randint(2, 4),
+        hosts=source.choice([1, 2, 3]),
         rate=source.choice([0.0, 0.02, 0.1]),
         loses_files=source.choice([0.0, 0.0, 0.2]),
+        damages=source.choice([0.0, 0.0, 0.1]),
         times_out=source.choice([0.0, 0.0, 0.1]),
         stops=source.choice([0.0, 0.0, 0.1]),
     )
