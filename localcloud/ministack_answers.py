@@ -4,10 +4,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-# MiniStack gives this error type for every exception of a handler, and to a call whose worker process ended.
+# MiniStack gives this error type for every exception of a handler.
 ANY_EXCEPTION = "Runtime.HandlerError"
-# What MiniStack says of such a call, and Lambda's error type for it.
-WORKER_ENDED = ("Worker process died", "[Errno 32] Broken pipe")
+# How MiniStack begins to say that the worker process of a call ended, and Lambda's error type for it.
+WORKER_ENDED = ("Worker process died", "Worker process exited immediately", "[Errno 32] Broken pipe")
 EXIT_ERROR = "Runtime.ExitError"
 Data = Mapping[str, Any]
 Answer = Callable[[Data], Any]
@@ -18,11 +18,14 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     it, or Lambda's own if the function's process was killed: state machines retry and catch by this type.
     """
     body = answer.get("body")
-    if not answer.get("error") or not isinstance(body, dict) or body.get("errorType") != ANY_EXCEPTION:
+    if not answer.get("error") or not isinstance(body, dict):
         return answer
-    message = str(body.get("errorMessage", ""))
-    name = EXIT_ERROR if message in WORKER_ENDED else _exception_name(str(answer.get("log", "")), message)
-    return answer if name is None else {**answer, "body": {**body, "errorType": name}}
+    message, name = str(body.get("errorMessage", "")), body.get("errorType")
+    if message.startswith(WORKER_ENDED):
+        name = EXIT_ERROR
+    elif name == ANY_EXCEPTION:
+        name = _exception_name(str(answer.get("log", "")), message) or name
+    return {**answer, "body": {**body, "errorType": name}}
 
 
 def _exception_name(log: str, message: str) -> str | None:

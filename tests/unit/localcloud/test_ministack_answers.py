@@ -47,9 +47,10 @@ def test_every_other_answer_is_unchanged(answer: dict[str, Any]) -> None:
     assert with_error_type(answer) == answer
 
 
+@pytest.mark.parametrize("name", [ANY_EXCEPTION, "RuntimeError"])
 @pytest.mark.parametrize("message", WORKER_ENDED)
-def test_a_function_whose_process_was_killed_is_a_fault_that_the_state_machine_retries(message: str) -> None:
-    answer = {"body": {"errorMessage": message, "errorType": ANY_EXCEPTION}, "error": True, "log": f"WARN: {message}"}
+def test_a_function_whose_process_was_killed_is_a_fault_that_is_tried_again(message: str, name: str) -> None:
+    answer = {"body": {"errorMessage": f"{message}. stderr: ", "errorType": name}, "error": True, "log": "WARN: no"}
     assert with_error_type(answer)["body"]["errorType"] in LAMBDA_FAULTS
 
 
