@@ -110,7 +110,7 @@ def _attempts_of(run: Run, row: RunRow, services: RecordRunServices) -> tuple[Se
     if run.job_id is None:
         attempts = ended_attempts(row, services)
         return attempts, attempts[-1] if attempts else None
-    of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services)
+    of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services, run_id=run.run_id)
     latest = services.attempts.find(of_job[-1].job_name) if of_job else None
     shared = shared_runs_of(latest, services) if latest else None
     if shared is None:
@@ -132,14 +132,24 @@ def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
             services.attempts.close(row.job_name)
 
 
-def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
-    """Jobs that still run are stopped: no task waits for them any more."""
-    return [attempt.end or _end_of(attempt, services) for attempt in attempts_of(row, services.attempts)]
+def ended_attempts(row: OwnerRow, services: AttemptRecords, *, run_id: str | None = None) -> list[Attempt]:
+    """Jobs that still run are stopped: no task waits for them any more. ``run_id``: of a shared job's run, of which the
+    first one stops it, because each is recorded.
+    """
+    return [
+        attempt.end or _end_of(attempt, services, stops=run_id in (None, *_first_run(attempt)))
+        for attempt in attempts_of(row, services.attempts)
+    ]
 
 
-def _end_of(attempt: AttemptRow, services: AttemptRecords) -> Attempt:
+def _first_run(attempt: AttemptRow) -> list[str]:
+    return [run.run_id for run in runs_of(attempt.owner)[:1]]
+
+
+def _end_of(attempt: AttemptRow, services: AttemptRecords, *, stops: bool) -> Attempt:
     if services.attempts.note_stop(attempt.job_name, Outcome.TIMED_OUT):
-        services.jobs.stop(attempt.job_name)
+        if stops:
+            services.jobs.stop(attempt.job_name)
     elif (latest := services.attempts.find(attempt.job_name)) and latest.end:
         return latest.end  # it was described after the row was read
     return Attempt(number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at)

@@ -23,6 +23,7 @@ from traindyno.lab.budget import money_of
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.stop_runs import Pace
 from traindyno.parent.output import RunOutput
+from traindyno.store import shared_job_files
 from traindyno.store.results import load_results
 
 
@@ -30,6 +31,12 @@ def result_of(world: World) -> dict[str, RunResult]:
     results = load_results(world.lab.bucket, EXECUTION)
     assert len({each.run.run_id for each in results}) == len(results)
     return {each.run.run_id: each for each in results}
+
+
+@pytest.fixture(autouse=True)
+def reads_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a seed would not decide which call is shaken."""
+    monkeypatch.setattr(shared_job_files, "READS_AT_ONCE", 1)
 
 
 def completions(world: World) -> dict[str, set[bool]]:
@@ -226,6 +233,18 @@ def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
     pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
     found = sweep(lab="traindyno", services=world.lab.services, executions=world.executions, now=LATER, pace=pace)
     assert found == Swept(open=1, overdue=0, left=0, stopped=0)
+
+
+def test_a_job_whose_task_gave_up_is_stopped_once() -> None:
+    world = calm_world(run_count=4)
+    world.start("t1")
+    (name,) = world.lab.jobs.jobs
+    for run in reversed(world.job.runs):
+        world.record(run, {"Error": "States.Timeout", "Cause": ""})
+    assert world.lab.jobs.stopped == [name]
+    world.lab.jobs.end(name, "Stopped")
+    world.finish(name)
+    assert {each.outcome for each in result_of(world).values()} == {Outcome.TIMED_OUT}
 
 
 def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
