@@ -15,7 +15,7 @@ from bench.figures import Figure, Section, at_most, spread
 from bench.groups import TITLES, command
 from localcloud.home import REPO_ROOT
 
-RATIO, CALLS = 1.8, 630
+RATIO, CALLS = 1.8, 600
 OURS = REPO_ROOT / "app.py"
 ROUNDS, QUICK_ROUNDS = 9, 1
 EMPTY_APP = """

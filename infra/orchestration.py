@@ -10,6 +10,7 @@ from infra.functions import Functions
 from infra.lab_machine import make_machine
 from infra.lab_settings import FixedConcurrency
 from infra.retries import retry_next_attempts
+from infra.shared import discarded, entire_input
 from infra.state_machine_role import state_machine_role
 from infra.steps import answered_step, waiting_step
 from traindyno.core.errors import StartLater
@@ -45,7 +46,7 @@ class Orchestration(Construct):
             self,
             "PlanSuite",
             self._functions.plan_suite,
-            payload={"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": sfn.JsonPath.entire_payload},
+            payload={"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": entire_input()},
         )
         check_quotas = answered_step(self, "CheckQuotas", self._functions.check_quotas)
         plan_round = answered_step(self, "PlanRound", self._functions.plan_round)
@@ -89,9 +90,9 @@ class PrepareData(Construct):
             state_name="PrepareData",
             items_path="$.preparations",
             max_concurrency=1,
-            result_path=sfn.JsonPath.DISCARD,
+            result_path=discarded(),
         )
-        self.state.item_processor(submit_task(self, "SubmitPreparation", functions, owner="preparation"))
+        self.state.item_processor(submit_task(self, "SubmitPreparation", functions))
 
 
 class RunLanes(Construct):
@@ -121,7 +122,7 @@ class RunLanes(Construct):
             max_concurrency_path=None if concurrency else "$.concurrency",
             tolerated_failure_percentage=100,
             map_execution_type=sfn.StateMachineType.STANDARD,
-            result_path=sfn.JsonPath.DISCARD,
+            result_path=discarded(),
         )
         runs.item_processor(self._item())
         self.state = sfn.Map(
@@ -131,7 +132,7 @@ class RunLanes(Construct):
             items_path="$.lanes",
             max_concurrency=concurrency.lanes if concurrency else None,
             max_concurrency_path=None if concurrency else "$.lanes_at_once",
-            result_path=sfn.JsonPath.DISCARD,
+            result_path=discarded(),
         )
         self.state.item_processor(self._one_after_another(runs))
 
@@ -143,29 +144,22 @@ class RunLanes(Construct):
             state_name="RunWaves",
             items_path="$.packs",
             max_concurrency=1,
-            result_path=sfn.JsonPath.DISCARD,
+            result_path=discarded(),
         )
         return waves.item_processor(runs)
 
     def _item(self) -> sfn.IChainable:
-        shared = sfn.Choice(self, "IsShared", state_name="IsShared")
-        return shared.when(sfn.Condition.is_present("$.job"), self._job()).otherwise(self._run())
-
-    def _run(self) -> sfn.IChainable:
-        submit = submit_task(self, "SubmitRun", self._functions, owner="run")
+        """Whatever its job is for, one run or several, it is submitted by one state, and each run is recorded."""
+        submit = submit_task(self, "SubmitRun", self._functions)
         record = answered_step(self, "RecordRun", self._functions.record_run)
-        submit.add_catch(record, errors=["States.ALL"], result_path="$.failure")
-        return submit.next(record)
-
-    def _job(self) -> sfn.IChainable:
-        """A job that several runs share: each of them is recorded as a run with a job of its own is."""
-        submit = submit_task(self, "SubmitJob", self._functions, owner="job")
-        runs = self._record_runs()
+        shared = sfn.Choice(self, "IsShared", state_name="IsShared")
+        shared.when(sfn.Condition.is_present("$.job"), self._record_runs()).otherwise(record)
         # A failure takes the place of the job's end, so that both reach the runs in one field.
-        submit.add_catch(runs, errors=["States.ALL"], result_path="$.end")
-        return submit.next(runs)
+        submit.add_catch(shared, errors=["States.ALL"], result_path="$.end")
+        return submit.next(shared)
 
     def _record_runs(self) -> sfn.Map:
+        """Each run of a shared job is recorded as one with a job of its own is."""
         runs = sfn.Map(
             self,
             "RecordRuns",
@@ -177,7 +171,7 @@ class RunLanes(Construct):
             },
             max_concurrency=RECORDED_AT_ONCE,
             # Otherwise the outputs of a lane's children, which its Distributed Map collects, would exceed 256 KiB.
-            output_path=sfn.JsonPath.DISCARD,
+            output_path=discarded(),
         )
         record = answered_step(self, "RecordSharedRun", self._functions.record_run)
         # Otherwise a run that can't be recorded would take the others of its job with it.
@@ -185,16 +179,16 @@ class RunLanes(Construct):
         return runs.item_processor(record)
 
 
-def submit_task(scope: Construct, name: str, functions: Functions, *, owner: str) -> tasks.LambdaInvoke:
+def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.LambdaInvoke:
     """Submits a job and waits for its task token, which FinishRun answers when the job ends.
 
-    ``owner``: the field of the item that the job is for, ``run``, ``job`` or ``preparation``.
+    The item says what the job is for, in its field ``run``, ``job`` or ``preparation``.
     """
     submit = waiting_step(
         scope,
         name,
         functions.submit_run,
-        payload={owner: sfn.JsonPath.object_at(f"$.{owner}")},
+        payload={"item": entire_input()},
         result_path="$.end",
         timeout=sfn.Timeout.at("$.timeout_seconds"),
     )

@@ -15,6 +15,7 @@ LAMBDA_FAULTS = (
     "Lambda.SdkClientException",
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.Unknown",
+    "Runtime.ExitError",
     "Sandbox.Timedout",
 )
 # Lambda itself raises the first one, and services that a function calls the second one.

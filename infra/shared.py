@@ -10,6 +10,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
 
 KEPT = 64  # values of the constructs of one lab
 Given = TypeVar("Given")
@@ -29,6 +30,22 @@ def seconds(count: int) -> cdk.Duration:
 @cache
 def days(count: int) -> cdk.Duration:
     return cdk.Duration.days(count)
+
+
+@cache
+def discarded() -> str:
+    """As a state's result path: its output is its input."""
+    return sfn.JsonPath.DISCARD
+
+
+@cache
+def entire_input() -> str:
+    return sfn.JsonPath.entire_payload
+
+
+@cache
+def task_token() -> str:
+    return sfn.JsonPath.task_token
 
 
 @cache

@@ -8,6 +8,7 @@ from constructs import Construct
 
 from infra.lab_function import LabFunction
 from infra.retries import retry_faults
+from infra.shared import task_token
 
 Payload = Mapping[str, object]
 
@@ -45,7 +46,7 @@ def waiting_step(
         state_name=name,
         lambda_function=function.function,
         integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
-        payload=sfn.TaskInput.from_object({"token": sfn.JsonPath.task_token, **payload}),
+        payload=sfn.TaskInput.from_object({"token": task_token(), **payload}),
         retry_on_service_exceptions=False,
         result_path=result_path,
         task_timeout=timeout,

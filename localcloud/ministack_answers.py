@@ -6,19 +6,26 @@ from typing import Any
 
 # MiniStack gives this error type for every exception of a handler.
 ANY_EXCEPTION = "Runtime.HandlerError"
+# How MiniStack begins to say that the worker process of a call ended, and Lambda's error type for it.
+WORKER_ENDED = ("Worker process died", "Worker process exited immediately", "[Errno 32] Broken pipe")
+EXIT_ERROR = "Runtime.ExitError"
 Data = Mapping[str, Any]
 Answer = Callable[[Data], Any]
 
 
 def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     """MiniStack's answer of a function, with the exception's class as its error type, as Lambda's Python runtime gives
-    it: state machines retry and catch by this type.
+    it, or Lambda's own if the function's process was killed: state machines retry and catch by this type.
     """
     body = answer.get("body")
-    if not answer.get("error") or not isinstance(body, dict) or body.get("errorType") != ANY_EXCEPTION:
+    if not answer.get("error") or not isinstance(body, dict):
         return answer
-    name = _exception_name(str(answer.get("log", "")), str(body.get("errorMessage", "")))
-    return answer if name is None else {**answer, "body": {**body, "errorType": name}}
+    message, name = str(body.get("errorMessage", "")), body.get("errorType")
+    if message.startswith(WORKER_ENDED):
+        name = EXIT_ERROR
+    elif name == ANY_EXCEPTION:
+        name = _exception_name(str(answer.get("log", "")), message) or name
+    return {**answer, "body": {**body, "errorType": name}}
 
 
 def _exception_name(log: str, message: str) -> str | None:

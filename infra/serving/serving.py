@@ -10,6 +10,7 @@ from infra.permissions import Grant, make_role
 from infra.retries import retry_deployments
 from infra.serving.serving_events import ServingEvents
 from infra.serving.serving_functions import ServingFunctions
+from infra.shared import discarded
 from infra.state_machine_role import LOG_DELIVERY, TRACING
 from infra.steps import Payload, answered_step, waiting_step
 from traindyno.core.lab_names import deployments_machine_name
@@ -80,7 +81,7 @@ class Serving(Construct):
             name,
             self._functions.deploy_model,
             payload={"deployment": sfn.JsonPath.object_at("$$.Execution.Input")},
-            result_path=sfn.JsonPath.DISCARD,
+            result_path=discarded(),
             timeout=sfn.Timeout.duration(READY_WITHIN),
         )
         retry_deployments(deploy)
@@ -100,6 +101,4 @@ class Serving(Construct):
         return remove.next(failed)
 
     def _remove(self, name: str, payload: Payload) -> tasks.LambdaInvoke:
-        return answered_step(
-            self, name, self._functions.remove_endpoint, payload=payload, result_path=sfn.JsonPath.DISCARD
-        )
+        return answered_step(self, name, self._functions.remove_endpoint, payload=payload, result_path=discarded())

@@ -4,13 +4,16 @@ from typing import Any
 
 from traindyno.core.suite.runs import parse_run
 from traindyno.lab.environment import BucketEnvironment, read_environment
-from traindyno.lab.record_run import failed_outcome, record_run, refused_outcome
+from traindyno.lab.record_run import record_run, refused_outcome
 from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    final = failed_outcome(event["failure"]) if "failure" in event else refused_outcome(event["end"])
+    """``event`` holds the run, and its job's end or what the state machine caught, which executions that an earlier
+    version has started name ``failure``.
+    """
+    final = refused_outcome(event.get("failure") or event["end"])
     run, environment = parse_run(event["run"]), read_environment(BucketEnvironment)
     with use_case("RecordRun", execution=run.execution_id, run=run.run_id) as line:
         result = record_run(run, final=final, services=connect(environment))

@@ -72,12 +72,9 @@ def test_a_failed_preparation_is_the_executions_own_failure(states: dict[str, An
 
 
 def test_a_preparation_is_submitted_and_awaited_as_a_run_is(states: dict[str, Any], run_states: dict[str, Any]) -> None:
-    own = {"Next", "End", "Catch", "Parameters"}
+    own = {"Next", "End", "Catch"}
     prepare = states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"]
     run = run_states["SubmitRun"]
-    submitted = {**run["Parameters"], "Payload": {**run["Parameters"]["Payload"], "preparation.$": "$.preparation"}}
-    assert submitted["Payload"].pop("run.$") == "$.run"
-    assert prepare["Parameters"] == submitted
     assert {name: value for name, value in prepare.items() if name not in own} == {
         name: value for name, value in run.items() if name not in own
     }
@@ -132,7 +129,7 @@ def every_task(states: dict[str, Any], run_states: dict[str, Any]) -> list[dict[
     every = (*states.values(), *preparing.values(), *run_states.values())
     recording = run_states["RecordRuns"]["ItemProcessor"]["States"]
     tasks = [state for state in (*every, *recording.values()) if state["Type"] == "Task"]
-    assert len(tasks) == 9
+    assert len(tasks) == 8
     return tasks
 
 
@@ -158,19 +155,12 @@ def test_throttling_is_retried_in_every_state_for_at_least_a_quarter_of_an_hour(
         assert mean - 5 * deviation > 15 * 60
 
 
-def test_whatever_happens_to_a_run_it_is_recorded(run_states: dict[str, Any]) -> None:
-    submit = run_states["SubmitRun"]
-    _, catch = submit["Catch"]
-    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRun", "$.failure")
-    assert submit["Next"] == "RecordRun"
-
-
-def test_whatever_happens_to_a_shared_job_each_of_its_runs_is_recorded(run_states: dict[str, Any]) -> None:
+def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict[str, Any]) -> None:
     """One field holds the job's end or its failure, and a run that can't be recorded leaves the others alone."""
-    submit, runs = run_states["SubmitJob"], run_states["RecordRuns"]
+    submit, runs = run_states["SubmitRun"], run_states["RecordRuns"]
     _, catch = submit["Catch"]
-    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "RecordRuns", "$.end")
-    assert (submit["Next"], submit["ResultPath"]) == ("RecordRuns", "$.end")
+    assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (["States.ALL"], "IsShared", "$.end")
+    assert (submit["Next"], submit["ResultPath"]) == ("IsShared", "$.end")
     assert (runs["ItemsPath"], runs["MaxConcurrency"]) == ("$.job.runs", 4)
     assert runs["ItemSelector"] == {"run.$": "$$.Map.Item.Value", "end.$": "$.end"}
     record = runs["ItemProcessor"]["States"]["RecordSharedRun"]
@@ -186,18 +176,8 @@ def test_the_child_of_a_shared_job_ends_with_an_empty_output(run_states: dict[st
     assert runs["OutputPath"] is None
 
 
-def test_a_shared_job_is_submitted_and_awaited_as_a_run_is(run_states: dict[str, Any]) -> None:
-    job, run = run_states["SubmitJob"], run_states["SubmitRun"]
-    assert job["Parameters"]["Payload"] == {"token.$": "$$.Task.Token", "job.$": "$.job"}
-    own = {"Next", "Catch", "Parameters"}
-    assert {name: value for name, value in job.items() if name not in own} == {
-        name: value for name, value in run.items() if name not in own
-    }
-    assert run_states["SubmitJobLater"]["Next"] == "SubmitJob"
-
-
 def test_the_runs_that_a_job_left_go_on_at_once_in_each_of_its_attempts(run_states: dict[str, Any]) -> None:
-    rule = retries(run_states["SubmitJob"])[RunsLeft.__name__]
+    rule = retries(run_states["SubmitRun"])[RunsLeft.__name__]
     assert rule["MaxDelaySeconds"] <= 2
     assert rule["MaxAttempts"] >= MOST_ATTEMPTS
 
@@ -206,19 +186,18 @@ def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(run_stat
     submit = run_states["SubmitRun"]
     assert submit["Resource"].endswith("lambda:invoke.waitForTaskToken")
     assert submit["TimeoutSecondsPath"] == "$.timeout_seconds"
-    assert submit["Parameters"]["Payload"] == {"token.$": "$$.Task.Token", "run.$": "$.run"}
+    assert submit["Parameters"]["Payload"] == {"token.$": "$$.Task.Token", "item.$": "$"}
 
 
 def test_a_run_costs_three_states_however_long_it_takes(lane: dict[str, Any], run_states: dict[str, Any]) -> None:
-    shared = run_states[lane["ItemProcessor"]["StartAt"]]
-    (choice,) = shared["Choices"]
-    assert (choice["Variable"], choice["IsPresent"], choice["Next"]) == ("$.job", True, "SubmitJob")
-    assert shared["Default"] == "SubmitRun"
-    assert run_states["SubmitRun"]["Next"] == "RecordRun"
+    assert lane["ItemProcessor"]["StartAt"] == "SubmitRun"
+    assert run_states["SubmitRun"]["Next"] == "IsShared"
+    (choice,) = run_states["IsShared"]["Choices"]
+    assert (choice["Variable"], choice["IsPresent"], choice["Next"]) == ("$.job", True, "RecordRuns")
+    assert run_states["IsShared"]["Default"] == "RecordRun"
     assert run_states["RecordRun"]["End"]
-    # The states whose names end with Later are entered only where the turn to start a job is later.
-    alone, together = {"SubmitRun", "RecordRun", "SubmitRunLater"}, {"SubmitJob", "RecordRuns", "SubmitJobLater"}
-    assert set(run_states) == {"IsShared", *alone, *together}
+    # SubmitRunLater is entered only where the turn to start a job is later.
+    assert set(run_states) == {"SubmitRun", "SubmitRunLater", "IsShared", "RecordRun", "RecordRuns"}
 
 
 def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:

@@ -4,7 +4,7 @@ It reads raw rows and documents, and shares no code with the lab that wrote them
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Decimal
 from typing import Any
@@ -65,7 +65,8 @@ def gather(chaos: ChaosLab, *executions: str) -> Evidence:
 
 def check_finished(evidence: Evidence, execution_id: str, receipt: Row) -> list[str]:
     """What is wrong with an execution that succeeded: each run, job, second and cent must count once in both books."""
-    problems = [*_check_runs(evidence, execution_id), *_check_jobs(evidence, execution_id)]
+    outcomes = check_outcomes(evidence, execution_id, {*STATUS_OF_OUTCOME, COST_STOPPED})
+    problems = [*outcomes, *_check_jobs(evidence, execution_id)]
     return [*problems, *check_paid(evidence, execution_id, receipt)]
 
 
@@ -91,7 +92,8 @@ def find_strays(evidence: Evidence) -> list[str]:
     return sorted(evidence.ledger.keys() - named)
 
 
-def _check_runs(evidence: Evidence, execution_id: str) -> Iterator[str]:
+def check_outcomes(evidence: Evidence, execution_id: str, expected: Collection[str]) -> Iterator[str]:
+    """Each planned run has one row and one result, with the same outcome."""
     runs, results = evidence.runs(execution_id), evidence.results(execution_id)
     wanted = int(evidence.suite(execution_id)["run_count"])
     if len(runs) != wanted or runs.keys() != results.keys():
@@ -99,7 +101,7 @@ def _check_runs(evidence: Evidence, execution_id: str) -> Iterator[str]:
     for run_id, row in runs.items():
         found = results.get(run_id, {})
         outcome = _outcome(row)
-        if outcome not in {*STATUS_OF_OUTCOME, COST_STOPPED} or outcome != found.get("outcome"):
+        if outcome not in expected or outcome != found.get("outcome"):
             yield f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result"
 
 
@@ -107,7 +109,7 @@ def _check_jobs(evidence: Evidence, execution_id: str) -> Iterator[str]:
     attempts, runs = evidence.attempts(execution_id), evidence.runs(execution_id)
     by_run: dict[str, list[str]] = {}
     for name, attempt in attempts.items():
-        by_run.setdefault(_owner_id(attempt), []).append(name)
+        by_run.setdefault(owner_of(attempt)[1]["run_id"], []).append(name)
         if name not in evidence.ledger:
             yield f"{name}: an attempt without a job"
     for run_id, row in runs.items():
@@ -127,7 +129,9 @@ def _is_end_of(outcome: str, last: Sequence[str]) -> bool:
 
 def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterator[str]:
     prices = evidence.suite(execution_id)["prices"]
-    lines = {line["job_name"]: line for line in receipt["lines"]}
+    lines: dict[str, Decimal] = {}
+    for line in receipt["lines"]:
+        lines[line["job_name"]] = lines.get(line["job_name"], Decimal(0)) + Decimal(str(line["billable_seconds"] or 0))
     attempts = evidence.attempts(execution_id)
     if lines.keys() != attempts.keys():
         yield f"receipt and attempts differ by {sorted(lines.keys() ^ attempts.keys())}"
@@ -138,7 +142,7 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
         if Decimal(str(stored)) != job["billed_seconds"]:
             yield f"{name}: billed {job['billed_seconds']} s by the ledger, {stored} s in its attempt"
         paid_seconds = job["billed_seconds"] + job["warm_pool_seconds"]
-        if Decimal(str(lines.get(name, {}).get("billable_seconds") or 0)) != paid_seconds:
+        if lines.get(name, Decimal(0)) != paid_seconds:
             yield f"{name}: billed {paid_seconds} s by the ledger, its warm pool included, not so in the receipt"
         price = Decimal(str(prices[job["instance_type"]]["usd_per_hour"]))
         per_second = job["instance_count"] * price / SECONDS_PER_HOUR
@@ -163,8 +167,10 @@ def _outcome(run: Row) -> str:
     return str((run.get("summary") or {}).get("outcome"))
 
 
-def _owner_id(attempt: Row) -> str:
-    return str(json.loads(attempt["owner"])["run"]["run_id"])
+def owner_of(attempt: Row) -> tuple[str, dict[str, Any]]:
+    """``run``, ``job`` or ``preparation``, and its document."""
+    ((kind, document),) = json.loads(attempt["owner"]).items()
+    return kind, document
 
 
 def _scan(chaos: ChaosLab, table: str) -> Iterator[dict[str, Any]]:

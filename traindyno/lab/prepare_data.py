@@ -11,16 +11,8 @@ from traindyno.core.measurement.preparation_result import PreparationResult, pre
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.s3_keys import preparation_key
 from traindyno.core.suite.preparation import DataPreparation
-from traindyno.lab.record_run import (
-    STOPPED,
-    AttemptRecords,
-    FinalOutcome,
-    ended_attempts,
-    is_simulated,
-    paid_price,
-    read_log_tail,
-    read_run_log,
-)
+from traindyno.lab.attempt_records import AttemptRecords, ended_attempts, read_log_tail, read_run_log
+from traindyno.lab.record_run import STOPPED, FinalOutcome, is_simulated, paid_price
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.owners import PreparationRows, PreparationSummary
@@ -59,7 +51,7 @@ def record_preparation(preparation: DataPreparation, row: AttemptRow, services: 
         preparation=preparation,
         outcome=final.outcome,
         message=final.message,
-        log_tail=read_log_tail(attempts[-1] if attempts else None, final, services),
+        log_tail=read_log_tail(attempts[-1] if attempts else None, final.outcome, services),
         attempts=tuple(attempts),
         phases_seconds=measure_phases(attempts, step_log.measured if step_log else None, None, warmup_steps=0),
         price=paid_price(services.executions.find(execution_id), preparation.instance),

@@ -4,43 +4,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from traindyno.aws.log_tail import LogTail
-from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
-from traindyno.core.jobs.job import runs_of, step_logs_prefix
+from traindyno.core.jobs.job import runs_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
-from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
+from traindyno.core.step_log.reader import StepLog
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import run_on
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
+from traindyno.lab.attempt_records import AttemptRecords, ended_attempts, read_log_tail, read_run_log
 from traindyno.lab.shared_runs import shared_runs_of
-from traindyno.sagemaker.job_names import attempt_number
-from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
-from traindyno.store.owners import OwnerRow, RunRow, RunRows, SharedJobRows
-from traindyno.store.results_bucket import ResultsBucket
+from traindyno.store.owners import RunRow, RunRows, SharedJobRows
 
 OUTCOME_OF_ERROR = {
     "States.Timeout": Outcome.TIMED_OUT,
     **{error.__name__: outcome for error, outcome in LAST_OUTCOMES.items()},
 }
 NOTHING_LOGGED = "the job completed without logging a step; wrap each step with traindyno.callbacks"
-
-
-class AttemptRecords(Protocol):
-    """What the attempts of a run or a preparation left behind."""
-
-    attempts: AttemptRows
-    jobs: TrainingJobs
-    bucket: ResultsBucket
-    log_tail: LogTail
 
 
 class RecordRunServices(AttemptRecords, Protocol):
@@ -95,7 +81,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
         step_log=step_log,
         price=paid_price(execution, run.cell.settings.instance, suite.purchase),
         message=decided.message,
-        log_tail=read_log_tail(last, decided, services, run_id=run.run_id),
+        log_tail=read_log_tail(last, decided.outcome, services, run_id=run.run_id),
         is_simulated=is_simulated(step_log),
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
@@ -110,7 +96,7 @@ def _attempts_of(run: Run, row: RunRow, services: RecordRunServices) -> tuple[Se
     if run.job_id is None:
         attempts = ended_attempts(row, services)
         return attempts, attempts[-1] if attempts else None
-    of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services)
+    of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services, run_id=run.run_id)
     latest = services.attempts.find(of_job[-1].job_name) if of_job else None
     shared = shared_runs_of(latest, services) if latest else None
     if shared is None:
@@ -130,45 +116,6 @@ def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
         # They are recorded in their order, so that mostly the last one tells.
         if all(services.runs.read(run.execution_id, each.run_id).is_over for each in reversed(runs_of(row.owner))):
             services.attempts.close(row.job_name)
-
-
-def ended_attempts(row: OwnerRow, services: AttemptRecords) -> list[Attempt]:
-    """Jobs that still run are stopped: no task waits for them any more."""
-    return [attempt.end or _end_of(attempt, services) for attempt in attempts_of(row, services.attempts)]
-
-
-def _end_of(attempt: AttemptRow, services: AttemptRecords) -> Attempt:
-    if services.attempts.note_stop(attempt.job_name, Outcome.TIMED_OUT):
-        services.jobs.stop(attempt.job_name)
-    elif (latest := services.attempts.find(attempt.job_name)) and latest.end:
-        return latest.end  # it was described after the row was read
-    return Attempt(number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at)
-
-
-def read_run_log(
-    logged: Run | DataPreparation, services: AttemptRecords, last: Attempt | None = None
-) -> tuple[StepLog | None, str | None]:
-    """The step log, or None with the reason why it can't be read. What was logged after the attempt ``last`` is left
-    out.
-    """
-    files = services.bucket.step_log_files(step_logs_prefix(logged))
-    if last is not None:
-        files = {
-            name: lines for name, lines in files.items() if (attempt_number(name.partition("/")[0]) or 0) <= last.number
-        }
-    try:
-        return (read_step_log(files) if files else None), None
-    except StepLogInvalid as error:
-        return None, str(error)
-
-
-def read_log_tail(
-    last: Attempt | None, final: FinalOutcome, services: AttemptRecords, *, run_id: str | None = None
-) -> tuple[str, ...]:
-    """The last lines of the attempt's log, unless it completed; of a job that runs shared, those of this run."""
-    if last is None or final.outcome is Outcome.COMPLETED:
-        return ()
-    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None)
 
 
 def paid_price(execution: ExecutionRow | None, instance: str, purchase: Purchase = Purchase.ON_DEMAND) -> PaidPrice:

@@ -1,7 +1,7 @@
 """The runs of a shared job: which have ended, what follows the end of an attempt, and the attempts of each run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from traindyno.core.jobs.attempt import Attempt
@@ -27,6 +27,7 @@ class SharedRuns:
     job: Job
     host_count: int
     files: SharedJobFiles
+    _journals: dict[str, JobJournal] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -35,9 +36,12 @@ class SharedRuns:
         return tuple(run.run_id for run in self.job.runs if run.run_id not in ended)
 
     def journal(self, job_name: str) -> JobJournal:
-        return read_job_journal(
-            self.files.contents, job_name=job_name, host_count=self.host_count, sizes=self.files.sizes
-        )
+        """Read once, because each journal compares checksums."""
+        if job_name not in self._journals:
+            self._journals[job_name] = read_job_journal(
+                self.files.contents, job_name=job_name, host_count=self.host_count, sizes=self.files.sizes
+            )
+        return self._journals[job_name]
 
     def progress(self, job_name: str) -> JobProgress:
         journal = self.journal(job_name)

@@ -27,11 +27,12 @@ from traindyno.lab.new_attempt import new_attempt, price_types
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
 from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices
-from traindyno.sagemaker.job_document import job_document
+from traindyno.sagemaker.job_document import RunNotShared, job_document
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.shared_channels import TooManyChannels
 from traindyno.sagemaker.shared_request import build_shared_job_request
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
@@ -86,6 +87,9 @@ def submit_run(
         else:
             services.answers.succeed(token, {"outcome": refused.outcome.value, "message": str(refused)[:1000]})
         return Submitted(answered=refused.outcome.value)
+    except (TooManyChannels, RunNotShared) as refused:
+        services.answers.succeed(token, {"outcome": Outcome.INTERNAL_ERROR.value, "message": str(refused)[:1000]})
+        return Submitted(answered=Outcome.INTERNAL_ERROR.value)
     except NextAttempt as error:
         return submission.fail(error, str(error))
     except AwsError as error:

@@ -7,12 +7,10 @@ from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL
+from traindyno.core.suite.checks.job_limits_check import SHARED_CHANNELS
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.channels import run_channels
 from traindyno.sagemaker.launcher import CODE_CHANNEL
-
-# SageMaker's limit, less the channels of the document and of the code.
-MOST_CHANNELS = 18
 
 
 class TooManyChannels(TraindynoError):
@@ -47,9 +45,9 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
                 reserved.add(job_names[content])
                 made.append({**entry, "ChannelName": job_names[content]})
             names[run_id][name] = job_names[content]
-    if len(made) > MOST_CHANNELS:
+    if len(made) > SHARED_CHANNELS:
         raise TooManyChannels(
-            f"the runs {', '.join(wanted)} need {len(made)} channels together, expected at most {MOST_CHANNELS}: "
+            f"the runs {', '.join(wanted)} need {len(made)} channels together, expected at most {SHARED_CHANNELS}: "
             "measurement.jobs: separate gives each run a job of its own"
         )
     return SharedChannels(entries=tuple(made), names=names)

@@ -116,6 +116,8 @@ class TrainingJob:
     simulated_steps: int = 0
     #: Of a simulated job that several runs share: those that had not ended before it.
     simulated_runs: tuple[str, ...] = ()
+    #: Those of them during which too many jobs have died: they are not started again.
+    doomed_runs: tuple[str, ...] = ()
 
     @property
     def secondary_status(self) -> SecondaryStatus:

@@ -158,6 +158,7 @@ class ReplayEngine:
                 stored,
                 planned=planned.planned,
                 simulated_runs=planned.simulated_runs,
+                doomed_runs=planned.doomed_runs,
                 started_warm=planned.started_warm,
             ),
         )

@@ -41,7 +41,7 @@ def _step_logs(job: TrainingJob, span: Span) -> dict[str, dict[str, bytes]]:
     """Host → key → contents of the logs of its processes."""
     folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
     logs: dict[str, dict[str, bytes]] = {host: {} for host in job.hosts}
-    for rank, (name, text) in enumerate(span.stretch().files.items()):
+    for rank, (name, text) in enumerate(span.stretch().files.items() if span.place else ()):
         logs[job.hosts[rank // span.run.work.processes_per_host]][f"{folder}/{name}"] = text.encode()
     return logs
 
@@ -57,8 +57,8 @@ def _end(job: TrainingJob, span: Span, host: str, files: Mapping[str, bytes]) ->
         "host": host,
         "hosts": job.hosts,
         **_reason(span),
-        "failed_host": job.hosts[0] if span.run.fate.has_failed else None,
-        "failure": span.run.fate.failure,
+        "failed_host": job.hosts[0] if span.place and span.run.fate.has_failed else None,
+        "failure": span.run.fate.failure if span.place else None,
         "oom_kills": 0,
         "began_at": span.begin_ms / 1000,
         "ended_at": span.end_ms / 1000,
@@ -91,7 +91,8 @@ def _journal(job: TrainingJob, job_id: str, session: Session, host: str) -> Iter
     for run_id in session.skipped:
         yield line(RUN_SKIPPED, session.start_ms, run_id=run_id)
     for span in session.spans:
-        yield line(RUN_BEGAN, span.begin_ms, run_id=span.run.run_id, place=span.place)
+        if span.place:
+            yield line(RUN_BEGAN, span.begin_ms, run_id=span.run.run_id, place=span.place)
         if span.reason is not None:
             own = {"own_milliseconds": span.end_ms - span.begin_ms, **_reason(span)}
             yield line(RUN_ENDED, span.end_ms, run_id=span.run.run_id, **own)

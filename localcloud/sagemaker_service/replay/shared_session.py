@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, Transition
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, write_stretch
-from traindyno.core.jobs.journal_format import EXITED, TIME_LIMIT
+from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, TIME_LIMIT
 
 # Planned times are rounded to milliseconds.
 ROUNDING_MS = 1
@@ -17,10 +17,12 @@ ROUNDING_MS = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """One run in one session. ``reason``: why it ended; None if it was left, or cut off with its job."""
+    """One run in one session. ``reason``: why it ended; None if it was left, or cut off with its job. Without a
+    ``place`` it did not begin.
+    """
 
     run: SharedRun
-    place: int
+    place: int | None
     first_step: int
     begin_ms: int
     end_ms: int
@@ -80,7 +82,8 @@ def next_session(
     pending = [run for run in work.runs if run.run_id not in ended]
     first_step = before[-1].steps_to_resume_from if before else 0
     skipped = tuple(run.run_id for run in work.runs if run.run_id in ended)
-    spans = list(_spans(work, pending, first_step=first_step, start_ms=start_ms, until_ms=until_ms))
+    turns = _Turns(work=work, doomed=frozenset(job.doomed_runs), until_ms=until_ms)
+    spans = list(turns.spans(pending, first_step=first_step, start_ms=start_ms))
     closed_ms = spans[-1].end_ms if spans else start_ms
     open_runs = tuple(run.run_id for run in pending[len(spans) - bool(spans and spans[-1].reason is None) :])
     if open_runs and until_ms is not None and closed_ms >= until_ms:
@@ -88,24 +91,39 @@ def next_session(
     return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans), left=open_runs, closed_ms=closed_ms)
 
 
-def _spans(
-    work: SharedWork, pending: Sequence[SharedRun], *, first_step: int, start_ms: int, until_ms: int | None
-) -> Iterator[Span]:
-    """Ends with the run that is cut off or left. No run begins that would need longer than there is time."""
-    deadline_ms = start_ms + work.deadline_ms
-    now_ms, longest_ms = start_ms, 0
-    for place, run in enumerate(pending, start=1):
-        is_late = place > 1 and now_ms + longest_ms >= deadline_ms
-        if is_late or (until_ms is not None and now_ms >= until_ms):
-            return
-        first = first_step if place == 1 else 0
-        end_ms, reason = _end(run, first, now_ms, deadline_ms, is_first=place == 1)
-        if until_ms is not None and end_ms > until_ms + ROUNDING_MS:
-            end_ms, reason = until_ms, None
-        yield Span(run=run, place=place, first_step=first, begin_ms=now_ms, end_ms=end_ms, reason=reason)
-        if reason is None:
-            return
-        longest_ms, now_ms = max(longest_ms, end_ms - now_ms), end_ms
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turns:
+    work: SharedWork
+    doomed: frozenset[str]
+    until_ms: int | None
+
+    def spans(self, pending: Sequence[SharedRun], *, first_step: int, start_ms: int) -> Iterator[Span]:
+        """Ends with the run that is cut off or left. No run begins that would need longer than there is time."""
+        deadline_ms = start_ms + self.work.deadline_ms
+        now_ms, longest_ms, begun = start_ms, 0, 0
+        for run in pending:
+            is_late = begun > 0 and now_ms + longest_ms >= deadline_ms
+            if run.run_id in self.doomed and not self._is_over(now_ms):
+                yield _not_begun(run, now_ms)
+                continue
+            if is_late or self._is_over(now_ms):
+                return
+            first = 0 if begun else first_step
+            end_ms, reason = _end(run, first, now_ms, deadline_ms, is_first=not begun)
+            if self.until_ms is not None and end_ms > self.until_ms + ROUNDING_MS:
+                end_ms, reason = self.until_ms, None
+            begun += 1
+            yield Span(run=run, place=begun, first_step=first, begin_ms=now_ms, end_ms=end_ms, reason=reason)
+            if reason is None:
+                return
+            longest_ms, now_ms = max(longest_ms, end_ms - now_ms), end_ms
+
+    def _is_over(self, now_ms: int) -> bool:
+        return self.until_ms is not None and now_ms >= self.until_ms
+
+
+def _not_begun(run: SharedRun, now_ms: int) -> Span:
+    return Span(run=run, place=None, first_step=0, begin_ms=now_ms, end_ms=now_ms, reason=JOBS_DIED)
 
 
 def _end(run: SharedRun, first_step: int, begin_ms: int, deadline_ms: int, *, is_first: bool) -> tuple[int, str | None]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
@@ -11,7 +11,7 @@ from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
 from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.storage.s3_transfer import split_uri
-from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED
+from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED, JOURNAL
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 
@@ -56,13 +56,20 @@ class SimulatedFiles:
 
     def ended_runs(self, job: TrainingJob) -> frozenset[str]:
         """The runs of a shared job of which each host wrote in one attempt how they ended."""
-        bucket, prefix = split_uri(_checkpoints_uri(job))
-        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/")
-        keys = (
-            entry["Key"].removeprefix(f"{prefix}/").split("/") for page in pages for entry in page.get("Contents", [])
-        )
+        keys = (key.split("/") for key in self._list(job))
         written = Counter((key[0], key[2]) for key in keys if len(key) == 4 and key[1] == ENDED)
         return frozenset(run_id for (run_id, _), hosts in written.items() if hosts >= job.instance_count)
+
+    def read_journals(self, job: TrainingJob) -> dict[str, bytes]:
+        """Key below the checkpoint prefix of the shared job → contents, of all its attempts."""
+        bucket, prefix = split_uri(_checkpoints_uri(job))
+        keys = [key for key in self._list(job) if key.startswith(f"{JOURNAL}/")]
+        return {key: self._client.get_object(Bucket=bucket, Key=f"{prefix}/{key}")["Body"].read() for key in keys}
+
+    def _list(self, job: TrainingJob) -> Iterator[str]:
+        bucket, prefix = split_uri(_checkpoints_uri(job))
+        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}/"):
+            yield from (entry["Key"].removeprefix(f"{prefix}/") for entry in page.get("Contents", []))
 
     def write_shared(self, job: TrainingJob, files: Iterable[tuple[str, bytes]]) -> None:
         bucket, prefix = split_uri(_checkpoints_uri(job))

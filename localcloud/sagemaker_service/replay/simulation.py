@@ -8,6 +8,7 @@ from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.jobs.shared_job import is_shared
+from localcloud.sagemaker_service.replay.shared_deaths import doomed_runs
 from localcloud.sagemaker_service.replay.shared_files import shared_files
 from localcloud.sagemaker_service.replay.shared_session import next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
@@ -71,7 +72,11 @@ class SharedRuns:
     def plan(self, job: TrainingJob, faults: FaultInjector) -> TrainingJob:
         """Without the runs that have ended in earlier jobs. A fault comes at any time of the training."""
         ended = self.files.ended_runs(job)
-        begun = replace(job, simulated_runs=tuple(run.run_id for run in self.work.runs if run.run_id not in ended))
+        begun = replace(
+            job,
+            simulated_runs=tuple(run.run_id for run in self.work.runs if run.run_id not in ended),
+            doomed_runs=doomed_runs(self.files.read_journals(job), job),
+        )
         first = next_session(begun, self.work, (), start_ms=0)
         whole_ms = first.closed_ms or 0
         fault_ms = round(whole_ms * faults.dice("fate", job.name).random())

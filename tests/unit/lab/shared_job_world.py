@@ -2,20 +2,22 @@
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from tests.unit.core.jobs.written_jobs import WrittenJob
+from tests.unit.core.jobs.written_jobs import WrittenJob, described, written_job
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, make_lab
-from tests.unit.step_log_samples import log_lines
+from tests.unit.step_log_samples import START, log_lines
 from tests.unit.throttled_calls import METHODS, NAMED
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.journal import ended_runs
+from traindyno.core.jobs.job_journal import JobJournal
+from traindyno.core.jobs.journal import ended_runs, read_job_journal
+from traindyno.core.jobs.journal_format import ENDED
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
@@ -27,7 +29,6 @@ from traindyno.lab.use_case import use_case
 JOB_ID = "j0123abcd-1"
 LATER = NOW + 2000
 NEXT_ATTEMPTS = {error.__name__ for error in NextAttempt.__subclasses__()}
-LOG = "".join(log_lines(step_seconds=[0.5] * 6)).encode()
 FAULT = "InternalServerError: We encountered an internal error. Please try again."
 SHORTAGE = "CapacityError: Unable to provision requested ML compute capacity."
 CRASH = 'AlgorithmError: ExecuteUserScriptError: ExitCode 1 ErrorMessage "KeyError"'
@@ -41,16 +42,19 @@ class Killed(BaseException):
 class World:
     """``rate``: the probability that a call is throttled, or that the function is killed before or after it.
 
-    ``loses_files``: that a file of a job reaches S3 late or never. ``times_out``: that the task gives up before
-    the next thing happens. ``stops``: that the execution is stopped before it.
+    ``loses_files``: that a file of a job reaches S3 late or never. ``damages``: that it is cut off there.
+    ``times_out``: that the task gives up before the next thing happens. ``stops``: that the execution is stopped
+    before it.
     ``failing``: that a run exits with 1.
     """
 
     source: random.Random
     run_count: int = 3
+    hosts: int = 1
     max_attempts: int = 3
     rate: float = 0.0
     loses_files: float = 0.0
+    damages: float = 0.0
     times_out: float = 0.0
     stops: float = 0.0
     failing: float = 0.2
@@ -59,7 +63,9 @@ class World:
 
     def __post_init__(self) -> None:
         limits = {"max_usd": 500, "max_hours": 8, "max_job_seconds": 1800, "max_attempts": self.max_attempts}
-        self.lab, runs = make_lab(limits=limits, measurement={"trials": 4})
+        training = {"instance": "ml.g5.xlarge", "precision": "bf16", "strategy": "ddp", "instance_count": self.hosts}
+        alone = {} if self.hosts == 1 else {"training": training}
+        self.lab, runs = make_lab(limits=limits, measurement={"trials": 4}, **alone)
         carried = tuple(replace(run, job_id=JOB_ID) for run in runs[: self.run_count])
         self.job = Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried)
         self.prefix = checkpoints_prefix(EXECUTION, JOB_ID)
@@ -90,7 +96,7 @@ class World:
         record_run(run, final=refused_outcome(end), services=self.lab.services)
 
     def _submit(self) -> Mapping[str, str] | None:
-        """What SubmitJob hands on; None if the execution was stopped before."""
+        """What SubmitRun hands on; None if the execution was stopped before."""
         while not self.is_stopped:
             self._tempt()
             self.tokens += 1
@@ -235,7 +241,10 @@ class World:
 
     @property
     def ended(self) -> frozenset[str]:
-        return ended_runs(self.files, host_count=1)
+        return ended_runs(self.files, host_count=self.hosts)
+
+    def journal(self, job_name: str) -> JobJournal:
+        return read_job_journal(self.files, job_name=job_name, host_count=self.hosts)
 
     @property
     def left(self) -> list[str]:
@@ -258,6 +267,9 @@ class Container:
         left = world.left
         whole = source.randint(0, len(left)) if source.random() < 0.6 or is_stopped else len(left)
         written = self.write(left, whole)
+        for key in written:
+            if source.random() < world.damages:
+                written[key] = written[key][: source.randrange(len(written[key]))]
         lost = [key for key in written if source.random() < world.loses_files]
         world.late |= {f"{world.prefix}{key}": written[key] for key in lost if source.random() < 0.7}
         kept = {f"{world.prefix}{key}": text for key, text in written.items() if key not in lost}
@@ -279,15 +291,34 @@ class Container:
         return self._end(status, billable_seconds=seconds, **changes)
 
     def write(self, left: list[str], whole: int) -> dict[str, bytes]:
-        """What the parent leaves if it ends ``whole`` runs of those that are left, and dies in the next one."""
-        written = WrittenJob(job_name=self.name)
-        written.start()
+        """What the parents leave if they end ``whole`` runs of those that are left, and die in the next one: some of
+        several hosts may have written its end.
+        """
+        written = written_job(self.name, hosts=self.world.hosts)
         for run_id in left[:whole]:
             exit_code = 0 if self.world.source.random() >= self.world.failing else 1
-            written.carry_logged(run_id, 20, LOG, exit_code=exit_code)
+            self._carry(written, run_id, exit_code, written.hosts)
         if whole < len(left):
-            written.begin(left[whole])
+            done = self.world.source.randrange(self.world.hosts)
+            if done:
+                self._carry(written, left[whole], 0, written.hosts[:done])
+            else:
+                written.begin(left[whole])
         return written.files
+
+    def _carry(self, written: WrittenJob, run_id: str, exit_code: int, hosts: Sequence[str]) -> None:
+        """``hosts``: those that write their file of the end. Each has one process."""
+        start = START + 2000 * list(self.world.lab.jobs.jobs).index(self.name)
+        written.carry(run_id, 20, exit_code=exit_code)
+        for rank, host in enumerate(written.hosts):
+            del written.files[f"{run_id}/step_log/{self.name}/{host}.jsonl"]
+            log = f"{run_id}/step_log/{self.name}/rank-{rank:05d}.{round(1000 * start)}.jsonl"
+            lines = log_lines(rank=rank, world_size=len(written.hosts), step_seconds=[0.5] * 6, start=start)
+            written.files[log] = "".join(lines).encode()
+            end = f"{run_id}/{ENDED}/{self.name}/{host}.json"
+            document = {**json.loads(written.files.pop(end)), "files": {log: described(written.files[log])}}
+            if host in hosts:
+                written.files[end] = json.dumps(document).encode()
 
     def _end(self, status: str, **changes: Any) -> None:
         self.world.lab.jobs.end(self.name, status, **changes)

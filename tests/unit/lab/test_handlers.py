@@ -49,7 +49,7 @@ def run_event() -> dict[str, Any]:
 
 def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(lab: MemoryLab) -> None:
     lab.plan(gpu_image_uri="111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1")
-    submit_run.handle({"run": run_event(), "token": "t"}, None)
+    submit_run.handle({"item": {"run": run_event(), "timeout_seconds": 60}, "token": "t"}, None)
     (request,) = lab.jobs.requests
     assert request["RoleArn"] == "arn:aws:iam::111111111111:role/training"
     assert request["AlgorithmSpecification"]["TrainingImage"].endswith("/efa:1")
@@ -58,6 +58,7 @@ def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(la
 
 
 def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None:
+    """In the form of an execution that was started before the state machine handed on whole items."""
     event = {"run": run_event(), "token": "t"}
     submit_run.handle(event, None)
     (name,) = lab.jobs.jobs
@@ -70,9 +71,11 @@ def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None
     assert lab.summary(run_id).outcome == "user_code_error"
 
 
-def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
-    failure = {"Error": "SlotUnavailable", "Cause": "no slot freed"}
-    assert record_run.handle({"run": run_event(), "failure": failure}, None) == {}
+@pytest.mark.parametrize("field", ["end", "failure"])
+def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab, field: str) -> None:
+    """Executions that an earlier version has started name it ``failure``."""
+    caught = {"Error": "SlotUnavailable", "Cause": "no slot freed"}
+    assert record_run.handle({"run": run_event(), field: caught}, None) == {}
     (run_id,) = lab.run_rows
     row = lab.summary(run_id)
     assert (row.outcome, row.message) == ("quota_exceeded", "SlotUnavailable: no slot freed")

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ import pytest
 from tests.unit.lab.shared_job_world import CRASH, LATER, Container, World
 from tests.unit.lab_in_memory import EXECUTION
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key
+from traindyno.core.suite.suite import Tokens
 from traindyno.lab.budget import money_of
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.stop_runs import Pace
 from traindyno.parent.output import RunOutput
+from traindyno.store import shared_job_files
 from traindyno.store.results import load_results
 
 
@@ -31,9 +33,15 @@ def result_of(world: World) -> dict[str, RunResult]:
     return {each.run.run_id: each for each in results}
 
 
+@pytest.fixture(autouse=True)
+def reads_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a seed would not decide which call is shaken."""
+    monkeypatch.setattr(shared_job_files, "READS_AT_ONCE", 1)
+
+
 def completions(world: World) -> dict[str, set[bool]]:
     """Of the runs that ended, by their files. A run whose files came late may have ended twice."""
-    journals = [read_job_journal(world.files, job_name=name, host_count=1) for name in world.lab.attempt_rows]
+    journals = [world.journal(name) for name in world.lab.attempt_rows]
     found: dict[str, set[bool]] = {}
     for journal in journals:
         for run_id, end in journal.ends.items():
@@ -80,19 +88,23 @@ def check_attempts(world: World) -> None:
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))
     assert all(row.end is not None and row.end.outcome is None for row in rows[:-1])
     started = [row for row in rows if row.job_name in world.lab.jobs.jobs]
-    idle = [row for row in started if not read_job_journal(world.files, job_name=row.job_name, host_count=1).ends]
+    idle = [row for row in started if not world.journal(row.job_name).ends]
     assert len(idle) <= world.max_attempts
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_run_has_one_result_and_every_job_is_paid_once(seed: int) -> None:
-    """Events come late, twice, in any order or never; files are lost; calls are throttled and functions killed."""
+    """Events come late, twice, in any order or never; files of some hosts are lost, late or cut off; calls are
+    throttled and functions killed.
+    """
     source = random.Random(seed)
     world = World(
         source,
         run_count=source.randint(2, 4),
+        hosts=source.choice([1, 2, 3]),
         rate=source.choice([0.0, 0.02, 0.1]),
         loses_files=source.choice([0.0, 0.0, 0.2]),
+        damages=source.choice([0.0, 0.0, 0.1]),
         times_out=source.choice([0.0, 0.0, 0.1]),
         stops=source.choice([0.0, 0.0, 0.1]),
     )
@@ -223,6 +235,18 @@ def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
     assert found == Swept(open=1, overdue=0, left=0, stopped=0)
 
 
+def test_a_job_whose_task_gave_up_is_stopped_once() -> None:
+    world = calm_world(run_count=4)
+    world.start("t1")
+    (name,) = world.lab.jobs.jobs
+    for run in reversed(world.job.runs):
+        world.record(run, {"Error": "States.Timeout", "Cause": ""})
+    assert world.lab.jobs.stopped == [name]
+    world.lab.jobs.end(name, "Stopped")
+    world.finish(name)
+    assert {each.outcome for each in result_of(world).values()} == {Outcome.TIMED_OUT}
+
+
 def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
     """The task gave up, and the job's end is described after its row was read."""
     world = calm_world(run_count=2)
@@ -278,6 +302,21 @@ def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt()
     assert len(documents) == 2
     assert len(set(documents)) == 1
     assert [run["run_id"] for run in json.loads(documents[0])["runs"]] == [run.run_id for run in world.job.runs]
+
+
+def test_a_job_that_cannot_be_requested_is_refused_with_the_reason() -> None:
+    """The planner makes none; a job of an earlier version's plan may be one."""
+    world = calm_world(run_count=2)
+    kept = [Tokens(key=f"{number}", s3_uri=f"s3://results/{number}/") for number in range(19)]
+    run = world.job.runs[0]
+    runs = tuple(replace(run, run_id=f"0000000a-t{number}", tokens=tokens) for number, tokens in enumerate(kept))
+    world.job = replace(world.job, runs=runs)
+    world.start("t1")
+    ((_, name, text),) = world.lab.answers.given
+    assert name == "success"
+    assert json.loads(text)["outcome"] == Outcome.INTERNAL_ERROR
+    assert "need 19 channels together, expected at most 18" in json.loads(text)["message"]
+    assert (world.lab.jobs.jobs, world.lab.attempt_rows, world.lab.money.exposed_usd) == ({}, {}, 0)
 
 
 def test_a_shared_job_is_one_row_and_one_reservation_and_no_row_of_a_run() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.ministack_answers import ANY_EXCEPTION, SingleAnswers, with_error_type
+from infra.retries import LAMBDA_FAULTS
+from localcloud.ministack_answers import ANY_EXCEPTION, WORKER_ENDED, SingleAnswers, with_error_type
 from traindyno.core.errors import Throttled
 
 EXCEPTIONS = [
@@ -38,12 +39,19 @@ def test_the_type_is_the_class_of_the_exception(error: Exception, logged: str) -
     [
         {"body": {"errorType": "of a result"}},
         {"body": None},
-        {"body": {"errorMessage": "Worker process died", "errorType": ANY_EXCEPTION}, "error": True, "log": "a word: "},
+        {"body": {"errorMessage": "no traceback", "errorType": ANY_EXCEPTION}, "error": True, "log": "a word: "},
         {"body": {"errorMessage": "Task timed out", "errorType": "Sandbox.Timedout"}, "error": True, "log": ""},
     ],
 )
 def test_every_other_answer_is_unchanged(answer: dict[str, Any]) -> None:
     assert with_error_type(answer) == answer
+
+
+@pytest.mark.parametrize("name", [ANY_EXCEPTION, "RuntimeError"])
+@pytest.mark.parametrize("message", WORKER_ENDED)
+def test_a_function_whose_process_was_killed_is_a_fault_that_is_tried_again(message: str, name: str) -> None:
+    answer = {"body": {"errorMessage": f"{message}. stderr: ", "errorType": name}, "error": True, "log": "WARN: no"}
+    assert with_error_type(answer)["body"]["errorType"] in LAMBDA_FAULTS
 
 
 def test_a_task_takes_one_answer_and_others_are_left_to_ministack() -> None:

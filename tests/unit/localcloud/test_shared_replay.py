@@ -11,6 +11,7 @@ from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import read_work
+from localcloud.sagemaker_service.replay.shared_deaths import doomed_runs
 from localcloud.sagemaker_service.replay.shared_files import shared_files
 from localcloud.sagemaker_service.replay.shared_session import Session, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
@@ -21,7 +22,7 @@ from tests.unit.suites import unprepared_document, unprepared_suite
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_journal import JobJournal
 from traindyno.core.jobs.journal import ended_runs, read_job_journal
-from traindyno.core.jobs.journal_format import DEADLINE, EXITED, JOURNAL, RUN_SKIPPED, TIME_LIMIT
+from traindyno.core.jobs.journal_format import DEADLINE, EXITED, JOBS_DIED, JOURNAL, RUN_SKIPPED, TIME_LIMIT
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
@@ -158,6 +159,30 @@ def test_the_next_attempt_carries_what_has_not_ended(faults: FaultInjector) -> N
     assert [run_id for run_id in job.simulated_runs if skipped(files, run_id)] == [job.simulated_runs[0]]
     nothing = next_session(replace(job, simulated_runs=()), work, (), start_ms=BEGAN_MS)
     assert (nothing.spans, nothing.closed_ms) == ((), BEGAN_MS)
+
+
+def test_a_run_during_which_two_jobs_died_is_not_started_again(faults: FaultInjector) -> None:
+    job, work = simulated(faults)
+    first, second, *later = job.simulated_runs
+    files: Files = {}
+    for attempt, left in enumerate((job.simulated_runs, job.simulated_runs[1:], job.simulated_runs[1:]), start=1):
+        journals = {key: text for key, text in files.items() if key.startswith(f"{JOURNAL}/")}
+        job = replace(job, name=f"job-a{attempt}", simulated_runs=left)
+        job = replace(job, doomed_runs=doomed_runs(journals, job))
+        whole = next_session(job, work, (), start_ms=BEGAN_MS)
+        assert job.doomed_runs == ((second,) if attempt == 3 else ())
+        (struck,) = (span for span in whole.spans if span.run.run_id == second)
+        dies = {} if attempt == 3 else {"until_ms": struck.end_ms - 1000}
+        files |= written(job, [next_session(job, work, (), start_ms=BEGAN_MS, **dies)])
+    assert not any(key.startswith(f"{second}/step_log/job-a3/") for key in files)
+    journal = journal_of(job, files)
+    assert journal.began == tuple(later)
+    assert {run_id: outcome_of(end)[0] for run_id, end in journal.ends.items()} == {
+        second: Outcome.INTERNAL_ERROR,
+        **dict.fromkeys(later, Outcome.COMPLETED),
+    }
+    assert journal.ends[second].reason == JOBS_DIED
+    assert ended_runs(files, host_count=HOSTS) == {first, second, *later}
 
 
 @pytest.mark.parametrize("fault", ["out_of_memory", "killed_process"])

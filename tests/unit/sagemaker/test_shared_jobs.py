@@ -15,11 +15,12 @@ from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.shared_end import MOST_ATTEMPTS
 from traindyno.core.lab_names import LAB_NAME
-from traindyno.core.planning.jobs import why_alone
+from traindyno.core.planning.jobs import share_jobs, why_alone
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.preparation import needs_preparation
 from traindyno.core.suite.runs import trial_runs, with_seeds
-from traindyno.core.suite.suite import Suite, Tokens
+from traindyno.core.suite.suite import Run, Suite, Tokens
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_document import RunNotShared, job_document
 from traindyno.sagemaker.job_names import attempt_number, digest_in, execution_digest, shared_job_name
@@ -209,6 +210,39 @@ def test_more_channels_than_sagemaker_gives_are_refused() -> None:
     built_in = small_suite(workload=with_model)
     with pytest.raises(TooManyChannels, match="need 19 channels together, expected at most 18"):
         build_shared_job_request(shared_job(built_in), built_in, attempt=1, settings=SETTINGS)
+
+
+@pytest.mark.parametrize("data", [{"path": "s3://bucket/data/"}, {"format": "synthetic"}], ids=str)
+@pytest.mark.parametrize("model", ["s3://bucket/model/", "of/the-hub"])
+def test_the_planner_makes_no_job_with_more_channels_than_sagemaker_gives(model: str, data: dict[str, Any]) -> None:
+    """Packed and unpacked tokens are two channels of data."""
+    sizes = set()
+    for count in range(17):
+        workload = {
+            **small_document()["workload"],
+            "model": {"path": model},
+            "tokenizer": {"path": "s3://bucket/tokenizer/"},
+            "dataset": data,
+            "channels": {f"part{number}": f"s3://bucket/{number}/" for number in range(count)},
+        }
+        matrix = {"packing": [False, True], "batch_size_per_device": [1, 2]}
+        suite = small_suite(workload=workload, matrix=matrix, baseline={}, measurement={"jobs": "shared"})
+        for job in share_jobs(trial_runs("e", expand_cells(suite), [1]), suite):
+            sizes.add(len(job.runs))
+            if job.is_shared:
+                prepared = replace(job, runs=tuple(as_prepared(run, suite) for run in job.runs))
+                request = build_shared_job_request(prepared, suite, attempt=1, settings=SETTINGS)
+                assert len(request["InputDataConfig"]) <= 19
+            else:
+                assert "input channels" in (why_alone(job.runs[0].cell, suite) or "")
+    assert sizes == {4, 2} if "path" in data else {4}
+
+
+def as_prepared(run: Run, suite: Suite) -> Run:
+    """With the tokens of its cell, if the suite has any, and the lab's copy of the model."""
+    key = f"{run.cell.settings.packing}"
+    tokens = Tokens(key=key, s3_uri=f"s3://results/prepared/{key}/") if needs_preparation(suite.workload) else None
+    return replace(run, tokens=tokens, model_s3_uri="s3://results/prepared/model/")
 
 
 def test_an_isolated_job_has_its_code_as_a_channel_too() -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.jobs.job import Job
+from traindyno.core.planning.channel_room import tokens_apart, why_too_many
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
@@ -28,7 +29,7 @@ KEY_DIGITS = 7
 
 NO_OTHER = "no other cell needs the same instances and image, or it takes half of the time limit alone"
 
-GroupKey = tuple[str, int, str | None, bool]
+GroupKey = tuple[str | int | None, ...]
 
 
 def share_jobs(runs: Sequence[Run], suite: Suite, histories: Histories | None = None) -> tuple[Job, ...]:
@@ -55,7 +56,7 @@ def why_alone(cell: Cell, suite: Suite) -> str | None:
         return "measurement.jobs is separate"
     if suite.measurement.save_model:
         return "it saves its model, which is a file of the job"
-    return _launcher_of_sagemaker(cell, suite)
+    return _launcher_of_sagemaker(cell, suite) or why_too_many(suite)
 
 
 def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
@@ -80,7 +81,9 @@ def group_key(cell: Cell, suite: Suite) -> GroupKey:
     """Runs of cells with one key agree in all that a job fixes."""
     settings = cell.settings
     is_xla = settings.compiler is Compiler.XLA  # it has an image of its own in the local cloud
-    return settings.instance, settings.instance_count, settings.image or suite.workload.image, is_xla
+    apart = tokens_apart(cell, suite)
+    fixed = (settings.instance, settings.instance_count, settings.image or suite.workload.image, is_xla)
+    return fixed if apart is None else (*fixed, apart)
 
 
 def _is_older_than_torchrun(image: str) -> bool:

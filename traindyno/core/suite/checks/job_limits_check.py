@@ -33,6 +33,8 @@ TOKENIZER_CHANNEL = "tokenizer"
 # The channel "code" contains the source tarball for a container without a network.
 RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL, "code")
 CHANNEL_COUNT = 16
+# SageMaker's limit, less the channels of the document and of the code.
+SHARED_CHANNELS = 18
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 IMAGE_CHARACTERS = 255
 METRIC_COUNT, METRIC_CHARACTERS = 40, 500
