@@ -8,7 +8,6 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import PASSES
 from traindyno.core.search.space import build_space
 from traindyno.core.search.survey import MeasuredCell, Survey, survey_cells
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
@@ -44,10 +43,15 @@ class Evidence:
     survey: Survey | None
 
     @property
-    def passes(self) -> int:
-        """Runs of a contender in one round of a race: one where no two runs share a job, whose start each pays for."""
-        runs = (result.run for each in self.trials for result in each.measured)
-        return PASSES if any(run.job_id is not None for run in runs) else 1
+    def shares_jobs(self) -> bool:
+        return any(result.run.job_id is not None for each in self.trials for result in each.measured)
+
+    @property
+    def last_passes(self) -> int:
+        """How often each cell of the latest round ran in it."""
+        blocks = {(result.run.block or "1.1") for each in self.trials for result in (*each.measured, *each.others)}
+        rounds = [block.partition(".")[0] for block in blocks]
+        return rounds.count(max(rounds, key=int)) if rounds else 1
 
     @property
     def samples_per_step(self) -> Mapping[str, int]:

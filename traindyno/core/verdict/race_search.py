@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import Racer, pick_contenders
+from traindyno.core.search.race import PASSES, Racer, pick_contenders
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
@@ -44,7 +44,8 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
     if untold:
         return tuple((each.cell, left[each.cell.cell_id][0]) for each in untold)
     chosen = _choose(suite, evidence)
-    return tuple((each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][: evidence.passes])
+    passes = PASSES if evidence.shares_jobs else 1
+    return tuple((each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][:passes])
 
 
 def _is_untold(trials: CellTrials) -> bool:
