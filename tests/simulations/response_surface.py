@@ -22,7 +22,8 @@ from traindyno.core.suite.workload import Workload
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
 TRIALS = 5
-# Surfaces of published tables, whose runs were assumed alike.
+# Surfaces of published tables, in a folder of their own, whose runs were assumed alike.
+TABLES_FOLDER = FOLDER / "tables"
 TABLES = ("vtrain-", "ultrascale-")
 TABLE_START, LONGEST = 300.0, 600.0
 
