@@ -98,7 +98,7 @@ def step_seconds(surface: Surface, cell: SurfaceCell) -> float:
     if not surface.is_of_table:
         batch = {**surface.training, **cell.settings}
         samples = batch.get("batch_size_per_device", 16) * batch.get("gradient_accumulation_steps", 1)
-        return cell.seconds * samples * 8 * surface.instances(cell) / 1_000_000
+        return float(cell.seconds * samples * 8 * surface.instances(cell) / 1_000_000)
     return cell.seconds / surface.table_steps
 
 

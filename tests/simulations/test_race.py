@@ -14,9 +14,9 @@ from traindyno.core.suite.choices import GoalKind, Jobs
 from traindyno.core.verdict.verdict import Finding
 
 # One of each size and goal; `python -m bench search` plays all.
-EVERY = 9
+EVERY = 12
 SHARE_OF_GRID, TOLERANCE = 0.085, 0.02
-EQUAL_SUITES = 25
+EQUAL_SUITES = 15
 
 
 def tables() -> tuple[Surface, ...]:

@@ -10,6 +10,8 @@ from math import hypot, log
 
 #: A cell that was measured once is a contender if it is behind the best one by no more than this share.
 WITHIN = 0.08
+#: Of the time or the cost until a quality: published ones of one system scatter by 4 to 13 % from seed to seed.
+WITHIN_OF_QUALITY = 0.3
 #: Of one job, the best ones.
 MOST_CONTENDERS = 6
 #: Hosts of two jobs may differ by so many standard deviations.
@@ -31,7 +33,7 @@ class Racer:
     host_deviation: float = 0.0
 
 
-def pick_contenders(racers: Sequence[Racer]) -> list[str]:
+def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> list[str]:
     """The ids of the cells that run again: the best one, and those that may be as good; of each job the best first.
 
     A job whose best cell can't win, even if its hosts were slow, has none. There are none at all without racers.
@@ -44,10 +46,10 @@ def pick_contenders(racers: Sequence[Racer]) -> list[str]:
         racer.cell_id
         for of_job in jobs.values()
         for racer in of_job[:MOST_CONTENDERS]
-        if leader and _may_win(racer, of_job[0]) and _may_win(racer, leader)
+        if leader and _may_win(racer, of_job[0], within) and _may_win(racer, leader, within)
     ]
 
 
-def _may_win(racer: Racer, best: Racer) -> bool:
+def _may_win(racer: Racer, best: Racer, within: float) -> bool:
     between = 0.0 if racer.job == best.job else HOST_DEVIATIONS * hypot(racer.host_deviation, best.host_deviation)
-    return log(racer.value / best.value) <= max(log(1 + WITHIN), between)
+    return log(racer.value / best.value) <= max(log(1 + within), between)

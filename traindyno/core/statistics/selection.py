@@ -54,7 +54,8 @@ class Looks:
         regard to what earlier looks share with this one (Bonferroni).
         """
         index = min(self.index, self.count)
-        return SIGNIFICANCE * (index**self.growth - (index - 1) ** self.growth) / self.count**self.growth
+        used, before, all_looks = (float(number) ** self.growth for number in (index, index - 1, self.count))
+        return SIGNIFICANCE * (used - before) / all_looks
 
 
 def relate(comparisons: Sequence[Comparison], *, tolerance: float, significance: float) -> tuple[Relation, ...]:

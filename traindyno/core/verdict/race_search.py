@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import PASSES, Racer, pick_contenders
+from traindyno.core.search.race import PASSES, WITHIN, WITHIN_OF_QUALITY, Racer, pick_contenders
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
@@ -58,7 +58,8 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     able = [each for each in evidence.trials if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured]
     again = [each for each in able if len(each.measured) > 1]
     if not again:
-        wanted = set(pick_contenders(_racers(suite, evidence, able)))
+        within = WITHIN if suite.goal.target is None else WITHIN_OF_QUALITY
+        wanted = set(pick_contenders(_racers(suite, evidence, able), within=within))
         return [each for each in able if each.cell.cell_id in wanted]
     verdict = judge_evidence(suite, evidence)
     if verdict.finding in SETTLED or _is_futile(suite, verdict):

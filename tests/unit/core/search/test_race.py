@@ -5,7 +5,14 @@ from random import Random
 
 import pytest
 
-from traindyno.core.search.race import HOST_DEVIATIONS, MOST_CONTENDERS, WITHIN, Racer, pick_contenders
+from traindyno.core.search.race import (
+    HOST_DEVIATIONS,
+    MOST_CONTENDERS,
+    WITHIN,
+    WITHIN_OF_QUALITY,
+    Racer,
+    pick_contenders,
+)
 
 
 def racer(cell_id: str, value: float, job: str = "j", hosts: float = 0.02) -> Racer:
@@ -19,6 +26,11 @@ def test_nobody_ran() -> None:
 def test_contenders_are_within_eight_per_cent_of_the_best_run_of_their_job() -> None:
     found = pick_contenders([racer("far", 108.1), racer("near", 107.9), racer("best", 100.0)])
     assert found == ["best", "near"]
+
+
+def test_the_margin_is_wider_where_seeds_count() -> None:
+    racers = [racer("far", 131.0), racer("near", 129.0), racer("best", 100.0)]
+    assert pick_contenders(racers, within=WITHIN_OF_QUALITY) == ["best", "near"]
 
 
 def test_a_job_may_have_had_slow_hosts_but_not_by_any_amount() -> None:
