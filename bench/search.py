@@ -1,20 +1,26 @@
-"""The search by a model against the grid, elimination and random search, on the surfaces of tests/data/surfaces."""
+"""The searches against the grid and random search, on the surfaces of tests/data/surfaces.
 
-from collections.abc import Callable, Sequence
+The race is played in shared jobs, on the surfaces of published tables too.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bench.figures import Figure, Section, at_least, at_most
+from bench.figures import Budget, Figure, Section, at_least, at_most
 from bench.groups import TITLES, command
-from tests.simulations.response_surface import Surface, read_surfaces
+from tests.simulations.other_races import halve, sample
+from tests.simulations.race_lab import Conditions, race
+from tests.simulations.response_surface import TABLES_FOLDER, Surface, read_surfaces
 from tests.simulations.surface_lab import Played, play, play_random
-from traindyno.core.suite.choices import Search
+from traindyno.core.suite.choices import GoalKind, Search
 
 SHARE_OF_GRID, SHARE_WITHIN = 0.15, 0.9
 TOLERANCE = 0.02
 # Suites of each surface: players that draw at random vary more and play more.
 SUITES, FEW_SUITES = 4, 1
 FEW_CELLS = 30
+QUICK_EVERY = 9
 MODEL = "search by a model"
 NOTE = (
     f"Suites of five trials per cell and a tolerance of 2 %: {SUITES} of each surface for the search by a model and"
@@ -24,6 +30,16 @@ NOTE = (
     " surfaces' medians. The share of suites gives each surface the same weight. All surfaces of"
     " tests/data/surfaces are used; its README says where they are from."
 )
+
+RACE_NOTE = (
+    "In shared jobs a job's start takes 300 s and a run's 45 s, each billed; the grid has a job for each of its five"
+    " trials. Runs scatter by 1 %, steps by 2 %, and hosts differ by 1 %. The first run of a job is slower by 10 %; for"
+    " the race it does not count. Large models: those of the ultra-scale playbook, and vTrain's of 3.6B and more."
+    " Random search and successive halving (a third goes on to three times as many steps) select by one run and make no"
+    " claim; random search spends what the race spends."
+)
+GROUPS = ("large models", "2 to 8 GPUs, by time", "2 to 8 GPUs, by cost", "own surfaces")
+MOST_OF_GROUP, LEAST_WITHIN = 8.5, 99.0
 
 Player = Callable[[Surface, int], Played]
 
@@ -50,11 +66,48 @@ def measure(*, is_quick: bool) -> Section:
     return Section(
         title=TITLES["search"],
         command=command("search"),
-        figures=tuple(
-            figure for name, each in found.items() for figure in figures(name, each, has_budget=name == MODEL)
+        figures=(
+            *(figure for name, each in found.items() for figure in figures(name, each, has_budget=name == MODEL)),
+            *race_figures([*read_surfaces(TABLES_FOLDER)[:: QUICK_EVERY if is_quick else 1], *surfaces]),
         ),
-        notes=(NOTE, *map(surface_text, found[MODEL])),
+        notes=(NOTE, RACE_NOTE, *map(surface_text, found[MODEL])),
     )
+
+
+def race_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
+    conditions = Conditions()
+    raced = [(surface, race(surface, 1, conditions)) for surface in surfaces]
+    for name in GROUPS:
+        shares = [played.share for surface, played in raced if group_of(surface) == name]
+        yield Figure(
+            name=f"race, {name}: billable seconds ÷ the grid's, median over {len(shares)} surfaces",
+            value=100 * median(shares),
+            unit="%",
+            budget=at_most(MOST_OF_GROUP),
+        )
+    halved = [halve(surface, 1, conditions) for surface in surfaces]
+    drawn = [sample(surface, 1, conditions, share=played.share) for surface, played in raced]
+    yield _within("race", [played.regret for _, played in raced], budget=at_least(LEAST_WITHIN))
+    yield Figure(
+        name="successive halving: billable seconds ÷ the grid's, median over surfaces",
+        value=100 * median(share for share, _ in halved),
+        unit="%",
+    )
+    yield _within("successive halving", [regret for _, regret in halved])
+    yield _within("random search in shared jobs", drawn)
+
+
+def _within(name: str, regrets: Sequence[float], budget: Budget | None = None) -> Figure:
+    share = 100 * sum(regret <= TOLERANCE for regret in regrets) / len(regrets)
+    return Figure(name=f"{name}: suites whose cell is within 2 % of the best", value=share, unit="%", budget=budget)
+
+
+def group_of(surface: Surface) -> str:
+    if not surface.is_of_table:
+        return GROUPS[3]
+    if not surface.name.startswith("vtrain-h1024"):
+        return GROUPS[0]
+    return GROUPS[1] if surface.goal is GoalKind.FASTEST else GROUPS[2]
 
 
 def play_model(surface: Surface, seed: int) -> Played:

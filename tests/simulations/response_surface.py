@@ -8,7 +8,7 @@ from functools import cached_property
 from math import exp, log, sqrt
 from pathlib import Path
 from random import Random
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from localcloud.home import REPO_ROOT
@@ -22,6 +22,10 @@ from traindyno.core.suite.workload import Workload
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
 TRIALS = 5
+# Surfaces of published tables, in a folder of their own, whose runs were assumed alike.
+TABLES_FOLDER = FOLDER / "tables"
+TABLES = ("vtrain-", "ultrascale-")
+TABLE_START, LONGEST = 300.0, 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,23 @@ class Surface:
             limits=Limits(max_usd=Decimal(10**6), max_hours=Decimal(1000), max_job_seconds=86_400),
             search=search,
         )
+
+    @cached_property
+    def table_steps(self) -> float:
+        """Steps of the whole work on a surface of a published table, all of one global batch: a run has 100 steps, or
+        fewer where these take longer than 600 s, of which 20 are the fewest.
+        """
+        runs = [(cell.seconds, cell.billable_seconds - TABLE_START) for cell in self.cells if cell.seconds]
+        known = [(total / seconds, 100 if seconds < LONGEST else 20) for total, seconds in runs if seconds != LONGEST]
+        # Where all runs end by the time limit, their steps take between 6 and 30 s.
+        return median([ratio * steps for ratio, steps in known] or [total / 13.0 for total, _ in runs])
+
+    @property
+    def is_of_table(self) -> bool:
+        return self.name.startswith(TABLES)
+
+    def instances(self, cell: SurfaceCell) -> int:
+        return self._count(cell)
 
     @cached_property
     def suite_cells(self) -> tuple[Cell, ...]:

@@ -65,7 +65,7 @@ def play_random(surface: Surface, seed: int, *, share: float) -> Played:
 def draw_result(surface: Surface, suite: Suite, run: Run, seed: int) -> RunResult:
     """The trial of a cell is the same in every search with this seed."""
     cell = surface.by_id[run.cell.cell_id]
-    template = _template()
+    template = result_template()
     billable_seconds = cell.billable_seconds
     attempt = replace(
         template.attempts[0],
@@ -83,10 +83,10 @@ def draw_result(surface: Surface, suite: Suite, run: Run, seed: int) -> RunResul
     if cell.seconds is None:
         return replace(result, outcome=cell.outcome, measured=None)
     seconds = cell.draw_seconds(Random(f"{surface.name} {seed} {run.run_id}"))
-    return replace(result, measured=_at_rate(template, suite.workload.examples / seconds, billable_seconds))
+    return replace(result, measured=at_rate(template, suite.workload.examples / seconds, billable_seconds))
 
 
-def _at_rate(template: RunResult, samples_per_second: float, steady_seconds: float) -> MeasuredRun:
+def at_rate(template: RunResult, samples_per_second: float, steady_seconds: float) -> MeasuredRun:
     """Steady for the whole trial, so that the projection is the work at this rate."""
     measured = template.measured
     assert measured is not None
@@ -113,7 +113,7 @@ def _played(surface: Surface, suite: Suite, results: Sequence[RunResult], *, rou
 
 
 @cache
-def _template() -> RunResult:
+def result_template() -> RunResult:
     """A run that completed, through the lab's own functions."""
     surface = Surface(
         name="template",

@@ -43,6 +43,17 @@ class Evidence:
     survey: Survey | None
 
     @property
+    def shares_jobs(self) -> bool:
+        return any(result.run.job_id is not None for each in self.trials for result in each.measured)
+
+    @property
+    def last_passes(self) -> int:
+        """How often each cell of the latest round ran in it."""
+        blocks = {(result.run.block or "1.1") for each in self.trials for result in (*each.measured, *each.others)}
+        rounds = [block.partition(".")[0] for block in blocks]
+        return rounds.count(max(rounds, key=int)) if rounds else 1
+
+    @property
     def samples_per_step(self) -> Mapping[str, int]:
         """Cell id → the samples of a step of all ranks, as measured; without unknown ones."""
         known = ((each.cell.cell_id, each.samples_per_step) for each in self.trials)
@@ -78,6 +89,7 @@ def gather_evidence(
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     is_modelled = suite.search is Search.MODEL
+    drops_early = suite.search in (Search.MODEL, Search.RACE)
     return Evidence(
         baseline=baseline,
         trials=trials,
@@ -86,7 +98,7 @@ def gather_evidence(
         noise=noise,
         parities=parities,
         refused=refused,
-        compared=tuple(_with_repeats(eligible) if is_modelled else eligible),
+        compared=tuple(_with_repeats(eligible) if drops_early else eligible),
         survey=survey_trials(suite, trials, rows, metric, refused) if is_modelled else None,
     )
 

@@ -6,6 +6,7 @@ from traindyno.core.costs.quantity_text import count_text, interval_text, second
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import Relation
+from traindyno.core.verdict.search_text import none_near
 from traindyno.core.verdict.verdict import Finding, Method, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -72,7 +73,7 @@ def _certainty(verdict: Verdict) -> str:
             wrongly = f", a claim that is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else ""
             return f"; no other cell is better by more than {verdict.tolerance * 100:g} %{wrongly}"
         case Finding.ONLY_ONE:
-            return "; no other cell qualifies for the goal"
+            return f"; {none_near(verdict) or 'no other cell qualifies for the goal'}"
         case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
             return f"; {_why_undecided(verdict)}"
         case _:

@@ -1,14 +1,35 @@
-"""The model-based search in sentences: how much was measured, and which cells were dropped and why."""
+"""A search in sentences: how much was measured, and which cells were dropped and why."""
 
 from collections.abc import Iterator, Sequence
 
 from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.search.race import WITHIN, WITHIN_OF_QUALITY
 from traindyno.core.search.survey import LEAST_CHANCE
+from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.dropped import DroppedCell
+from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.verdict import Verdict
 
 
+def left_behind(verdict: Verdict) -> list[CellRow]:
+    """The cells that a race dropped after one run: measured, and neither compared nor refused."""
+    if verdict.dropped:
+        return []
+    known = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals), *verdict.refused}
+    return [row for row in verdict.rows if row.trials and row.cell_id not in known]
+
+
+def none_near(verdict: Verdict) -> str | None:
+    """Why a race compared no other cell; None if it has dropped and outpaced none."""
+    if left_behind(verdict) or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
+        within = WITHIN if verdict.goal.target is None else WITHIN_OF_QUALITY
+        return f"no other cell was within {share_text(within, digits=0)} of it"
+    return None
+
+
 def describe_search(verdict: Verdict) -> Iterator[str]:
+    yield from _describe_race(verdict)
     if not verdict.dropped:
         return
     measured = sum(bool(row.outcomes) for row in verdict.rows)
@@ -20,6 +41,17 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
             f"The model dropped {count} {'cell' if count == 1 else 'cells'}. The probability that any one of them is"
             f" more than {share_text(verdict.tolerance)} {word} is at most {share_text(largest)}."
         )
+
+
+def _describe_race(verdict: Verdict) -> Iterator[str]:
+    best = verdict.estimate(verdict.metric)
+    found = [estimate for row in left_behind(verdict) if (estimate := estimate_of(row, verdict.metric))]
+    if best and found:
+        cells = "1 cell was" if len(found) == 1 else f"{len(found)} cells were"
+        behind = sorted(estimate.mean / best.mean - 1 for estimate in found)
+        reach = share_text(behind[0]) if len(found) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
+        word = "slower" if verdict.metric.is_time else "dearer"
+        yield f"{cells} dropped after one run: {reach} {word} than the recommended cell."
 
 
 def describe_unfinished_search(verdict: Verdict) -> Iterator[str]:

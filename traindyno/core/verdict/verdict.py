@@ -243,11 +243,14 @@ def parse_verdict(document: Mapping[str, Any]) -> Verdict:
 def looks_of(suite: Suite, evidence: Evidence) -> Looks:
     """A grid is judged once, at its end; elimination after each round from the first trials on.
 
-    The model-based search judges by how often the cells that it compares were measured at least: judging again at the
-    same number of trials uses no further significance.
+    A race is judged after each round from the second on, whose share is that of its trials. The model-based search
+    judges by how often the cells that it compares were measured at least: judging again at the same number of trials
+    uses no further significance.
     """
     if suite.search is Search.GRID:
         return Looks()
+    if suite.search is Search.RACE:
+        return Looks(count=max(1, (suite.measurement.trials - 1) // evidence.last_passes), growth=1)
     if suite.search is Search.MODEL:
         first, done = FIRST_SEARCHED, min(map(_count_trials, evidence.compared), default=0)
     else:

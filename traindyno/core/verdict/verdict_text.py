@@ -25,7 +25,7 @@ from traindyno.core.verdict.contention_text import describe_remedies, programs_t
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
-from traindyno.core.verdict.search_text import describe_dropped, describe_search
+from traindyno.core.verdict.search_text import describe_dropped, describe_search, none_near
 from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Method, Verdict
 
 MOST_CHANGES = 6
@@ -130,7 +130,7 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
                 " Run the suite again on hosts without other work."
             )
         case Finding.ONLY_ONE:
-            return f"Use {row.label}: it is the only cell that qualifies."
+            return f"Use {row.label}: {none_near(verdict) or 'it is the only cell that qualifies'}."
         case Finding.TOO_FEW_TRIALS | Finding.ONE_SEED:
             return f"{row.label} was {goal}{_one_draw(verdict)}."
         case Finding.UNDECIDED:

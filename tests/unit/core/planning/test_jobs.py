@@ -198,3 +198,17 @@ def test_the_plan_counts_jobs_and_bounds_their_cost() -> None:
 def test_what_contradicts_shared_jobs_is_refused(changes: dict[str, Any], path: str) -> None:
     with pytest.raises(Exception, match=path):
         shared_suite(**changes)
+
+
+def test_a_further_job_of_a_race_runs_its_cells_forward_and_backward() -> None:
+    suite = shared_suite(search="race", matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={})
+    cells = expand_cells(suite)
+    (first,) = share_jobs(trial_runs("e", cells, [1]), suite)
+    (further,) = share_jobs(
+        make_runs("e", [(cell, trial) for cell in cells for trial in (2, 3)], round_number=2), suite
+    )
+    order = [run.cell.cell_id for run in further.runs]
+    assert len(set(order[:4])) == 4
+    assert order[4:] == order[3::-1]
+    assert [run.cell.cell_id for run in first.runs] == order[4:]
+    assert {run.trial for run in further.runs[:4]} == {2}

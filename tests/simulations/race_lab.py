@@ -1,0 +1,178 @@
+"""Plays a race on a response surface: the lab's own rounds, jobs, rule for outpaced runs and verdict.
+
+Assumed are the times of a job's and of a run's start, the noise of a run and of a step, how far hosts differ, and that
+the first run of a job is slow. What a run of a shared job is billed is added up from them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp
+from random import Random
+
+from tests.simulations.response_surface import Surface, SurfaceCell
+from tests.simulations.surface_lab import STEPS, Played, at_rate, result_template
+from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import RunShare
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, is_outpaced, pace_of
+from traindyno.core.suite.choices import Jobs, Search
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.verdict import judge
+
+TRIALS = 9
+GRID_TRIALS = 5
+# A run's steps on the surfaces of this project, and at most on those of published tables.
+OWN_STEPS, MOST_STEPS, LONGEST_SECONDS, LEAST_RUN_STEPS = 200, 100, 600.0, 20
+FIRST_LOOK = WARM_UP_STEPS + LEAST_STEPS
+# A run that fails does so in its first steps.
+FAILING_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Standard deviations of the logarithm: of a run's level, of a step, and of the hosts of a job. ``cold``: by how
+    much the first run of a job is slower; ``throws_away``: a job begins with some steps that don't count.
+    """
+
+    noise: float = 0.01
+    step_noise: float = 0.02
+    hosts: float = 0.01
+    cold: float = 0.1
+    throws_away: bool = True
+    job_start: float = 300.0
+    run_start: float = 45.0
+
+
+def race(
+    surface: Surface, seed: int, conditions: Conditions, *, trials: int = TRIALS, jobs: Jobs = Jobs.SHARED
+) -> Played:
+    """Round by round until the lab plans no more. ``share``: of a grid of five trials with a job each."""
+    suite = surface.suite(Search.RACE, trials=trials)
+    suite = replace(suite, measurement=replace(suite.measurement, jobs=jobs))
+    results, spent, number = list[RunResult](), 0.0, 1
+    while True:
+        runs = plan_round(
+            suite, surface.suite_cells, execution_id=f"execution-{seed}", round_number=number, results=results
+        )
+        if not runs:
+            break
+        for job in share_jobs(runs, suite):
+            source = Random(f"{surface.name} {seed} {job.job_id}")
+            carried = _Carried(surface=surface, suite=suite, conditions=conditions, job=job, source=source)
+            results += carried.results()
+            spent += carried.seconds * job.instance_count
+        number += 1
+    verdict = judge(suite, surface.suite_cells, results)
+    return Played(
+        surface=surface.name,
+        share=spent / grid_seconds(surface, conditions),
+        regret=surface.regret(verdict.recommended) if verdict.recommended else float("inf"),
+        rounds=number - 1,
+        runs=len(results),
+        verdict=verdict,
+    )
+
+
+def grid_seconds(surface: Surface, conditions: Conditions, trials: int = GRID_TRIALS) -> float:
+    """Billed seconds of all instances, each trial in a job of its own."""
+    return trials * sum(
+        (conditions.job_start + step_seconds(surface, cell) * run_steps(surface, cell)) * surface.instances(cell)
+        for cell in surface.cells
+    )
+
+
+def run_steps(surface: Surface, cell: SurfaceCell) -> int:
+    if cell.seconds is None:
+        return 1
+    if not surface.is_of_table:
+        return OWN_STEPS
+    return round(max(LEAST_RUN_STEPS, min(MOST_STEPS, LONGEST_SECONDS / step_seconds(surface, cell))))
+
+
+def step_seconds(surface: Surface, cell: SurfaceCell) -> float:
+    if cell.seconds is None:
+        return FAILING_SECONDS
+    if not surface.is_of_table:
+        batch = {**surface.training, **cell.settings}
+        samples = batch.get("batch_size_per_device", 16) * batch.get("gradient_accumulation_steps", 1)
+        return float(cell.seconds * samples * 8 * surface.instances(cell) / 1_000_000)
+    return cell.seconds / surface.table_steps
+
+
+class _Carried:
+    """One job, run after run."""
+
+    def __init__(self, *, surface: Surface, suite: Suite, conditions: Conditions, job: Job, source: Random) -> None:
+        self.surface, self.suite, self.conditions, self.job, self.source = surface, suite, conditions, job, source
+        self.seconds = conditions.job_start
+        self.level = exp(source.gauss(0, conditions.hosts))
+
+    def results(self) -> Iterator[RunResult]:
+        best: Pace | None = None
+        for place, run in enumerate(self.job.runs):
+            cell = self.surface.by_id[run.cell.cell_id]
+            cold = 1.0
+            if place == 0 and self.job.is_shared and self.conditions.throws_away:
+                self.seconds += self.conditions.run_start + FIRST_LOOK * step_seconds(self.surface, cell)
+            elif place == 0 and self.job.is_shared:
+                cold = 1 + self.conditions.cold
+            if self.job.is_shared:
+                self.seconds += self.conditions.run_start
+            result, pace = self._run(run, cell, cold, best if run.trial == 1 else None)
+            result = self._in_job(result, place + 1)
+            if pace and (best is None or pace.seconds_per_sample < best.seconds_per_sample):
+                best = pace
+            yield result
+
+    def _run(self, run: Run, cell: SurfaceCell, cold: float, best: Pace | None) -> tuple[RunResult, Pace | None]:
+        if cell.seconds is None:
+            self.seconds += FAILING_SECONDS
+            return self._result(run, outcome=cell.outcome), None
+        level = self.level * cold * exp(self.source.gauss(0, self.conditions.noise))
+        step, steps = step_seconds(self.surface, cell) * level, run_steps(self.surface, cell)
+        times = [step * exp(self.source.gauss(0, self.conditions.step_noise)) for _ in range(steps)]
+        # Steps of unlike batches are compared by the work in them.
+        work = step_seconds(self.surface, cell) / cell.seconds
+        done = FIRST_LOOK
+        while best and done < steps:
+            pace = pace_of(times[:done], work)
+            if pace and is_outpaced(pace, best):
+                self.seconds += sum(times[:done])
+                return self._result(run, outcome=Outcome.OUTPACED), None
+            done *= 2
+        self.seconds += sum(times)
+        return self._result(run, seconds=cell.seconds * level), pace_of(times, work)
+
+    def _in_job(self, result: RunResult, place: int) -> RunResult:
+        share = None
+        if self.job.is_shared:
+            share = RunShare(
+                own_seconds=STEPS, start_seconds=0.0, end_seconds=0.0, place=place, runs=len(self.job.runs)
+            )
+        attempt = replace(result.attempts[0], job_name=self.job.job_id, share=share, training_seconds=STEPS)
+        return replace(result, attempts=(attempt,))
+
+    def _result(self, run: Run, *, outcome: Outcome = Outcome.COMPLETED, seconds: float | None = None) -> RunResult:
+        template = result_template()
+        attempt = replace(template.attempts[0], outcome=outcome, billable_seconds=STEPS)
+        price = PaidPrice(usd_per_instance_hour=self.surface.price(run.cell.cell_id))
+        result = replace(template, run=run, outcome=outcome, attempts=(attempt,), price=price)
+        assert template.environment is not None
+        hosts = tuple(f"{self.job.job_id} {number}" for number in range(self.job.instance_count))
+        result = replace(result, environment=replace(template.environment, host_ids=hosts))
+        if seconds is None:
+            return replace(result, measured=None)
+        return replace(result, measured=at_rate(template, self.suite.workload.examples / seconds, STEPS))
+
+
+def claims_too_much(surface: Surface, played: Played) -> bool:
+    """Whether a cell was said to beat one that is better, or to be the best of equals."""
+    verdict = played.verdict
+    if verdict.finding.value != "recommended" or verdict.recommended is None:
+        return False
+    own = surface.value(verdict.recommended) or float("inf")
+    values: Sequence[float] = [value for rival in verdict.rivals if (value := surface.value(rival.cell_id))]
+    return any(value <= own for value in values)

@@ -1,0 +1,73 @@
+"""A race on response surfaces keeps its limits: what it spends, how good its cell is, and what it claims.
+
+TRAINDYNO_SIMULATIONS=10 is `make chaos`: ten times as many suites.
+"""
+
+from statistics import median
+
+import pytest
+
+from tests.simulations.decisions import TIMES, Share
+from tests.simulations.race_lab import Conditions, claims_too_much, race, run_steps, step_seconds
+from tests.simulations.response_surface import TABLES_FOLDER, Surface, SurfaceCell, read_surfaces
+from traindyno.core.suite.choices import GoalKind, Jobs
+from traindyno.core.verdict.verdict import Finding
+
+# One of each size and goal; `python -m bench search` plays all.
+EVERY = 12
+SHARE_OF_GRID, TOLERANCE = 0.085, 0.02
+EQUAL_SUITES = 15
+
+
+def tables() -> tuple[Surface, ...]:
+    return read_surfaces(TABLES_FOLDER)
+
+
+def test_the_published_tables_are_there() -> None:
+    surfaces = tables()
+    assert len(surfaces) == 72
+    assert sum(len(surface.cells) for surface in surfaces) > 2000
+    for surface in surfaces:
+        assert surface.is_of_table
+        assert surface.origin == "published"
+        assert surface.source
+        for cell in surface.cells:
+            run_seconds = step_seconds(surface, cell) * run_steps(surface, cell)
+            assert run_seconds == pytest.approx(cell.billable_seconds - 300, rel=0.1)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03])
+def test_a_race_finds_a_good_cell_for_a_fraction_of_the_grid(noise: float) -> None:
+    surfaces = tables()[::EVERY]
+    conditions = Conditions(noise=noise, hosts=noise)
+    played = [(surface, race(surface, seed, conditions)) for surface in surfaces for seed in range(TIMES)]
+    if noise == 0.01:
+        assert median(each.share for _, each in played) <= SHARE_OF_GRID
+    good = Share(hits=sum(each.regret <= TOLERANCE for _, each in played), count=len(played))
+    assert good.share >= 0.97 - good.error(0.97)
+    wrong = Share(hits=sum(claims_too_much(surface, each) for surface, each in played), count=len(played))
+    assert wrong.share <= 0.01 + wrong.error(0.01)
+
+
+def level(cells: int) -> Surface:
+    found = tuple(
+        SurfaceCell(settings={"batch_size_per_device": batch}, seconds=1000.0, billable_seconds=100.0)
+        for batch in range(1, cells + 1)
+    )
+    training = {"instance": "ml.p4d.24xlarge"}
+    return Surface(name="level", origin="generated", source="", goal=GoalKind.FASTEST, training=training, cells=found)
+
+
+def test_equal_cells_are_said_to_beat_each_other_in_one_suite_of_twenty() -> None:
+    surface, conditions = level(3), Conditions(noise=0.03, hosts=0.03)
+    played = [race(surface, seed, conditions) for seed in range(EQUAL_SUITES * TIMES)]
+    wrong = Share(hits=sum(each.verdict.finding is Finding.RECOMMENDED for each in played), count=len(played))
+    assert wrong.share <= 0.05 + wrong.error(0.05)
+
+
+def test_a_race_of_cells_with_jobs_of_their_own_is_a_search_too() -> None:
+    surfaces = [surface for surface in tables() if surface.name.startswith("vtrain-h1024-l12-gb4")]
+    for surface in surfaces:
+        played = race(surface, 1, Conditions(), jobs=Jobs.SEPARATE)
+        assert played.regret <= TOLERANCE
+        assert played.share < 0.6

@@ -1,0 +1,144 @@
+"""A race: every cell runs once, and the contenders run again, forward and backward, until the answer is settled."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.run_samples import completed_result, failed_result, make_suite
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import GoalKind, Jobs, Search
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
+from traindyno.core.verdict.evidence import gather_evidence
+from traindyno.core.verdict.race_search import MOST_UNTOLD
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.verdict import Finding, Verdict, judge, looks_of
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+BATCHES = (1, 2, 4, 8)
+NOISE = (1.0, 1.001, 0.999)
+
+
+def suite_of(trials: int = 9, jobs: Jobs = Jobs.SHARED) -> Suite:
+    return make_suite(
+        goal=Goal(kind=GoalKind.FASTEST),
+        examples=1_000_000,
+        training={"instance": "ml.p4d.24xlarge"},
+        matrix={"batch_size_per_device": BATCHES},
+        search=Search.RACE,
+        measurement=Measurement(trials=trials, jobs=jobs),
+    )
+
+
+def cell_of(suite: Suite, batch: int) -> Cell:
+    return next(cell for cell in expand_cells(suite) if cell.settings.batch_size_per_device == batch)
+
+
+def done(suite: Suite, batch: int, trial: int, seconds: float, outcome: Outcome | None = None) -> RunResult:
+    cell, is_shared = cell_of(suite, batch), suite.measurement.jobs is Jobs.SHARED
+    result = failed_result(cell, trial, outcome) if outcome else completed_result(
+        cell, trial, step_seconds=seconds * NOISE[(batch + trial) % 3], suite=suite
+    )  # fmt: skip
+    number, turn = (1, 1) if trial == 1 else (1 + trial // 2, 1 + trial % 2)
+    block = f"{number}.{turn}" if is_shared else f"{trial}.1"
+    run = replace(result.run, job_id=f"job-{number}" if is_shared else None, block=block)
+    return replace(result, run=run)
+
+
+def told(verdict: Verdict) -> str:
+    found = describe_verdict(verdict)
+    return " ".join((found.headline, *found.support))
+
+
+def first_round(suite: Suite, seconds: Mapping[int, float]) -> list[RunResult]:
+    return [done(suite, batch, 1, value) for batch, value in seconds.items()]
+
+
+def planned(suite: Suite, results: list[RunResult], number: int = 2) -> tuple[Run, ...]:
+    return plan_round(suite, expand_cells(suite), execution_id="e", round_number=number, results=results)
+
+
+def named(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
+    return sorted((run.cell.settings.batch_size_per_device, run.trial) for run in runs)
+
+
+def test_every_cell_runs_once_at_first() -> None:
+    suite = suite_of()
+    assert named(planned(suite, [], 1)) == [(batch, 1) for batch in BATCHES]
+
+
+def test_the_contenders_run_twice_in_a_further_job() -> None:
+    suite = suite_of()
+    runs = planned(suite, first_round(suite, {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.3}))
+    assert named(runs) == [(1, 2), (1, 3), (2, 2), (2, 3)]
+    assert {run.block for run in runs} == {"2.1", "2.2"}
+
+
+def test_a_contender_runs_once_where_each_run_has_its_own_job() -> None:
+    suite = suite_of(jobs=Jobs.SEPARATE)
+    # Hosts of two jobs may differ, so that more cells may win.
+    assert named(planned(suite, first_round(suite, {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.3}))) == [(1, 2), (2, 2)]
+
+
+def test_outpaced_and_failed_cells_do_not_run_again_but_lost_ones_do() -> None:
+    suite = suite_of()
+    results = [
+        *first_round(suite, {1: 1.0}),
+        done(suite, 2, 1, 1.0, Outcome.OUTPACED),
+        done(suite, 4, 1, 1.0, Outcome.OUT_OF_MEMORY),
+        done(suite, 8, 1, 1.0, Outcome.INTERNAL_ERROR),
+    ]
+    assert named(planned(suite, results)) == [(8, 2)]
+    results += [done(suite, 8, trial, 1.0, Outcome.INTERNAL_ERROR) for trial in range(2, MOST_UNTOLD + 1)]
+    assert named(planned(suite, results, 3)) == [(1, 2), (1, 3)]
+
+
+def rerun(suite: Suite, results: list[RunResult], seconds: Mapping[int, float], *trials: int) -> list[RunResult]:
+    return [*results, *(done(suite, batch, trial, value) for trial in trials for batch, value in seconds.items())]
+
+
+def test_a_lead_that_the_tests_settle_ends_the_race() -> None:
+    suite = suite_of()
+    first = first_round(suite, {1: 1.0, 2: 1.06, 4: 1.2, 8: 1.3})
+    results = rerun(suite, first, {1: 1.0, 2: 1.06}, 2, 3)
+    assert planned(suite, results, 3) == ()
+    verdict = judge(suite, expand_cells(suite), results)
+    assert verdict.finding is Finding.RECOMMENDED
+    assert verdict.recommended == cell_of(suite, 1).cell_id
+    assert [rival.cell_id for rival in verdict.rivals] == [cell_of(suite, 2).cell_id]
+    assert "2 cells were dropped after one run: 1" in told(verdict)
+
+
+def test_an_open_answer_goes_on_until_the_trials_are_used_up() -> None:
+    suite = suite_of(trials=5)
+    cells, results = {1: 1.0, 2: 1.03}, first_round(suite, {1: 1.0, 2: 1.03, 4: 1.2, 8: 1.3})
+    noisy = [done(suite, 1, 2, 0.96), done(suite, 2, 2, 1.03), done(suite, 1, 3, 1.04), done(suite, 2, 3, 1.03)]
+    assert named(planned(suite, [*results, *noisy], 3)) == [(batch, trial) for batch in cells for trial in (4, 5)]
+    more = [done(suite, 1, 4, 1.05), done(suite, 2, 4, 1.03), done(suite, 1, 5, 0.97), done(suite, 2, 5, 1.03)]
+    assert planned(suite, [*results, *noisy, *more], 4) == ()
+
+
+def test_a_sole_leader_says_that_none_came_near_it() -> None:
+    suite = suite_of()
+    results = [
+        *first_round(suite, {1: 1.0, 2: 1.2}),
+        done(suite, 4, 1, 1.0, Outcome.OUTPACED),
+        done(suite, 8, 1, 1.0, Outcome.OUTPACED),
+    ]
+    assert named(planned(suite, results)) == [(1, 2), (1, 3)]
+    results = rerun(suite, results, {1: 1.0}, 2, 3)
+    assert planned(suite, results, 3) == ()
+    verdict = judge(suite, expand_cells(suite), results)
+    assert verdict.finding is Finding.ONLY_ONE
+    assert "no other cell was within 8 % of it" in told(verdict)
+
+
+@pytest.mark.parametrize(("trials", "looks"), [(3, 1), (5, 2), (9, 4)])
+def test_the_looks_after_further_jobs_share_the_significance(trials: int, looks: int) -> None:
+    suite = suite_of(trials=trials)
+    results = rerun(suite, first_round(suite, {1: 1.0, 2: 1.05}), {1: 1.0, 2: 1.05}, 2, 3)
+    found = looks_of(suite, gather_evidence(suite, expand_cells(suite), results))
+    assert found.significance == pytest.approx(0.05 / looks)
