@@ -24,9 +24,10 @@ def row(name: str, found: Compared) -> str:
     flops = "counted" if found.flops_are_known else "unknown"
     if found.refused or found.unknown:
         reason = f"refused: {found.refused}" if found.refused else f"unknown: {found.unknown}"
-        return f"| {kind} | {task} | {_escaped(reason)} | | | |"
+        return f"| {kind} | {task} | {_escaped(reason)} | | | | |"
     masking = {True: "yes", False: "refused", None: ""}[found.masks_documents]
-    return f"| {kind} | {task} | {_escaped(found.packed)} | {_escaped(found.padded)} | {masking} | {flops} |"
+    cells = (_escaped(found.packed), _escaped(found.padded), _escaped(found.stages), masking, flops)
+    return f"| {kind} | {task} | {' | '.join(cells)} |"
 
 
 def strategy_row(name: str, found: Mapping[str, str]) -> str:
@@ -40,6 +41,7 @@ def _escaped(text: str | None) -> str:
 
 def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, str]]) -> str:
     compared = [each for each in found.values() if each.packed]
+    cut = sum(each.stages == "equal" for each in compared)
     equal = sum(each.packed == each.padded == "equal" for each in compared)
     return "\n".join(
         [
@@ -53,20 +55,22 @@ def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, st
             "## Every family",
             "",
             f"Of {len(found)} pairs of task and model type, {len(compared)} run with a small configuration. {equal} of"
-            " these are equal with packed and with padded rows.",
+            f" these are equal with packed and with padded rows. A pipeline can cut {cut}.",
             "",
             "- *equal*: the logits, and the losses of ten training steps in one process, are those of transformers' own"
             " model with the same weights. Windows of attention are shorter than the rows.",
             "- *refused*: the suite's check or the job refuses this configuration, with this reason.",
             "- *unknown*: transformers' own model does not run with the small configuration, so there is no comparison."
             " A full configuration may train.",
+            "- Pipeline: *equal* if two stages have the logits of the whole model. A model that does more between its"
+            " blocks than pass hidden states on is *refused* by the job, with the reason.",
             "- Document masking *refused*: a job with `document_masking` ends before its first step, because a text"
             " would still see the text before it, or its positions would not begin at 0.",
             "- FLOPs *unknown*: they can't be counted without the values of the data. The report then shows no FLOPs"
             " and no MFU.",
             "",
-            "| model type | task | packed rows | padded rows | document masking | FLOPs |",
-            "|---|---|---|---|---|---|",
+            "| model type | task | packed rows | padded rows | pipeline | document masking | FLOPs |",
+            "|---|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
             "",
             "## Strategies",

@@ -15,7 +15,7 @@ from tests.training.strategy_trial import Trained, train
 from traindyno.core.suite.choices import Precision
 from training.process.topology import Topology
 
-TRIED = ("ddp", "fsdp", "tensor")
+TRIED = ("ddp", "fsdp", "tensor", "pipeline")
 # One of each kind: windows, chunks, experts, states instead of attention, relative positions, their own attention.
 TRAINED = (
     *(f"causal-lm/{kind}" for kind in ("bloom", "cohere2", "deepseek_v3", "falcon", "gemma2", "gemma3_text", "gpt2")),

@@ -33,6 +33,7 @@ from training.models.replacement import replaced
 from training.process.topology import Topology
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.strategies import build_strategy
+from training.strategies.pipeline_stages import cut
 
 TOLERANCE = 1e-5
 MOST_CHARACTERS = 200
@@ -42,11 +43,13 @@ MOST_CHARACTERS = 200
 class Compared:
     """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown`` says why.
 
-    ``masks_documents`` is None for a task without document masking.
+    ``masks_documents`` is None for a task without document masking. ``stages``: "equal" if two stages of a pipeline
+    have the logits of the whole model, or what differs, or "refused".
     """
 
     packed: str | None = None
     padded: str | None = None
+    stages: str | None = None
     masks_documents: bool | None = None
     flops_are_known: bool = False
     refused: str | None = None
@@ -97,6 +100,7 @@ def _compared(name: str) -> Compared:
     return Compared(
         packed=packed,
         padded=padded,
+        stages=_stages(case),
         masks_documents=_masks_documents(name) if asked.task is Task.CAUSAL_LM else None,
         flops_are_known=size.flops_per_token is not None,
     )
@@ -114,6 +118,29 @@ def _masks_documents(name: str) -> bool:
     finally:
         set_document_masking(False)
     return True
+
+
+def _stages(case: Case) -> str:
+    blueprint = blueprint_of(case)
+    try:
+        stages = cut(blueprint.model, 2, workload(case).task, None)
+    except RunError:
+        return "refused"
+    model = blueprint.materialise(torch.device("cpu")).eval()
+    difference = 0.0
+    for is_padded in (False, True):
+        batch = global_batch(case.model, 0, is_padded=is_padded)
+        inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+        hidden = inputs["input_ids"]
+        with torch.no_grad():
+            _seed()
+            for stage in stages:
+                hidden = stage.eval()(hidden, tokens=inputs["input_ids"], attention_mask=inputs.get("attention_mask"))
+        difference = max(difference, float((hidden - _logits(model, inputs)).abs().max()))
+    held = {id(parameter) for stage in stages for parameter in stage.parameters()}
+    if any(id(parameter) not in held for parameter in model.parameters()):
+        return "weights are on no stage"
+    return "equal" if difference <= TOLERANCE else f"logits differ by {difference:.2g}"
 
 
 def _compare(case: Case, ours: PreTrainedModel, config: PreTrainedConfig) -> str:

@@ -61,7 +61,7 @@ def test_the_page_has_every_family_of_the_pinned_version() -> None:
     lines = PAGE.read_text().splitlines()
     assert version_line() in lines
     assert f"transformers=={transformers.__version__}" in REQUIREMENTS.read_text().replace(" \\\n", "\n").splitlines()
-    first_cells = [line.split(" | ")[:2] for line in lines if line.endswith((" counted |", " unknown |", " | | | |"))]
+    first_cells = [line.split(" | ")[:2] for line in lines if line.endswith((" counted |", " unknown |", " | | | | |"))]
     assert [f"{task}/{kind.removeprefix('| ')}" for kind, task in first_cells] == NAMES
 
 

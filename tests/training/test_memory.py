@@ -206,9 +206,10 @@ def test_the_estimate_of_a_pipeline_is_what_its_largest_real_process_needs() -> 
         assert (by_rank[2][number], by_rank[3][number]) == (first, last), "replicas need the same"
         assert first.parameter_bytes != last.parameter_bytes
         largest = max(first, last, key=lambda each: each.peak_bytes)
-        # A process of two stages keeps messages that a real process has not sent yet beside the rest.
-        reach = 0.02 if name == "interleaved" else 0.0
-        assert estimated.peak_bytes == pytest.approx(largest.peak_bytes, rel=reach)
+        # A real process also holds messages until they are sent: the first stage of a pipeline one, of 1 x 32 x 64
+        # numbers; a process of two stages more.
+        reach = 0.02 * largest.peak_bytes if name == "interleaved" else 32 * 64 * 4
+        assert abs(largest.peak_bytes - estimated.peak_bytes) <= reach
         assert replace(estimated, peak_bytes=0) == replace(largest, peak_bytes=0)
 
 

@@ -1,6 +1,8 @@
 """What can't be spread is refused before anything is started, with what would be accepted."""
 
+import random
 from importlib import import_module
+from itertools import accumulate, combinations, pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from tests.training.strategy_cases import GPT, LLAMA, Case
 from tests.training.strategy_rows import ROWS
 from tests.training.strategy_trial import make_setup
-from traindyno.core.suite.choices import Compiler, Strategy
+from traindyno.core.suite.choices import Compiler, Strategy, Task
 from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
 from training.errors import MissingFromImage, WorkloadError
@@ -19,6 +21,7 @@ from training.process.topology import Topology
 from training.strategies import MODULES, build_strategy
 from training.strategies.conv1d import ConvertedLayers
 from training.strategies.pipeline_stages import cut
+from training.strategies.pipeline_stages import divide as divide_blocks
 from training.strategies.zero1 import divide
 
 
@@ -57,12 +60,46 @@ def test_a_model_without_a_tensor_plan_is_refused() -> None:
 
 def test_a_pipeline_needs_a_block_for_each_stage() -> None:
     with pytest.raises(WorkloadError, match="asks for 5 stages, but this gpt2 has 4 blocks"):
-        cut(causal_model("gpt2", **GPT), 5, None)
+        cut(causal_model("gpt2", **GPT), 5, Task.CAUSAL_LM, None)
 
 
-def test_a_pipeline_cuts_only_the_models_it_knows() -> None:
-    with pytest.raises(WorkloadError, match=r"type llama into stages; expected one of gpt2, gptj"):
-        cut(causal_model("llama", **LLAMA), 2, None)
+@pytest.mark.parametrize(
+    ("kind", "config", "reason"),
+    [
+        ("granite", {**LLAMA, "embedding_multiplier": 12.0}, "it changes hidden states outside its blocks"),
+        ("nanochat", LLAMA, "it calls a module before its blocks and again after them"),
+        ("rwkv", {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2}, "it needs more of its blocks than"),
+    ],
+)
+def test_a_model_that_does_more_between_its_blocks_is_not_cut(kind: str, config: dict[str, Any], reason: str) -> None:
+    with pytest.raises(WorkloadError, match=f"can't cut model type {kind} into stages: {reason}.*expected strategy"):
+        cut(causal_model(kind, **config), 2, Task.CAUSAL_LM, None)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_dearest_stage_costs_as_little_as_any_division_allows(seed: int) -> None:
+    draw = random.Random(seed)
+    blocks = [draw.choice([1.0, 2.0, 3.5]) for _ in range(draw.randint(1, 8))]
+    head, count = draw.choice([0.0, 1.0, 5.0]), draw.randint(1, len(blocks))
+    cuts = [(0, *inner, len(blocks)) for inner in combinations(range(1, len(blocks)), count - 1)]
+    least = min(_dearest(blocks, head, bounds) for bounds in cuts)
+    bounds = (0, *accumulate(divide_blocks(blocks, head, count)))
+    assert bounds in cuts
+    assert _dearest(blocks, head, bounds) == least
+
+
+def _dearest(blocks: list[float], head: float, bounds: tuple[int, ...]) -> float:
+    return max(sum(blocks[first:end]) + (head if end == len(blocks) else 0.0) for first, end in pairwise(bounds))
+
+
+def test_a_large_head_leaves_its_stage_fewer_blocks() -> None:
+    model = causal_model("gpt2", **{**GPT, "vocab_size": 800})  # as many weights as two blocks
+    first, last = cut(model, 2, Task.CAUSAL_LM, None)
+    assert [_own_blocks(stage) for stage in (first, last)] == [3, 1]
+
+
+def _own_blocks(stage: torch.nn.Module) -> int:
+    return sum(type(module).__name__ == "GPT2Block" for module in stage.modules())
 
 
 def test_smddp_says_which_images_carry_it() -> None:

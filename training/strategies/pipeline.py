@@ -37,6 +37,7 @@ class PipelineParallel:
         stages = cut(
             model,
             replicas.degree * STAGES_PER_RANK[setup.settings.pipeline_schedule],
+            setup.task,
             setup.number_format.autocast(),
         )
         parts = [range(rank, len(stages), replicas.degree) for rank in range(replicas.degree)]
