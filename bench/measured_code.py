@@ -54,6 +54,8 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "replay": (*LAB, *CLOUD, "bench/demo.py", "bench/transitions.py"),
     "projection": (*LAB, *CLOUD, "training"),
     "search": (
+        "tests/simulations/other_races.py",
+        "tests/simulations/race_lab.py",
         "tests/simulations/response_surface.py",
         "tests/simulations/surface_lab.py",
         "tests/data/surfaces",

@@ -17,7 +17,7 @@ def left_behind(verdict: Verdict) -> list[CellRow]:
     if verdict.dropped:
         return []
     known = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals), *verdict.refused}
-    return [row for row in verdict.rows if row.trials and row.cell_id not in known]
+    return [row for row in verdict.rows if row.trials == 1 and row.cell_id not in known]
 
 
 def none_near(verdict: Verdict) -> str | None:
