@@ -204,9 +204,10 @@ def _where_it_stood(attempt: Attempt, step_log: StepLog | None) -> str:
     """The last step that every process ended: a script that hangs stands after it."""
     session = step_log.measured if step_log else None
     if session is None or not session.common_steps:
-        return "; it ended no step"
+        return "; its log has no step"
     ended = max(process.steps[-1].end for process in session.processes)
-    last = f"; its last step was {session.common_steps[-1]}"
+    last = f"; the last step in its log is {session.common_steps[-1]}"
     if attempt.ended_at is None:
         return last
-    return f"{last}, {seconds_text(max(0.0, attempt.ended_at - ended))} before the job's end"
+    whose = "its" if attempt.share else "the job's"
+    return f"{last}, {seconds_text(max(0.0, attempt.ended_at - ended))} before {whose} end"

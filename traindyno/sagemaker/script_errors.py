@@ -22,7 +22,10 @@ BY_SIGNAL = {
     signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
     signal.SIGILL: "illegal instruction: compiled code was built for another processor",
     signal.SIGFPE: "arithmetic error in compiled code",
+    signal.SIGKILL: "killed: another program, a person or the kernel ended the process",
 }
+# The local cloud, and the parent of a shared job, add it to what the toolkit would say.
+OF_KERNEL = re.compile(r"out of memory: the kernel killed \d+ processes")
 
 
 def describe_script_error(reason: str) -> str | None:
@@ -39,7 +42,8 @@ def describe_script_error(reason: str) -> str | None:
     killed_by = _signal_of(code)
     if killed_by in BY_SIGNAL:
         last = f"; its last output: {' '.join(message.split())}" if message else ""
-        return f"{BY_SIGNAL[killed_by]} ({killed_by.name}, exit code {code}){last}"
+        kernel = OF_KERNEL.search(reason)
+        return f"{kernel[0] if kernel else BY_SIGNAL[killed_by]} ({killed_by.name}, exit code {code}){last}"
     return None
 
 

@@ -61,10 +61,18 @@ def test_a_reason_that_says_no_more_stays_whole(reason: str) -> None:
     assert read_failure_reason(reason) == (Outcome.USER_CODE_ERROR, " ".join(reason.split()))
 
 
-def test_a_kill_stays_a_kill() -> None:
-    meaning, message = read_failure_reason(wrapped("", 137))
+def test_a_kill_stays_a_kill_and_shows_the_last_output() -> None:
+    meaning, message = read_failure_reason(wrapped("step 7", 137))
     assert meaning is Outcome.KILLED
-    assert "ExitCode 137" in message
+    assert message.startswith("killed: ")
+    assert message.endswith("(SIGKILL, exit code 137); its last output: step 7")
+
+
+def test_a_kill_by_the_kernel_for_memory_says_so() -> None:
+    kernel = " out of memory: the kernel killed 2 processes while the job ran, exit code: 137"
+    meaning, message = read_failure_reason(wrapped("step 7", 137).replace(", exit code: 137", kernel))
+    assert meaning is Outcome.OUT_OF_MEMORY
+    assert message.startswith("out of memory: the kernel killed 2 processes (SIGKILL, ")
 
 
 def test_a_warning_is_no_cause() -> None:
