@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Type, Union
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, DOCUMENT_VARIABLE, FORMAT_VERSION, PROCESS, TORCHRUN
 
 LAUNCHERS = (PROCESS, TORCHRUN)
+LOCAL_GPU = "local.gpu"
 GRACE_SECONDS = 30.0
 # A host is silent while a full disk cache is written, or a large cache of the run removed.
 LEASE_SECONDS = 300.0
@@ -66,6 +67,15 @@ def read_document(path: Path) -> JobOrder:
         return _job(_typed(document, "the document", dict))
     except DocumentRefused as error:
         raise DocumentRefused("the job's document {}: {}".format(path, error)) from error
+
+
+def with_own_devices(job: JobOrder, environment: Mapping[str, str]) -> JobOrder:
+    """Each GPU of this machine gets a process, as in a job of one run: the lab does not know how many there are."""
+    count = environment.get("SM_NUM_GPUS", "")
+    if job.instance_type != LOCAL_GPU or not count.isdigit() or int(count) < 1:
+        return job
+    runs = (run._replace(processes_per_host=int(count)) if run.launcher == TORCHRUN else run for run in job.runs)
+    return job._replace(runs=tuple(runs))
 
 
 def _job(document: Dict[str, Any]) -> JobOrder:
