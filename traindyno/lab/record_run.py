@@ -80,7 +80,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     row = services.runs.read(run.execution_id, run.run_id)
     if row.is_over:
         return None
-    attempts, last = _attempts_of(run, row, services)
+    attempts, last, host = _attempts_of(run, row, services)
     step_log, log_problem = read_run_log(run, services, last)
     decided = _decide(last, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
@@ -95,7 +95,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
         step_log=step_log,
         price=paid_price(execution, run.cell.settings.instance, suite.purchase),
         message=decided.message,
-        log_tail=read_log_tail(last, decided, services, run_id=run.run_id),
+        log_tail=read_log_tail(last, decided, services, run_id=run.run_id, host=host),
         is_simulated=is_simulated(step_log),
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
@@ -105,18 +105,23 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     return result
 
 
-def _attempts_of(run: Run, row: RunRow, services: RecordRunServices) -> tuple[Sequence[Attempt], Attempt | None]:
-    """The run's attempts, or what it used of those of the job that carries it; and the one that decides."""
+def _attempts_of(
+    run: Run, row: RunRow, services: RecordRunServices
+) -> tuple[Sequence[Attempt], Attempt | None, str | None]:
+    """The run's attempts, or what it used of those of the job that carries it; the one that decides; and the host whose
+    log shows why, if it is known.
+    """
     if run.job_id is None:
         attempts = ended_attempts(row, services)
-        return attempts, attempts[-1] if attempts else None
+        return attempts, attempts[-1] if attempts else None, None
     of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services)
     latest = services.attempts.find(of_job[-1].job_name) if of_job else None
     shared = shared_runs_of(latest, services) if latest else None
     if shared is None:
-        return (), None
+        return (), None, None
     own = shared.attempts_of(run.run_id, of_job)
-    return own, shared.deciding(run.run_id, own)
+    deciding = shared.deciding(run.run_id, own)
+    return own, deciding, shared.failed_host(run.run_id, deciding)
 
 
 def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
@@ -163,12 +168,19 @@ def read_run_log(
 
 
 def read_log_tail(
-    last: Attempt | None, final: FinalOutcome, services: AttemptRecords, *, run_id: str | None = None
+    last: Attempt | None,
+    final: FinalOutcome,
+    services: AttemptRecords,
+    *,
+    run_id: str | None = None,
+    host: str | None = None,
 ) -> tuple[str, ...]:
-    """The last lines of the attempt's log, unless it completed; of a job that runs shared, those of this run."""
+    """The last lines of the attempt's log, unless it completed; of a job that runs shared, those of this run on the
+    host on which it failed.
+    """
     if last is None or final.outcome is Outcome.COMPLETED:
         return ()
-    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None)
+    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None, host=host)
 
 
 def paid_price(execution: ExecutionRow | None, instance: str, purchase: Purchase = Purchase.ON_DEMAND) -> PaidPrice:
