@@ -34,7 +34,8 @@ class RunOrder(NamedTuple):
 
 class JobOrder(NamedTuple):
     """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost.
-    ``device_seconds``: for so long a run waits for the memory of the devices.
+    ``device_seconds``: for so long a run waits for the memory of the devices. ``inherited``: variables of the job that
+    are the runs' own too.
     """
 
     job_id: str
@@ -47,6 +48,7 @@ class JobOrder(NamedTuple):
     lease_seconds: float
     runs: Tuple[RunOrder, ...]
     device_seconds: float = DEVICE_SECONDS
+    inherited: Tuple[str, ...] = ()
 
 
 def find_document(environment: Mapping[str, str]) -> Path:
@@ -96,6 +98,7 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         grace_seconds=float(_typed(document.get("grace_seconds", GRACE_SECONDS), "grace_seconds", NUMBER)),
         lease_seconds=float(_typed(document.get("lease_seconds", LEASE_SECONDS), "lease_seconds", NUMBER)),
         runs=runs,
+        inherited=_names_of(document, "inherited"),
         device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),
     )
 
@@ -130,6 +133,10 @@ def _field(document: Dict[str, Any], place: str, name: str, kinds: Kinds) -> Any
     if name not in document:
         raise DocumentRefused("{} is absent, expected {}".format(where, _names(kinds)))
     return _typed(document[name], where, kinds)
+
+
+def _names_of(document: Dict[str, Any], name: str) -> Tuple[str, ...]:
+    return tuple(_typed(each, name, str) for each in _typed(document.get(name, []), name, list))
 
 
 def _typed(value: Any, where: str, kinds: Kinds) -> Any:

@@ -135,8 +135,8 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     now = time.time()
     numbers = {}
     if shared:
-        begun = [row for row in rows if row.jobs], list(services.shared_jobs.list_all(execution_id))
-        numbers = job_numbers(attempts, begun=sum(map(len, begun)), planned=planned.job_count if planned else None)
+        begun = sum(bool(row.jobs) for row in rows) + len(list(services.shared_jobs.list_all(execution_id)))
+        numbers = job_numbers(attempts, begun=begun, planned=planned.job_count if planned else None)
     return State(
         execution=execution,
         runs_planned=planned.run_count if planned else None,
