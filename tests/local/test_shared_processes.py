@@ -182,7 +182,7 @@ def test_of_twelve_runs_one_that_fills_the_memory_one_that_hangs_and_one_killed_
     messages = {word: str(message) for word, (_, message) in told.items()}
     assert re.fullmatch(r"rank 0: MemoryError: .* \(train.py, line \d+\); .*allocate 2.0 GiB", messages["fill"])
     assert re.fullmatch(r"still running after \d+ seconds", messages["stand"])
-    assert re.fullmatch(r"killed: .*SIGKILL.*; its last output: does die", messages["die"])
+    assert re.fullmatch(r"another program, .*SIGKILL.*; its last output: does die", messages["die"])
     # The first step is in the log, although the script had no time to end it.
     steps = {run_id: shared.logged_steps(run_id) for run_id in shared.run_ids}
     assert list(steps.values()) == [[STEPS if word == "brief" else 1] for word in does]

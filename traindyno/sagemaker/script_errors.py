@@ -22,7 +22,7 @@ BY_SIGNAL = {
     signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
     signal.SIGILL: "illegal instruction: compiled code was built for another processor",
     signal.SIGFPE: "arithmetic error in compiled code",
-    signal.SIGKILL: "killed: another program, a person or the kernel ended the process",
+    signal.SIGKILL: "another program, a person or the kernel ended the process",
 }
 # How torchrun tells of its processes, after their output; SageMaker may have joined the lines.
 TORCHRUN_LINE = re.compile(

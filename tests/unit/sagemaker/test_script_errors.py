@@ -64,7 +64,7 @@ def test_a_reason_that_says_no_more_stays_whole(reason: str) -> None:
 def test_a_kill_stays_a_kill_and_shows_the_last_output() -> None:
     meaning, message = read_failure_reason(wrapped("step 7", 137))
     assert meaning is Outcome.KILLED
-    assert message.startswith("killed: ")
+    assert message.startswith("another program, ")
     assert message.endswith("(SIGKILL, exit code 137); its last output: step 7")
 
 
@@ -95,7 +95,7 @@ TORCHRUN_LINES = (
 @pytest.mark.parametrize("line", TORCHRUN_LINES)
 def test_torchruns_report_of_a_signal_is_read_and_left_out(line: str, joined: bool) -> None:
     report = f"{line}\n{TORCHRUN_REPORT.format(code=-9, traceback='Signal 9 (SIGKILL) received by PID 14115')}"
-    killed = "killed: another program, a person or the kernel ended the process (SIGKILL, exit code 1)"
+    killed = "another program, a person or the kernel ended the process (SIGKILL, exit code 1)"
     for output, shown in (("step 7\n", f"{killed}; its last output: step 7"), ("", killed)):
         assert read_failure_reason(wrapped(output + report, joined=joined)) == (Outcome.KILLED, shown)
 
