@@ -67,6 +67,7 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     add("--stop-grace-seconds", type=float, help="between SIGTERM and SIGKILL")
     add("--keep-job-folders", action="store_true", help="keep inputs and outputs of ended jobs")
     add("--local-usd-per-hour", type=Decimal, help="nominal price of local.*")
+    add("--local-memory-gib", type=float, help="memory of local.cpu; default: 80 %% of this machine's")
     add("--prices", type=_prices, help="JSON file of USD per hour by instance type; replaces the snapshot's prices")
     add("--quotas", dest="applied_quotas", type=_document, help="JSON file of applied quota values by quota code")
     add("--quota-approval-seconds", type=float, help="approve increase requests after this time")

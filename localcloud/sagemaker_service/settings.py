@@ -43,6 +43,8 @@ class ServiceSettings:
     stop_grace_seconds: float = float(STOP_SECONDS)
     keep_job_folders: bool = False
     local_usd_per_hour: Decimal = Decimal("0.10")
+    # Of local.cpu, all hosts of a job together; None: most of this machine's.
+    local_memory_gib: float | None = None
     applied_quotas: Mapping[str, float] = field(default_factory=dict)
     granted_quota: float | None = None
     quota_approval_seconds: float | None = None

@@ -1,6 +1,7 @@
 """Shared jobs that really run: their parent starts each run, and what ends the job loses the run in progress only."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,20 @@ if does == "log":
     for number in range({STEPS}):
         with step_log.step(samples=8):
             time.sleep(0.05)
+if does in ("brief", "fill", "stand", "die"):
+    from traindyno.callbacks import step_log
+
+    print("does", does, flush=True)
+    for number in range({STEPS} if does == "brief" else 1):
+        with step_log.step(samples=8):
+            time.sleep(0.001)
+kept = []
+while does == "fill":
+    kept.append(bytearray(2**26))
+if does == "stand":
+    time.sleep(600)
+if does == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
 if does == "fail":
     raise ValueError("the third batch is broken")
 if does == "hang":
@@ -65,7 +80,8 @@ if does == "hang":
 def service(aws: AwsDouble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A stop gives the parent some seconds, as SageMaker does."""
     options = ("--engine", "process", "--checkpoint-sync-seconds", "0.2", "--stop-grace-seconds", "60")
-    with start_service(tmp_path_factory.mktemp("state"), aws.endpoint, *options) as running:
+    memory = ("--local-memory-gib", "2")
+    with start_service(tmp_path_factory.mktemp("state"), aws.endpoint, *options, *memory) as running:
         yield running
 
 
@@ -141,6 +157,38 @@ def test_runs_of_two_hosts_follow_each_other_and_one_that_fails_fails_alone(
     assert shared.outcomes(described) == outcomes
     assert "ValueError: the third batch is broken" in str(outcome_of(journal.ends[shared.run_ids[0]])[1])
     assert shared.logged_steps(shared.run_ids[1]) == [STEPS, STEPS]
+
+
+def test_of_twelve_runs_one_that_fills_the_memory_one_that_hangs_and_one_killed_end_alone(
+    aws: AwsDouble, sagemaker: Any, tmp_path: Path
+) -> None:
+    does = [*["brief"] * 2, "fill", *["brief"] * 3, "stand", "die", *["brief"] * 4]
+    limits = {**script_document()["limits"], "max_run_seconds": 10}
+    shared = SharedJob(aws, tmp_path, "j12-1", does, limits=limits, training={"strategy": "single"})
+    described = run_job(sagemaker, shared.request())
+    assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
+    journal = shared.journal(described)
+    assert journal.problems == ()
+    ends = [journal.ends[run_id] for run_id in shared.run_ids]
+    assert [end.place for end in ends] == [*range(1, 13)]
+    told = {word: outcome_of(end) for word, end in zip(does, ends, strict=True)}
+    assert [outcome_of(end) for word, end in zip(does, ends, strict=True) if word == "brief"] == [told["brief"]] * 9
+    assert {word: outcome for word, (outcome, _) in told.items()} == {
+        "brief": Outcome.COMPLETED,
+        "fill": Outcome.OUT_OF_MEMORY,
+        "stand": Outcome.TIMED_OUT,
+        "die": Outcome.KILLED,
+    }
+    messages = {word: str(message) for word, (_, message) in told.items()}
+    assert re.fullmatch(r"rank 0: MemoryError: .* \(train.py, line \d+\); .*allocate 2.0 GiB", messages["fill"])
+    assert re.fullmatch(r"still running after \d+ seconds", messages["stand"])
+    assert re.fullmatch(r"another program, .*SIGKILL.*; its last output: does die", messages["die"])
+    # The first step is in the log, although the script had no time to end it.
+    steps = {run_id: shared.logged_steps(run_id) for run_id in shared.run_ids}
+    assert list(steps.values()) == [[STEPS if word == "brief" else 1] for word in does]
+    lines = [line for stream, line in aws.log_lines if stream.startswith(f"{described['TrainingJobName']}/")]
+    for run_id, word in zip(shared.run_ids, does, strict=True):
+        assert [line for line in lines if line == f"[{run_id}] does {word}"] != []
 
 
 def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(

@@ -24,9 +24,12 @@ class LogTail:
     def __init__(self, logs: LogsClient) -> None:
         self._logs = logs
 
-    def read(self, job_name: str, shared_by: str | None = None) -> tuple[str, ...]:
-        """The last lines of a training job's log; ``shared_by``: those of this run of a job that carried several."""
-        return self.read_group(JOB_LOG_GROUP, f"{job_name}/", shared_by=shared_by)
+    def read(self, job_name: str, shared_by: str | None = None, host: str | None = None) -> tuple[str, ...]:
+        """The last lines of a training job's log; ``shared_by``: those of this run of a job that carried several.
+        ``host``: the one whose log it is, if it is known.
+        """
+        of_host = f"{host}-" if host else ""
+        return self.read_group(JOB_LOG_GROUP, f"{job_name}/{of_host}", shared_by=shared_by)
 
     def read_group(self, log_group: str, stream_prefix: str = "", *, shared_by: str | None = None) -> tuple[str, ...]:
         """The last lines of the host that wrote last, because a failure shows there. If the log can't be read, the

@@ -10,6 +10,11 @@ from typing import Callable, Mapping, Optional, Tuple, Type
 from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.step_log.line import failure_text
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 OUT_OF_MEMORY = "out_of_memory"
 LOSS_DIVERGED = "loss_diverged"
 USER_CODE_ERROR = "user_code_error"
@@ -39,7 +44,17 @@ def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
 def describe(error: BaseException, rank: int, place: str = "") -> str:
     """``place``: where it was raised, and which disk is full; a long message does not displace it."""
     text = " ".join(str(error).split()) or "no message"
+    if classify(error) == OUT_OF_MEMORY:
+        place += memory_limit_text()
     return "rank {}: {}: {}".format(rank, type(error).__name__, text)[: LONGEST_MESSAGE - len(place)] + place
+
+
+def memory_limit_text() -> str:
+    """The limit of this process's memory, which the local cloud sets; empty without one."""
+    if resource is None:
+        return ""
+    most = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    return "" if most == resource.RLIM_INFINITY else "; a process may allocate {:.1f} GiB".format(most / 2**30)
 
 
 def place_in_script(error: BaseException) -> str:

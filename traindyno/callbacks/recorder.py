@@ -94,6 +94,7 @@ class StepRecorder:
         self._window_began = now()
         self._wait_seconds = 0.0
         self._open_step: Optional[str] = None
+        self._has_recorded = False
         self.mark_end()
 
     def mark_end(self) -> None:
@@ -142,6 +143,10 @@ class StepRecorder:
             ]
             for i, marks in enumerate(pending):
                 self._writer.write_later(_line(marks, recorded[i], peak))
+            if not self._has_recorded:
+                # A script that hangs after it, and is killed, has not hung before its first step.
+                self._has_recorded = True
+                self._writer.flush()
             if self._observe is not None:
                 self._observe(recorded)
         self._window_began = now()

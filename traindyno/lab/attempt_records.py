@@ -65,9 +65,16 @@ def read_run_log(
 
 
 def read_log_tail(
-    last: Attempt | None, outcome: Outcome, services: AttemptRecords, *, run_id: str | None = None
+    last: Attempt | None,
+    outcome: Outcome,
+    services: AttemptRecords,
+    *,
+    run_id: str | None = None,
+    host: str | None = None,
 ) -> tuple[str, ...]:
-    """The last lines of the attempt's log, unless it completed; of a job that runs shared, those of this run."""
+    """The last lines of the attempt's log, unless it completed; of a job that runs shared, those of this run on the
+    host on which it failed.
+    """
     if last is None or outcome is Outcome.COMPLETED:
         return ()
-    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None)
+    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None, host=host)

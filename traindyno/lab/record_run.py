@@ -66,7 +66,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     row = services.runs.read(run.execution_id, run.run_id)
     if row.is_over:
         return None
-    attempts, last = _attempts_of(run, row, services)
+    attempts, last, host = _attempts_of(run, row, services)
     step_log, log_problem = read_run_log(run, services, last)
     decided = _decide(last, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
@@ -81,7 +81,7 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
         step_log=step_log,
         price=paid_price(execution, run.cell.settings.instance, suite.purchase),
         message=decided.message,
-        log_tail=read_log_tail(last, decided.outcome, services, run_id=run.run_id),
+        log_tail=read_log_tail(last, decided.outcome, services, run_id=run.run_id, host=host),
         is_simulated=is_simulated(step_log),
     )
     services.bucket.write_json(result_key(run.execution_id, run.run_id), run_result_document(result))
@@ -91,18 +91,23 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     return result
 
 
-def _attempts_of(run: Run, row: RunRow, services: RecordRunServices) -> tuple[Sequence[Attempt], Attempt | None]:
-    """The run's attempts, or what it used of those of the job that carries it; and the one that decides."""
+def _attempts_of(
+    run: Run, row: RunRow, services: RecordRunServices
+) -> tuple[Sequence[Attempt], Attempt | None, str | None]:
+    """The run's attempts, or what it used of those of the job that carries it; the one that decides; and the host whose
+    log shows why, if it is known.
+    """
     if run.job_id is None:
         attempts = ended_attempts(row, services)
-        return attempts, attempts[-1] if attempts else None
+        return attempts, attempts[-1] if attempts else None, None
     of_job = ended_attempts(services.shared_jobs.read(run.execution_id, run.job_id), services, run_id=run.run_id)
     latest = services.attempts.find(of_job[-1].job_name) if of_job else None
     shared = shared_runs_of(latest, services) if latest else None
     if shared is None:
-        return (), None
+        return (), None, None
     own = shared.attempts_of(run.run_id, of_job)
-    return own, shared.deciding(run.run_id, own)
+    deciding = shared.deciding(run.run_id, own)
+    return own, deciding, shared.failed_host(run.run_id, deciding)
 
 
 def _close_recorded(run: Run, job_id: str, services: RecordRunServices) -> None:
@@ -151,9 +156,10 @@ def _where_it_stood(attempt: Attempt, step_log: StepLog | None) -> str:
     """The last step that every process ended: a script that hangs stands after it."""
     session = step_log.measured if step_log else None
     if session is None or not session.common_steps:
-        return "; it ended no step"
+        return "; its log has no step"
     ended = max(process.steps[-1].end for process in session.processes)
-    last = f"; its last step was {session.common_steps[-1]}"
+    last = f"; the last step in its log is {session.common_steps[-1]}"
     if attempt.ended_at is None:
         return last
-    return f"{last}, {seconds_text(max(0.0, attempt.ended_at - ended))} before the job's end"
+    whose = "its" if attempt.share else "the job's"
+    return f"{last}, {seconds_text(max(0.0, attempt.ended_at - ended))} before {whose} end"

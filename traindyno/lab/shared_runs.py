@@ -65,6 +65,11 @@ class SharedRuns:
         ended = [attempt for attempt in attempts if run_id in self.journal(attempt.job_name).ends]
         return (*attempts[-1:], *ended)[-1] if attempts else None
 
+    def failed_host(self, run_id: str, attempt: Attempt | None) -> str | None:
+        """The host on which the run failed in this attempt, else the first one; None if it did not end there."""
+        end = self.journal(attempt.job_name).ends.get(run_id) if attempt else None
+        return end.host if end else None
+
 
 def read_shared_runs(job: Job, *, host_count: int, services: SharedRunServices) -> SharedRuns:
     files = read_shared_job_files(job.execution_id, job.job_id, services.bucket)

@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Type, Union
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, DOCUMENT_VARIABLE, FORMAT_VERSION, PROCESS, TORCHRUN
 
 LAUNCHERS = (PROCESS, TORCHRUN)
+LOCAL_GPU = "local.gpu"
 GRACE_SECONDS = 30.0
 # A host is silent while a full disk cache is written, or a large cache of the run removed.
 LEASE_SECONDS = 300.0
@@ -33,7 +34,8 @@ class RunOrder(NamedTuple):
 
 class JobOrder(NamedTuple):
     """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost.
-    ``device_seconds``: for so long a run waits for the memory of the devices.
+    ``device_seconds``: for so long a run waits for the memory of the devices. ``inherited``: variables of the job that
+    are the runs' own too.
     """
 
     job_id: str
@@ -46,6 +48,7 @@ class JobOrder(NamedTuple):
     lease_seconds: float
     runs: Tuple[RunOrder, ...]
     device_seconds: float = DEVICE_SECONDS
+    inherited: Tuple[str, ...] = ()
 
 
 def find_document(environment: Mapping[str, str]) -> Path:
@@ -68,6 +71,15 @@ def read_document(path: Path) -> JobOrder:
         raise DocumentRefused("the job's document {}: {}".format(path, error)) from error
 
 
+def with_own_devices(job: JobOrder, environment: Mapping[str, str]) -> JobOrder:
+    """Each GPU of this machine gets a process, as in a job of one run: the lab does not know how many there are."""
+    count = environment.get("SM_NUM_GPUS", "")
+    if job.instance_type != LOCAL_GPU or not count.isdigit() or int(count) < 1:
+        return job
+    runs = (run._replace(processes_per_host=int(count)) if run.launcher == TORCHRUN else run for run in job.runs)
+    return job._replace(runs=tuple(runs))
+
+
 def _job(document: Dict[str, Any]) -> JobOrder:
     version = _field(document, "", "version", int)
     if version != FORMAT_VERSION:
@@ -86,6 +98,7 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         grace_seconds=float(_typed(document.get("grace_seconds", GRACE_SECONDS), "grace_seconds", NUMBER)),
         lease_seconds=float(_typed(document.get("lease_seconds", LEASE_SECONDS), "lease_seconds", NUMBER)),
         runs=runs,
+        inherited=_names_of(document, "inherited"),
         device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),
     )
 
@@ -120,6 +133,10 @@ def _field(document: Dict[str, Any], place: str, name: str, kinds: Kinds) -> Any
     if name not in document:
         raise DocumentRefused("{} is absent, expected {}".format(where, _names(kinds)))
     return _typed(document[name], where, kinds)
+
+
+def _names_of(document: Dict[str, Any], name: str) -> Tuple[str, ...]:
+    return tuple(_typed(each, name, str) for each in _typed(document.get(name, []), name, list))
 
 
 def _typed(value: Any, where: str, kinds: Kinds) -> Any:

@@ -1,11 +1,12 @@
 """Starts runs of the built-in tasks by forking: the imports, which are most of a run's own start, are done once."""
 
 from pathlib import Path
-from typing import Callable, Dict, FrozenSet, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, Optional, Set, Tuple
 
 from traindyno.parent.forking_order import order_of, process_environment
 from traindyno.parent.forking_source import FORKING_PROGRAM, Source
 from traindyno.parent.launch import Child, Launcher, Setting, Start
+from traindyno.parent.process_tree import children
 
 TRAINING_PROGRAM = "traindyno_train.py"
 # What the programs read when they use it. Libraries read other variables when they are imported.
@@ -23,6 +24,11 @@ class ForkedChild(Child):
     def __init__(self, source: Source, number: str) -> None:
         self._source, self._number = source, number
         self._status: Optional[int] = None
+
+    @property
+    def first(self) -> Set[int]:
+        """It passes a stop on to its ranks, as torchrun does."""
+        return children(self._source.process_id)
 
     def poll(self) -> Optional[int]:
         if self._status is None:

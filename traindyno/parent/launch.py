@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from traindyno.core.jobs.journal_format import TORCHRUN, TORCHRUN_VARIABLE
 from traindyno.parent.document import RunOrder
@@ -48,6 +48,11 @@ class Child:
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
+
+    @property
+    def first(self) -> Set[int]:
+        """The process that gets a stop. torchrun passes it on: a rank that got it too would get it twice."""
+        return {self._process.pid}
 
     def poll(self) -> Optional[int]:
         """The exit code, or the negative number of a signal; None while it runs."""

@@ -38,6 +38,11 @@ def descendants(kept: FrozenSet[int] = NOBODY) -> Set[int]:
     return found
 
 
+def children(process_id: int) -> Set[int]:
+    """Without zombies."""
+    return {each for each, parent, state in _process_table() if parent == process_id and state != "Z"}
+
+
 def send(process_ids: Iterable[int], number: int) -> None:
     for process_id in process_ids:
         try:

@@ -11,7 +11,7 @@ from traindyno.parent import stop_request
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.conduct import Conductor
 from traindyno.parent.disk import Reserve, remove
-from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document
+from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document, with_own_devices
 from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.guard import under_guard
 from traindyno.parent.host import Host, this_host
@@ -41,10 +41,11 @@ def work(own_folder: Path) -> int:
     stop.listen()
     host = this_host()
     try:
-        job = read_document(Path(host.localised(str(find_document(host.environment)))))
+        document = read_document(Path(host.localised(str(find_document(host.environment)))))
     except DocumentRefused as refused:
         _refuse(host, str(refused))
         return FAILED
+    job = with_own_devices(document, host.environment)
     send(marked("{}={}".format(MARK_VARIABLE, host.mark)), signal.SIGKILL)
     reserve = Reserve(host.reserve)
     reserve.hold()

@@ -60,7 +60,8 @@ def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) 
     for name, folder in CACHES.items():
         environment.setdefault(name, str(own_folder / folder))
     environment["TMPDIR"] = str(own_folder)
-    environment.update(host.localised(run.environment))
+    inherited = {name: host.environment[name] for name in job.inherited if name in host.environment}
+    environment.update(host.localised({**inherited, **run.environment}))
     environment[RUN_ID_VARIABLE] = run.run_id
     environment[MARK_VARIABLE] = host.mark
     environment[DIRECTORY_VARIABLE] = str(host.step_log(run.run_id))

@@ -146,7 +146,7 @@ def _end(child: Optional[Child], attempt: Attempt, verdict: Verdict) -> int:
     """Ends what came from the run. Returns how many processes were left by themselves."""
     kept, beat = attempt.launcher.kept, attempt.peers.beat
     if child is not None and child.poll() is None:
-        send(descendants(kept), signal.SIGTERM)
+        send(child.first, signal.SIGTERM)
         grace = attempt.job.grace_seconds * (3 if verdict.left == STOPPED else 1)
         end = time.monotonic() + grace
         while child.poll() is None and time.monotonic() < end:

@@ -47,7 +47,8 @@ FAILURE_RULES = (
     _rule(r"^InternalError", ServiceFault),
     _rule(r"^ResourceLimitExceeded", SlotUnavailable),
     _rule(
-        r"out of memory|OutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|use an instance type with more memory",
+        r"out of memory|OutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|use an instance type with more memory"
+        r"|MemoryError\b|can't allocate memory|cannot allocate memory(?! in static TLS)|std::bad_alloc",
         Outcome.OUT_OF_MEMORY,
     ),
     _rule(r"NRT_RESOURCE|failed to allocate .*(device|HBM)", Outcome.OUT_OF_MEMORY),

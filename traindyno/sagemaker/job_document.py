@@ -21,6 +21,8 @@ LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
 # A job that reaches its limit has STOP_SECONDS more, and its upload does not count. What is kept is for a run that ends
 # slowly, and for what the parent can't see of the time before it.
 PART_OF_LIMIT_KEPT = 10
+# The toolkit sets them for a plain script, as the parent is one, over what the request says.
+SET_BY_TOOLKIT = frozenset({"MASTER_ADDR", "MASTER_PORT", "NCCL_DEBUG", "NCCL_IB_DISABLE", "NCCL_SOCKET_IFNAME"})
 
 
 class RunNotShared(TraindynoError):
@@ -44,21 +46,28 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: st
         "max_run_seconds": suite.limits.max_run_seconds,
         "ending_seconds": min(STOP_SECONDS, limit_seconds // PART_OF_LIMIT_KEPT),
         "devices_per_host": instance_type.devices_per_instance,
+        "inherited": sorted(_inherited(suite)),
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
     }
+
+
+def _inherited(suite: Suite) -> set[str]:
+    """The names of variables whose values are in the job's request only: every job of a lab can read the document."""
+    return suite.workload.environment.keys() - SET_BY_TOOLKIT
 
 
 def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, Any]:
     own = json.loads(json.dumps(own_hyperparameters(run, suite)))
     launcher = _launcher(run, suite, settings, own)
     folder = f"{CONTAINER_FOLDER}/{run.run_id}"
+    environment = run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}")
     return {
         "run_id": run.run_id,
         "launcher": launcher,
         "processes_per_host": 1 if launcher == PROCESS else _devices(run),
         "arguments": command_arguments(own),
         "hyperparameters": own,
-        "environment": run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}"),
+        "environment": {name: value for name, value in environment.items() if name not in _inherited(suite)},
     }
 
 

@@ -22,7 +22,16 @@ BY_SIGNAL = {
     signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
     signal.SIGILL: "illegal instruction: compiled code was built for another processor",
     signal.SIGFPE: "arithmetic error in compiled code",
+    signal.SIGKILL: "another program, a person or the kernel ended the process",
 }
+# How torchrun tells of its processes, after their output; SageMaker may have joined the lines.
+TORCHRUN_LINE = re.compile(
+    r"(?:\A|\s)(?:[EW]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*torch/distributed/elastic/"
+    r"|(?:ERROR|WARNING):torch\.distributed\.elastic)"
+)
+TORCHRUN_SIGNAL = re.compile(r"Signal (?P<number>\d+) \(SIG\w+\) received by PID")
+# The local cloud, and the parent of a shared job, add it to what the toolkit would say.
+OF_KERNEL = re.compile(r"out of memory: the kernel killed \d+ processes")
 
 
 def describe_script_error(reason: str) -> str | None:
@@ -36,17 +45,20 @@ def describe_script_error(reason: str) -> str | None:
         what = " ".join(error["error"].split())
         size = DISK_SIZE if NO_SPACE in what else ""
         return f"{what}{_place(message)} (exit code {code}){size}"
-    killed_by = _signal_of(code)
+    killed_by = _signal_of(code) or _signal_in(found["message"])
     if killed_by in BY_SIGNAL:
         last = f"; its last output: {' '.join(message.split())}" if message else ""
-        return f"{BY_SIGNAL[killed_by]} ({killed_by.name}, exit code {code}){last}"
+        kernel = OF_KERNEL.search(reason)
+        return f"{kernel[0] if kernel else BY_SIGNAL[killed_by]} ({killed_by.name}, exit code {code}){last}"
     return None
 
 
 def _without_torchrun(message: str) -> str:
-    """torchrun's own traceback follows that of the script."""
+    """torchrun's own traceback, and its lines about its processes, follow the script's output."""
     before, _, after = message.rpartition("Traceback (most recent call last):")
-    return before.strip() if "ChildFailedError" in after and before.strip() else message
+    of_script = before.strip() if "ChildFailedError" in after and before.strip() else message
+    lines = TORCHRUN_LINE.search(of_script)
+    return of_script[: lines.start()].strip() if lines else of_script
 
 
 def _place(message: str) -> str:
@@ -57,6 +69,12 @@ def _place(message: str) -> str:
         return ""
     file, line = (own or places)[-1]
     return f" ({PurePosixPath(file).name}, line {line})"
+
+
+def _signal_in(message: str) -> signal.Signals | None:
+    """The signal that ended the process which torchrun names last, as the cause; torchrun itself exits with 1."""
+    found = TORCHRUN_SIGNAL.findall(message)
+    return _signal_of(-int(found[-1])) if found else None
 
 
 def _signal_of(code: int) -> signal.Signals | None:

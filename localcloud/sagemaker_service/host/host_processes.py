@@ -36,6 +36,7 @@ class HostOrder:
     """What the supervisor of one host runs. ``root`` is the folder that the host's processes see as /opt/ml.
 
     ``stops_all``: a stop sends SIGTERM to all its processes, and not to the first one only, which stops the others.
+    ``memory_bytes``: the most that each of its processes may allocate; None: as much as there is.
     """
 
     host: str
@@ -46,6 +47,7 @@ class HostOrder:
     log: Path
     cores: Sequence[int]
     stops_all: bool = True
+    memory_bytes: int | None = None
 
 
 class HostProcesses:
@@ -107,6 +109,7 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
         "cores": list(order.cores),
         "grace_seconds": grace_seconds,
         "stops_all": order.stops_all,
+        "memory_bytes": order.memory_bytes,
     }
     order_path.write_text(json.dumps(document), encoding="utf-8")
     command = [sys.executable, "-I", supervisor.__file__, str(order_path)]

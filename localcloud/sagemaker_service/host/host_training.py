@@ -8,6 +8,7 @@ from pathlib import Path
 
 from localcloud.loopback import free_port
 from localcloud.sagemaker_service.host.container_tree import HostTree
+from localcloud.sagemaker_service.host.host_memory import host_memory_bytes
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, share_cores
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.process_environment import process_environment
@@ -128,6 +129,7 @@ def _orders(
             log=logs[tree.host],
             cores=cores,
             stops_all=not is_shared(job),
+            memory_bytes=host_memory_bytes(instance_type, len(trees), stated_gib=settings.local_memory_gib),
         )
         orders.append(order)
     return orders

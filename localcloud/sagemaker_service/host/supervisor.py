@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +105,7 @@ def main(order_path: str) -> int:
         stdout=sink,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=_die_with_supervisor,  # noqa: PLW1509 -- this program has one thread until the launcher runs
+        preexec_fn=partial(_before_launch, order["memory_bytes"]),  # noqa: PLW1509 -- one thread until the launcher runs
     )
     os.close(sink)
     file = OutputFile(Path(order["log"]), **order["output"])
@@ -190,8 +192,13 @@ def _call_prctl(option: int, argument: int) -> None:
         ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
 
 
-def _die_with_supervisor() -> None:
+def _before_launch(memory_bytes: int | None) -> None:
+    """In the launcher: it dies with this program, and its processes inherit the limit of their memory."""
     _call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if memory_bytes is not None and sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        most = memory_bytes if hard == resource.RLIM_INFINITY else min(memory_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 if __name__ == "__main__":

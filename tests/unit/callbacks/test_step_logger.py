@@ -191,6 +191,12 @@ def test_a_count_that_is_no_whole_number_fails_its_step_and_leaves_the_other_lin
     assert lines_of(tmp_path)[-1]["outcome"] == "user_code_error"
 
 
+def test_the_first_step_is_written_at_once_so_that_a_killed_script_has_it(log: StepLogger, tmp_path: Path) -> None:
+    with log.step(samples=1):
+        pass
+    assert [step["step"] for step in of_kind(tmp_path, "step")] == [1]
+
+
 def test_lines_are_kept_where_one_of_them_cant_be_encoded(tmp_path: Path) -> None:
     file = StepLogFile(tmp_path / "job" / "rank-0.jsonl")
     line = {"step": 1}

@@ -14,16 +14,19 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import World
 from tests.unit.lab.test_shared_jobs import live
-from tests.unit.lab_in_memory import EXECUTION, MemoryExecutions
+from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions
 from tests.unit.planned_lab import empty_lab, take_in
+from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.aws.executions import Execution
 from traindyno.cli.display import progress
 from traindyno.cli.display.progress import CloudUnreachable, NoProgress, observe
 from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
 from traindyno.cli.display.quiet_text import AWS_QUIET_SECONDS, LOCAL_QUIET_SECONDS, is_explained, quiet_line
+from traindyno.cli.inputs import execution_state
 from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, read_state
 from traindyno.cli.inputs.job_position import latest_position
 from traindyno.cli.output import Terminal
@@ -146,6 +149,33 @@ def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(monkeypa
     live(world, 2)
     seen = read_state(target, EXECUTION)
     assert (seen.runs_ended, len(seen.ended), seen.jobs) == (2, 0, ())
+
+
+@pytest.mark.parametrize(("planned", "job"), [(6, "job 3 of 6"), (2, "job 3"), (None, "job 3")])
+def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
+    monkeypatch: pytest.MonkeyPatch, planned: int | None, job: str
+) -> None:
+    """Two jobs are over: a shared one, and that of a run of its own."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    world = World(random.Random(0), run_count=3)
+    monkeypatch.setattr(execution_state, "TrainingJobs", lambda _: world.lab.jobs)
+    target = replace(target_of(world.lab), executions=world.executions)
+    monkeypatch.setattr(world.lab.executions, "find", lambda _: replace(PLANNED, job_count=planned))
+    world.lab.runs.note_job(EXECUTION, "alone-t1", "alone-t1-a1")
+    world.lab.shared_jobs.note_job(EXECUTION, "j9-1", "j9-1-a1")
+    world.start("t1")
+    (row,) = world.lab.attempt_rows.values()
+    world.lab.jobs.jobs[row.job_name] |= {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"}
+    (begun,) = read_state(target, EXECUTION).jobs
+    assert begun.label == f"{job}, 3 runs"
+    written = written_job(row.job_name)
+    written.carry(world.job.runs[0].run_id, 20)
+    world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
+    log = "".join(log_lines(step_seconds=[0.5] * 4)).encode()
+    name = f"{world.job.runs[1].run_id}/step_log/{row.job_name}/rank-00000.1.jsonl"
+    world.lab.objects.contents[f"{world.prefix}{name}"] = log
+    (running,) = read_state(target, EXECUTION).jobs
+    assert running.label == f"{world.job.runs[1].cell.label} ({job}, run 2 of 3)"
 
 
 def test_a_script_has_no_number_of_steps_to_reach() -> None:

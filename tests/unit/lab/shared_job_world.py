@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any
 
@@ -45,7 +45,7 @@ class World:
     ``loses_files``: that a file of a job reaches S3 late or never. ``damages``: that it is cut off there.
     ``times_out``: that the task gives up before the next thing happens. ``stops``: that the execution is stopped
     before it.
-    ``failing``: that a run exits with 1.
+    ``failing``: that a run exits with 1. ``changes`` of the suite's document.
     """
 
     source: random.Random
@@ -58,6 +58,7 @@ class World:
     times_out: float = 0.0
     stops: float = 0.0
     failing: float = 0.2
+    changes: Mapping[str, Any] = field(default_factory=dict)
     tokens: int = 0
     is_stopped: bool = False
 
@@ -65,7 +66,7 @@ class World:
         limits = {"max_usd": 500, "max_hours": 8, "max_job_seconds": 1800, "max_attempts": self.max_attempts}
         training = {"instance": "ml.g5.xlarge", "precision": "bf16", "strategy": "ddp", "instance_count": self.hosts}
         alone = {} if self.hosts == 1 else {"training": training}
-        self.lab, runs = make_lab(limits=limits, measurement={"trials": 4}, **alone)
+        self.lab, runs = make_lab(limits=limits, measurement={"trials": 4}, **{**alone, **self.changes})
         carried = tuple(replace(run, job_id=JOB_ID) for run in runs[: self.run_count])
         self.job = Job(execution_id=EXECUTION, job_id=JOB_ID, runs=carried)
         self.prefix = checkpoints_prefix(EXECUTION, JOB_ID)

@@ -1,5 +1,6 @@
 """Runs that may go to another instance type: asked for in order, read back, paid and filed by the type that it was."""
 
+import random
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -8,6 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.core.planning.test_plan import LIMITS, price
+from tests.unit.lab.shared_job_world import FAULT, JOB_ID, SHORTAGE, World
+from tests.unit.lab.test_shared_jobs import live, record_all
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.sagemaker.test_request import first_request, model_problems
 from tests.unit.step_log_samples import log_lines
@@ -18,7 +21,7 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
-from traindyno.core.s3_keys import plan_key, report_data_key, result_key, step_log_prefix
+from traindyno.core.s3_keys import job_document_key, plan_key, report_data_key, result_key, step_log_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Purchase
@@ -240,6 +243,41 @@ def test_an_attempt_that_got_no_capacity_leaves_the_choice_open() -> None:
     end(lab, run, start(lab, run), None, "Failed", reason=shortage, billable_seconds=None)
     start(lab, run)
     assert len(lab.jobs.requests[-1]["ResourceConfig"]["InstancePreferences"]) == 2
+
+
+def test_a_shared_job_moves_to_the_next_type_as_a_whole_and_its_runs_are_filed_there() -> None:
+    """It gets no capacity, then the fallback; its host dies after the first run, and the last two run there too."""
+    world = World(random.Random(0), failing=0.0, changes={"instance_preferences": PREFERENCES})
+    world.lab.plan(prices={OWN: PRICE, OTHER: replace(PRICE, instance_type=OTHER, usd_per_hour=OTHER_USD)})
+    world.start("t1")
+    live(world, 0, "Failed", reason=SHORTAGE, billable_seconds=None)
+    world.start("t2")
+    asked = world.lab.jobs.requests[-1]["ResourceConfig"]["InstancePreferences"]
+    assert [each["InstanceType"] for each in asked] == [OWN, OTHER]
+    name = list(world.lab.jobs.jobs)[-1]
+    world.lab.jobs.jobs[name]["ResourceConfig"] = {
+        **world.lab.jobs.jobs[name]["ResourceConfig"],
+        "SelectedInstanceType": OTHER,
+        "SelectedInstanceCount": 1,
+    }
+    live(world, 1, "Failed", reason=FAULT)
+    world.start("t3")
+    resources = world.lab.jobs.requests[-1]["ResourceConfig"]
+    assert (resources["InstanceType"], "InstancePreferences" in resources) == (OTHER, False)
+    assert world.lab.bucket.read_json(job_document_key(EXECUTION, JOB_ID))["instance_type"] == OTHER
+    live(world, 2)
+    results = record_all(world)
+    suite = parse_suite(small_document(instance_preferences=PREFERENCES))
+    planned = {run.run_id: run.cell for run in world.job.runs}
+    assert {run_id: result.run.cell for run_id, result in results.items()} == {
+        run_id: cell_on(expand_cells(suite), cell, OTHER) for run_id, cell in planned.items()
+    }
+    assert all(OTHER in result.run.cell.label for result in results.values())
+    assert {result.price.usd_per_instance_hour for result in results.values()} == {OTHER_USD}
+    # two attempts of 300 s at $2.40/h
+    assert sum(paid_usd(result) or 0 for result in results.values()) == pytest.approx(Decimal("0.40"))
+    assert world.lab.money.spent_usd == Decimal("0.40")
+    assert {world.lab.summary(run_id).instance for run_id in results} == {OTHER}
 
 
 def test_a_search_does_not_repeat_trials_that_ran_elsewhere() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import CRASH, LATER, Container, World
 from tests.unit.lab_in_memory import EXECUTION
 from traindyno.core.jobs.attempt import Attempt
@@ -283,6 +284,27 @@ def test_a_failed_run_shows_the_end_of_its_own_log(tmp_path: Path, capfdbinary: 
     live(world, 2)
     for run_id, result in record_all(world).items():
         assert result.log_tail == tuple(said[run_id][-40:])
+
+
+@pytest.mark.parametrize(("failed_host", "shown"), [("algo-2", "algo-2"), (None, "algo-1")])
+def test_a_run_that_failed_on_one_of_several_hosts_shows_the_log_of_this_host(
+    failed_host: str | None, shown: str
+) -> None:
+    """The host that wrote last was ended by the parent of the other."""
+    training = {"instance": "ml.g5.xlarge", "instance_count": 3, "strategy": "ddp"}
+    world = World(random.Random(0), run_count=2, changes={"training": training})
+    world.start("t1")
+    name = list(world.lab.jobs.jobs)[-1]
+    written = written_job(name, hosts=3)
+    for run in world.job.runs:
+        written.carry(run.run_id, 20, exit_code=1, failed_host=failed_host)
+        for age, host in enumerate(("algo-3", "algo-2", "algo-1")):
+            lines = [f"[{each.run_id}] {host} says" for each in world.job.runs]
+            world.lab.logs.write(f"{name}/{host}-1790000000", lines, age)
+    world.lab.objects.contents |= {f"{world.prefix}{key}": text for key, text in written.files.items()}
+    world.lab.jobs.end(name, "Completed")
+    world.finish(name)
+    assert [result.log_tail for result in record_all(world).values()] == [(f"{shown} says",)] * 2
 
 
 def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt() -> None:

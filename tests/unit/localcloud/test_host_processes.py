@@ -1,14 +1,16 @@
-"""Whom the supervisor of a host stops: all processes of a job, or the parent alone, which stops the others."""
+"""What the supervisor of a host does to its processes: whom it stops, and how much memory they may allocate."""
 
 import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from localcloud.sagemaker_service.host.host_memory import host_memory_bytes, machine_memory_bytes
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
-from localcloud.sagemaker_service.instance_table import usable_cores
+from localcloud.sagemaker_service.instance_table import local_instance_type, usable_cores
 
 CHILD = """
 import pathlib, signal, sys, time
@@ -24,18 +26,70 @@ subprocess.Popen([sys.executable, "-c", {CHILD!r}]).wait()
 """
 
 
+MEMORY_BYTES = 2**29
+# Files that are mapped take no memory, and a child has the limit too.
+ALLOCATING = f"""
+import mmap, subprocess, sys
+with open("large", "wb") as file:
+    file.truncate({4 * MEMORY_BYTES})
+with open("large", "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+print("mapped", len(mapped))
+try:
+    print(len(bytearray({2 * MEMORY_BYTES})))
+except MemoryError:
+    from traindyno.callbacks.failure import describe
+    print(describe(MemoryError(), 0))
+if len(sys.argv) < 2:
+    subprocess.run([sys.executable, sys.argv[0], "child"], check=True)
+"""
+
+
+def order_of(folder: Path, command: list[str], **changes: Any) -> HostOrder:
+    return HostOrder(
+        host="algo-1",
+        root=folder,
+        command=command,
+        environment=dict(os.environ),
+        folder=folder,
+        log=folder / "log.txt",
+        cores=usable_cores(),
+        **changes,
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits what a process allocates")
+@pytest.mark.parametrize("memory_bytes", [MEMORY_BYTES, None])
+def test_no_process_of_a_host_allocates_more_than_its_memory(tmp_path: Path, memory_bytes: int | None) -> None:
+    (tmp_path / "allocate.py").write_text(ALLOCATING)
+    order = order_of(tmp_path, [sys.executable, str(tmp_path / "allocate.py")], memory_bytes=memory_bytes)
+    hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=60)
+    try:
+        while (codes := hosts.wait(0.2)) is None:
+            pass
+    finally:
+        hosts.close()
+    text = "rank 0: MemoryError: no message; a process may allocate 0.5 GiB" if memory_bytes else str(2 * MEMORY_BYTES)
+    assert codes == {"algo-1": 0}
+    # The child writes before its parent's output is flushed.
+    assert sorted(order.log.read_text().splitlines()) == sorted([f"mapped {4 * MEMORY_BYTES}", text] * 2)
+
+
+def test_hosts_share_the_stated_memory_or_most_of_the_machines_evenly(tmp_path: Path) -> None:
+    cpu, gpu = local_instance_type("local.cpu", gpu_count=0), local_instance_type("local.gpu", gpu_count=1)
+    assert host_memory_bytes(cpu, 2, stated_gib=3) == 3 * 2**29
+    assert host_memory_bytes(cpu, 1) == int(0.8 * machine_memory_bytes())
+    assert host_memory_bytes(gpu, 1, stated_gib=3) is None
+    limit = tmp_path / "memory.max"
+    limit.write_text("1073741824\n")
+    assert machine_memory_bytes(limit) == 2**30
+    limit.write_text("max\n")
+    assert machine_memory_bytes(limit) == machine_memory_bytes(tmp_path / "absent") > 2**30
+
+
 @pytest.mark.parametrize("stops_all", [True, False])
 def test_a_stop_reaches_all_processes_or_the_first_one_alone(tmp_path: Path, stops_all: bool) -> None:
-    order = HostOrder(
-        host="algo-1",
-        root=tmp_path,
-        command=[sys.executable, "-c", LAUNCHER],
-        environment=dict(os.environ),
-        folder=tmp_path,
-        log=tmp_path / "log.txt",
-        cores=usable_cores(),
-        stops_all=stops_all,
-    )
+    order = order_of(tmp_path, [sys.executable, "-c", LAUNCHER], stops_all=stops_all)
     hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=60)
     try:
         deadline = time.monotonic() + 60

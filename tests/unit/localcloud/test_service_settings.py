@@ -26,6 +26,7 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
         "stop_grace_seconds": ("--stop-grace-seconds 3", 3.0),
         "keep_job_folders": ("--keep-job-folders", True),
         "local_usd_per_hour": ("--local-usd-per-hour 0.2", Decimal("0.2")),
+        "local_memory_gib": ("--local-memory-gib 1.5", 1.5),
         "prices": (f"--prices {tmp_path}/prices.json", {"ml.g5.xlarge": Decimal("1.5")}),
         "applied_quotas": (f"--quotas {tmp_path}/quotas.json", {"L-1": 4}),
         "quota_approval_seconds": ("--quota-approval-seconds 9", 9.0),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
-from traindyno.core.jobs.journal_format import LEFT_REASONS
+from traindyno.core.jobs.journal_format import LEFT_REASONS, TORCHRUN_VARIABLE
 from traindyno.parent.ends import has_ended
 
 
@@ -18,6 +18,7 @@ def sleeps(job: SharedJob, run_id: str, job_name: str = "job-a1") -> bool:
     return "sleeps" in job.log(run_id, job_name)
 
 
+PATIENT = {"grace_seconds": 20}
 CHECKPOINTS = {"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state"}
 
 
@@ -77,6 +78,28 @@ def test_a_stop_that_reaches_all_processes_is_no_failure_of_the_run(tmp_path: Pa
             os.kill(number, signal.SIGTERM)
         assert guard.wait(60) == 128 + signal.SIGTERM
     assert job.events()[-2:] == [("run_left", "a", "stopped"), ("parent_ended", None, "stopped")]
+
+
+# As torchrun does: a stop goes to its process, which counts how often it comes.
+TORCHRUN = """
+import signal, subprocess, sys
+rank = subprocess.Popen([sys.executable, *sys.argv[sys.argv.index("train.py"):]])
+signal.signal(signal.SIGTERM, lambda *_: rank.send_signal(signal.SIGTERM))
+sys.exit(rank.wait())
+"""
+
+
+@pytest.mark.parametrize("launcher", ["process", "torchrun"])
+def test_a_process_of_a_run_gets_a_stop_once(tmp_path: Path, launcher: str) -> None:
+    torchrun = tmp_path / "torchrun.py"
+    torchrun.write_text(TORCHRUN)
+    runs = [run_document("a", "--count-stops", "1", "--sleep", "600", launcher=launcher)]
+    job = SharedJob(root=tmp_path, runs=runs, environment={TORCHRUN_VARIABLE: str(torchrun)}, limits=PATIENT)
+    with job.start() as parent:
+        wait_until(partial(sleeps, job, "a"))
+        parent.send_signal(signal.SIGTERM)
+        assert parent.wait(60) == 128 + signal.SIGTERM
+    assert [line for line in job.log("a") if line == "stop"] == ["stop"]
 
 
 def test_a_stop_gives_the_run_time_for_a_checkpoint_and_leaves_it(tmp_path: Path) -> None:

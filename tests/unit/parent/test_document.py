@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.parent.shared_job import REPOSITORY, SharedJob, run_document
+from traindyno.core.jobs.journal_format import TORCHRUN_VARIABLE
 from traindyno.import_closure import imported_files
 from traindyno.parent.document import DocumentRefused, find_document, read_document
 
@@ -84,3 +85,21 @@ def test_the_parent_is_python_3_8() -> None:
     assert "traindyno/core/jobs/journal_format.py" in files
     for path in files.values():
         ast.parse(path.read_text(), feature_version=(3, 8))
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "gpus", "processes"),
+    [("local.gpu", "4", "4"), ("local.gpu", "0", "1"), ("local.cpu", "4", "1"), ("ml.p4d.24xlarge", "4", "1")],
+)
+def test_each_gpu_of_this_machine_has_a_process(tmp_path: Path, instance_type: str, gpus: str, processes: str) -> None:
+    """The lab's table does not know how many there are; of other types it knows it, and the document says it."""
+    torchrun = tmp_path / "torchrun.py"
+    torchrun.write_text("import sys; print(sys.argv[sys.argv.index('--nproc_per_node') + 1])")
+    job = SharedJob(
+        root=tmp_path,
+        runs=[run_document("a", launcher="torchrun")],
+        limits={"instance_type": instance_type},
+        environment={"SM_NUM_GPUS": gpus, TORCHRUN_VARIABLE: str(torchrun)},
+    )
+    code, output = job.carry()
+    assert (code, "[a] " + processes in output.splitlines()) == (0, True), output

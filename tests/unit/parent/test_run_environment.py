@@ -148,6 +148,17 @@ def test_torchrun_has_the_toolkits_network_and_a_plain_script_keeps_its_own(
         assert found == plain
 
 
+def test_variables_that_the_job_has_for_its_runs_are_the_runs_own() -> None:
+    """They win over what the parent sets, as those of the document do; one that is not there is not made up."""
+    given = {"API_KEY": "sesame", "TMPDIR": "/opt/ml/mine", "TRAINDYNO_OPT_ML": "/here", "B": "job"}
+    host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), given)
+    run = RunOrder(**run_document("a", environment={"B": "run"}))
+    job = JobOrder("j1", "train.py", "local.cpu", 60.0, None, 1.0, 1.0, 60.0, (run,))
+    own = run_environment(run, job._replace(inherited=("API_KEY", "TMPDIR", "B", "C")), host, Path("/own"))
+    assert [own.get(name) for name in ("API_KEY", "TMPDIR", "B", "C")] == ["sesame", "/here/mine", "run", None]
+    assert run_environment(run, job, host, Path("/own"))["TMPDIR"] == "/own"
+
+
 def test_the_toolkits_description_of_the_job_is_that_of_the_run() -> None:
     given = {
         "hyperparameters": {},

@@ -19,6 +19,12 @@ def log(text: str) -> None:
         file.write(text + "\n")
 
 
+def stop(seconds: float) -> None:
+    log("stop")
+    time.sleep(seconds)
+    sys.exit()
+
+
 def do(what: str, value: str) -> None:
     state = os.environ.get("TRAINDYNO_CHECKPOINT_DIRECTORY")
     match what:
@@ -54,6 +60,8 @@ def do(what: str, value: str) -> None:
 
 def end(what: str, value: str) -> None:
     match what:
+        case "--count-stops":
+            signal.signal(signal.SIGTERM, lambda *_: stop(float(value)))
         case "--exit":
             sys.exit(int(value))
         case "--kill":

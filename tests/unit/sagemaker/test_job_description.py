@@ -68,6 +68,17 @@ MESSAGES = [
         ' Tried to allocate 2.00 GiB", exit code: 1',
         Outcome.OUT_OF_MEMORY,
     ),
+    *(
+        (f'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{error}", exit code: 1', outcome)
+        for error, outcome in (
+            ("MemoryError", Outcome.OUT_OF_MEMORY),
+            ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 GiB", Outcome.OUT_OF_MEMORY),
+            ("RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried", Outcome.OUT_OF_MEMORY),
+            ("OSError: [Errno 12] Cannot allocate memory", Outcome.OUT_OF_MEMORY),
+            ("terminate called after throwing an instance of 'std::bad_alloc'", Outcome.OUT_OF_MEMORY),
+            ("ImportError: libgomp.so.1: cannot allocate memory in static TLS block", Outcome.USER_CODE_ERROR),
+        )
+    ),
     ("AlgorithmError: , exit code: 137", Outcome.KILLED),
     (
         "AlgorithmError: out of memory: the kernel killed 1 processes while the job ran. , exit code: 137",

@@ -61,10 +61,57 @@ def test_a_reason_that_says_no_more_stays_whole(reason: str) -> None:
     assert read_failure_reason(reason) == (Outcome.USER_CODE_ERROR, " ".join(reason.split()))
 
 
-def test_a_kill_stays_a_kill() -> None:
-    meaning, message = read_failure_reason(wrapped("", 137))
+def test_a_kill_stays_a_kill_and_shows_the_last_output() -> None:
+    meaning, message = read_failure_reason(wrapped("step 7", 137))
     assert meaning is Outcome.KILLED
-    assert "ExitCode 137" in message
+    assert message.startswith("another program, ")
+    assert message.endswith("(SIGKILL, exit code 137); its last output: step 7")
+
+
+TORCHRUN_REPORT = """Traceback (most recent call last):
+  File "/opt/conda/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  exitcode  : -15 (pid: 14116)
+  traceback : Signal 15 (SIGTERM) received by PID 14116
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  exitcode  : {code} (pid: 14115)
+  traceback : {traceback}
+============================================================"""
+TORCHRUN_LINES = (
+    "E1123 19:20:18.196000 14014 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: -9)",
+    "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 0 (pid: 14115) of binary",
+)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("line", TORCHRUN_LINES)
+def test_torchruns_report_of_a_signal_is_read_and_left_out(line: str, joined: bool) -> None:
+    report = f"{line}\n{TORCHRUN_REPORT.format(code=-9, traceback='Signal 9 (SIGKILL) received by PID 14115')}"
+    killed = "another program, a person or the kernel ended the process (SIGKILL, exit code 1)"
+    for output, shown in (("step 7\n", f"{killed}; its last output: step 7"), ("", killed)):
+        assert read_failure_reason(wrapped(output + report, joined=joined)) == (Outcome.KILLED, shown)
+
+
+@pytest.mark.parametrize("line", TORCHRUN_LINES)
+def test_an_error_before_torchruns_report_is_the_scripts(line: str) -> None:
+    report = f"{line}\n{TORCHRUN_REPORT.format(code=1, traceback='To enable traceback see: https://pytorch.org')}"
+    _, message = read_failure_reason(wrapped(f"{TRACEBACK}ValueError: broken\n{report}"))
+    assert message == "ValueError: broken (reader.py, line 7) (exit code 1)"
+
+
+def test_a_kill_by_the_kernel_for_memory_says_so() -> None:
+    kernel = " out of memory: the kernel killed 2 processes while the job ran, exit code: 137"
+    meaning, message = read_failure_reason(wrapped("step 7", 137).replace(", exit code: 137", kernel))
+    assert meaning is Outcome.OUT_OF_MEMORY
+    assert message.startswith("out of memory: the kernel killed 2 processes (SIGKILL, ")
 
 
 def test_a_warning_is_no_cause() -> None:

@@ -44,7 +44,7 @@ SUITES = {
         workload={
             **script_document()["workload"],
             "hyperparameters": WITH_ARGUMENTS,
-            "environment": {"NCCL_DEBUG": "INFO"},
+            "environment": {"NCCL_DEBUG": "INFO", "API_KEY": "sesame"},
             "channels": {"runs": "s3://bucket/mine/", "train-2": "s3://bucket/other/"},
         },
         training={"strategy": "single"},
@@ -82,7 +82,8 @@ def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str, placed_on: str 
             key: text.replace("/checkpoints/", f"/checkpoints/{run.run_id}/")
             for key, text in alone["Environment"].items()
         }
-        assert told["environment"] == own_folders
+        inherited = {key: ours["Environment"][key] for key in document["inherited"]}
+        assert {**inherited, **told["environment"]} == own_folders
         got = {own: channels[shared] for own, shared in told["channels"].items()}
         assert got == {entry["ChannelName"]: without_name(entry) for entry in alone.get("InputDataConfig", [])}
         assert ours["ResourceConfig"] == alone["ResourceConfig"]
@@ -112,6 +113,16 @@ def test_variables_of_the_workload_are_there_when_packages_are_installed() -> No
     suite = parse_suite(SUITES["script's words"])
     ours = build_shared_job_request(shared_job(suite), suite, attempt=1, settings=SETTINGS)
     assert ours["Environment"]["NCCL_DEBUG"] == "INFO"
+
+
+def test_values_of_the_workloads_variables_are_in_the_request_only() -> None:
+    """Every job of a lab can read the documents of all jobs, and describe none."""
+    suite = parse_suite(SUITES["script's words"])
+    job = shared_job(suite)
+    assert build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)["Environment"]["API_KEY"] == "sesame"
+    document = job_document(job, suite, SETTINGS)
+    assert document["inherited"] == ["API_KEY"]
+    assert "sesame" not in json.dumps(document)
 
 
 @pytest.mark.parametrize("max_upload_seconds", [10, 3600])

@@ -11,7 +11,7 @@ from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.inputs.job_position import Position, ended_in, find_position
 from traindyno.cli.lab_choice import LabTarget
-from traindyno.core.jobs.job import AttemptOwner, Job, runs_of
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, runs_of
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
@@ -128,16 +128,21 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     execution = target.executions.describe(execution_id)
     services = target.services
     planned = services.executions.find(execution_id)
-    ended = {row.owner_id: row.summary for row in services.runs.list_all(execution_id) if row.summary}
+    rows = list(services.runs.list_all(execution_id))
+    ended = {row.owner_id: row.summary for row in rows if row.summary}
     attempts = list(services.attempts.list_open(execution_id)) if execution.is_running else []
     shared = {row.owner.job_id: row.owner for row in attempts if isinstance(row.owner, Job)}
     now = time.time()
+    numbers = {}
+    if shared:
+        begun = sum(bool(row.jobs) for row in rows) + len(list(services.shared_jobs.list_all(execution_id)))
+        numbers = job_numbers(attempts, begun=begun, planned=planned.job_count if planned else None)
     return State(
         execution=execution,
         runs_planned=planned.run_count if planned else None,
         ended=ended,
         ended_in_jobs=frozenset(run_id for job in shared.values() for run_id in ended_in(job, target.results)),
-        jobs=tuple(_running_jobs(target, attempts, now)) if attempts else (),
+        jobs=tuple(_running_jobs(target, attempts, now, numbers)) if attempts else (),
         preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
         max_steps=planned.max_steps if planned and not planned.is_script else None,
         spent_usd=services.spending.read(execution_id).spent_usd,
@@ -162,7 +167,23 @@ def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | Non
     return Leader(label=label, is_cost=is_cost, estimate=estimates[label])
 
 
-def _running_jobs(target: LabTarget, attempts: Iterable[AttemptRow], now: float) -> Iterator[RunningJob]:
+def job_numbers(attempts: Iterable[AttemptRow], *, begun: int, planned: int | None) -> dict[str, str]:
+    """Owner id → ``job 2 of 6``, of the jobs under way; jobs that are over have the lower numbers.
+
+    ``begun``: jobs of runs that were ever submitted. A job beyond the planned ones carries repeated runs.
+    """
+    ordered = sorted(attempts, key=lambda row: row.submitted_at)
+    owners = list(dict.fromkeys(owner_id(row.owner) for row in ordered if runs_of(row.owner)))
+    numbered = enumerate(owners, start=max(begun - len(owners), 0) + 1)
+    return {
+        owner: f"job {number}" if planned is None or number > planned else f"job {number} of {planned}"
+        for number, owner in numbered
+    }
+
+
+def _running_jobs(
+    target: LabTarget, attempts: Iterable[AttemptRow], now: float, numbers: Mapping[str, str]
+) -> Iterator[RunningJob]:
     jobs = TrainingJobs(clients.sagemaker())
     running = (attempt for attempt in attempts if attempt.end is None)
     for number, attempt in enumerate(running):
@@ -170,7 +191,7 @@ def _running_jobs(target: LabTarget, attempts: Iterable[AttemptRow], now: float)
         job_phase = read_phase(described) if described else None
         position = find_position(attempt, target.results) if job_phase is JobPhaseName.TRAINING else Position()
         yield RunningJob(
-            label=_label(attempt.owner, position),
+            label=_label(attempt.owner, position, numbers),
             instance=_instance(attempt.owner),
             job_phase=job_phase,
             phase=position.phase,
@@ -179,17 +200,17 @@ def _running_jobs(target: LabTarget, attempts: Iterable[AttemptRow], now: float)
         )
 
 
-def _label(owner: AttemptOwner, position: Position) -> str:
+def _label(owner: AttemptOwner, position: Position, numbers: Mapping[str, str]) -> str:
     match owner:
         case DataPreparation():
             return owner.label
         case Run():
             return owner.cell.label
         case Job() if position.place is None:
-            return f"{len(owner.runs)} runs in one job"
+            return f"{numbers[owner.job_id]}, {len(owner.runs)} runs"
         case Job():
             run = owner.runs[position.place - 1]
-            return f"{run.cell.label} (run {position.place} of {len(owner.runs)} in its job)"
+            return f"{run.cell.label} ({numbers[owner.job_id]}, run {position.place} of {len(owner.runs)})"
 
 
 def _instance(owner: AttemptOwner) -> str:

@@ -33,6 +33,8 @@ class RunEnd:
     place: int
     #: Kind → how many the parent ended or removed after the run, on all hosts.
     leftovers: Mapping[str, int] = field(default_factory=dict)
+    #: On which it failed, or the first one.
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +68,15 @@ def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
     hosts = {each.host for each in ends}
     if len(hosts) != host_count or any(each.hosts != hosts for each in ends):
         return None
-    first = min(ends, key=lambda each: (not each.is_failed, each.end.failure is None, each.end.ended_at)).end
+    first = min(ends, key=lambda each: (not each.is_failed, each.end.failure is None, each.end.ended_at))
+    shown = first.host if first.is_failed else min(hosts, key=lambda host: (len(host), host))
     leftovers: dict[str, int] = {}
     for each in ends:
         for kind, count in each.end.leftovers.items():
             leftovers[kind] = leftovers.get(kind, 0) + count
     return replace(
-        first,
+        first.end,
+        host=shown,
         own_seconds=max(each.end.own_seconds for each in ends),
         oom_kills=sum(each.end.oom_kills for each in ends),
         leftovers=leftovers,
