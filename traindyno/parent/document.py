@@ -33,7 +33,9 @@ class RunOrder(NamedTuple):
 
 class JobOrder(NamedTuple):
     """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost.
-    ``device_seconds``: for so long a run waits for the memory of the devices.
+    ``device_seconds``: for so long a run waits for the memory of the devices. ``race_samples``: a run that would need
+    much longer for so many samples than an earlier one is ended; None: every run goes on to its end. ``warm_up_steps``:
+    of a throw-away run before the first one.
     """
 
     job_id: str
@@ -46,6 +48,8 @@ class JobOrder(NamedTuple):
     lease_seconds: float
     runs: Tuple[RunOrder, ...]
     device_seconds: float = DEVICE_SECONDS
+    race_samples: Optional[float] = None
+    warm_up_steps: int = 0
 
 
 def find_document(environment: Mapping[str, str]) -> Path:
@@ -87,7 +91,14 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         lease_seconds=float(_typed(document.get("lease_seconds", LEASE_SECONDS), "lease_seconds", NUMBER)),
         runs=runs,
         device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),
+        race_samples=_race_samples(document),
+        warm_up_steps=_typed(document.get("warm_up_steps", 0), "warm_up_steps", int),
     )
+
+
+def _race_samples(document: Dict[str, Any]) -> Optional[float]:
+    race = document.get("race")
+    return None if race is None else float(_field(_typed(race, "race", dict), "race", "samples", NUMBER))
 
 
 def _run(run: Any, place: str) -> RunOrder:
