@@ -43,6 +43,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.search is Search.MODEL:
         first = len(screening_trials(suite, planned.cells))
         yield "", f"at most: {first} in the first round, then only cells that a model finds likely to win"
+    if suite.search is Search.RACE:
+        yield "", f"at most: {cells} in the first round, then only cells close behind the best one"
     if planned.preparation:
         yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation, ending)
         if planned.preparation.stages_model and suite.workload.model:

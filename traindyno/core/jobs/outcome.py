@@ -18,3 +18,4 @@ class Outcome(StrEnum):
     USER_CODE_ERROR = "user_code_error"
     INTERNAL_ERROR = "internal_error"
     STOPPED_BY_USER = "stopped_by_user"
+    OUTPACED = "outpaced"  # it could not win any more, so its job ended it

@@ -12,7 +12,7 @@ from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
-from traindyno.core.suite.choices import Compiler, Jobs
+from traindyno.core.suite.choices import Compiler, Jobs, Search
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.strategies import TRAITS
@@ -37,7 +37,7 @@ def share_jobs(runs: Sequence[Run], suite: Suite, histories: Histories | None = 
     groups: dict[tuple[GroupKey, str], list[Run]] = {}
     for run in runs:
         if why_alone(run.cell, suite) is None:
-            groups.setdefault((group_key(run.cell, suite), run.block or str(run.trial)), []).append(run)
+            groups.setdefault((group_key(run.cell, suite), _shared_block(run, suite)), []).append(run)
         else:
             jobs.append(separate_job(run))
     for (key, block), of_group in groups.items():
@@ -88,14 +88,25 @@ def _is_older_than_torchrun(image: str) -> bool:
     return version is not None and version < FIRST_TORCHRUN_VERSION
 
 
+def _shared_block(run: Run, suite: Suite) -> str:
+    """What runs of one job have in common: their block; in a race their round, forward and backward."""
+    block = run.block or str(run.trial)
+    return block.partition(".")[0] if suite.search is Search.RACE else block
+
+
 def _in_order(runs: Sequence[Run]) -> list[Run]:
     """Drawn at random for a pair of trials: the second has the order of the first reversed, so that a drift over a job
-    and a cold first run affect all cells alike.
+    and a cold first run affect all cells alike. So has a second pass through the same cells in one job.
     """
     trial = min(run.trial for run in runs)
     pair = (trial + 1) // 2
-    drawn = sorted(runs, key=lambda run: _lot(f"{run.execution_id} {pair} {run.cell.cell_id}"))
-    return drawn if trial % 2 else drawn[::-1]
+    passes: dict[str | None, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: _lot(f"{run.execution_id} {pair} {run.cell.cell_id}")):
+        passes.setdefault(run.block, []).append(run)
+    in_turn = [passes[block] for block in sorted(passes, key=lambda block: block or "")]
+    return [
+        run for number, drawn in enumerate(in_turn, start=trial) for run in (drawn if number % 2 else reversed(drawn))
+    ]
 
 
 def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories) -> Iterator[Job]:

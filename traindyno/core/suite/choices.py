@@ -75,6 +75,7 @@ class Search(StrEnum):
     GRID = "grid"
     ELIMINATE = "eliminate"
     MODEL = "model"
+    RACE = "race"
 
 
 class Jobs(StrEnum):

@@ -233,7 +233,8 @@ class Suite:
         default=Search.GRID,
         metadata=describe(
             "eliminate drops cells that can no longer win and adds trials where the answer is open; model measures few"
-            " cells, predicts the others from a model over the axes, and is meant for eight cells and more"
+            " cells, predicts the others from a model over the axes, and is meant for eight cells and more; race ends"
+            " runs that fall behind in their job and measures the leading cells again"
         ),
     )
     purchase: Purchase = field(

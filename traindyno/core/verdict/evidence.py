@@ -8,6 +8,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.race import PASSES
 from traindyno.core.search.space import build_space
 from traindyno.core.search.survey import MeasuredCell, Survey, survey_cells
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
@@ -41,6 +42,12 @@ class Evidence:
     refused: Mapping[str, str]
     compared: tuple[CellTrials, ...]
     survey: Survey | None
+
+    @property
+    def passes(self) -> int:
+        """Runs of a contender in one round of a race: one where no two runs share a job, whose start each pays for."""
+        runs = (result.run for each in self.trials for result in each.measured)
+        return PASSES if any(run.job_id is not None for run in runs) else 1
 
     @property
     def samples_per_step(self) -> Mapping[str, int]:
@@ -78,6 +85,7 @@ def gather_evidence(
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     is_modelled = suite.search is Search.MODEL
+    drops_early = suite.search in (Search.MODEL, Search.RACE)
     return Evidence(
         baseline=baseline,
         trials=trials,
@@ -86,7 +94,7 @@ def gather_evidence(
         noise=noise,
         parities=parities,
         refused=refused,
-        compared=tuple(_with_repeats(eligible) if is_modelled else eligible),
+        compared=tuple(_with_repeats(eligible) if drops_early else eligible),
         survey=survey_trials(suite, trials, rows, metric, refused) if is_modelled else None,
     )
 

@@ -11,8 +11,17 @@ from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.elimination import first_trials, next_trials
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.model_search import most_rounds, next_model_trials, screening_trials
+from traindyno.core.verdict.race_search import most_rounds as most_race_rounds
+from traindyno.core.verdict.race_search import next_race_trials
 from traindyno.core.verdict.repeats import needed_repeats
 from traindyno.core.verdict.verdict import FIRST_TRIALS
+
+# What is measured after the first round
+FOLLOWING = {
+    Search.ELIMINATE: next_trials,
+    Search.MODEL: next_model_trials,
+    Search.RACE: next_race_trials,
+}
 
 
 def plan_round(
@@ -40,9 +49,8 @@ def plan_round(
     repeats = needed_repeats(suite, cells, results)
     if repeats or suite.search is Search.GRID:
         return with_seeds(suite, make_runs(execution_id, repeats, round_number=round_number))
-    following = next_model_trials if suite.search is Search.MODEL else next_trials
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
-    chosen = following(suite, evidence, results)
+    chosen = FOLLOWING[suite.search](suite, evidence, results)
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
 
 
@@ -55,6 +63,8 @@ def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
             rounds = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
         case Search.MODEL:
             rounds = most_rounds(suite, cells)
+        case Search.RACE:
+            rounds = most_race_rounds(suite)
     return 2 * rounds * (1 + suite.limits.max_contended_repeats)
 
 
@@ -66,3 +76,5 @@ def _first_round(suite: Suite, cells: Sequence[Cell], execution_id: str) -> tupl
             return trial_runs(execution_id, cells, first_trials(suite))
         case Search.MODEL:
             return make_runs(execution_id, screening_trials(suite, cells))
+        case Search.RACE:
+            return trial_runs(execution_id, cells, [1])

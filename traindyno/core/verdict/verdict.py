@@ -243,11 +243,16 @@ def parse_verdict(document: Mapping[str, Any]) -> Verdict:
 def looks_of(suite: Suite, evidence: Evidence) -> Looks:
     """A grid is judged once, at its end; elimination after each round from the first trials on.
 
-    The model-based search judges by how often the cells that it compares were measured at least: judging again at the
+    A race is judged after each further job of a contender, at an equal share: most are settled by the first one. The
+    model-based search judges by how often the cells that it compares were measured at least: judging again at the
     same number of trials uses no further significance.
     """
     if suite.search is Search.GRID:
         return Looks()
+    if suite.search is Search.RACE:
+        rerun = max((_count_trials(each) for each in evidence.compared), default=1) - 1
+        count = max(1, -(-(suite.measurement.trials - 1) // evidence.passes))
+        return Looks(count=count, index=min(count, max(1, -(-rerun // evidence.passes))), growth=1)
     if suite.search is Search.MODEL:
         first, done = FIRST_SEARCHED, min(map(_count_trials, evidence.compared), default=0)
     else:

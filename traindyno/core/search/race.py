@@ -1,0 +1,53 @@
+"""The race: the cells of a group run once in one job, and the leaders again in a further one.
+
+Runs of one job are on one draw of hosts, so that their differences are those of the cells, within the noise of a run. A
+cell in another job may also differ by its hosts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import hypot, log
+
+#: A cell that was measured once is a contender if it is behind the best one by no more than this share.
+WITHIN = 0.08
+#: Of one job, the best ones.
+MOST_CONTENDERS = 6
+#: Hosts of two jobs may differ by so many standard deviations.
+HOST_DEVIATIONS = 2.0
+#: In a further job each contender runs forward and backward: a drift over the job cancels.
+PASSES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Racer:
+    """A cell that ran to its end once. ``value``: what the goal minimises.
+
+    ``job`` carried the run. ``host_deviation``: the standard deviation of the speed of its hosts, as a share.
+    """
+
+    cell_id: str
+    job: str
+    value: float
+    host_deviation: float = 0.0
+
+
+def pick_contenders(racers: Sequence[Racer]) -> list[str]:
+    """The ids of the cells that run again: the best one, and those that may be as good; of each job the best first.
+
+    A job whose best cell can't win, even if its hosts were slow, has none. There are none at all without racers.
+    """
+    jobs: dict[str, list[Racer]] = {}
+    for racer in sorted(racers, key=lambda each: each.value):
+        jobs.setdefault(racer.job, []).append(racer)
+    leader = min(racers, key=lambda each: each.value, default=None)
+    return [
+        racer.cell_id
+        for of_job in jobs.values()
+        for racer in of_job[:MOST_CONTENDERS]
+        if leader and _may_win(racer, of_job[0]) and _may_win(racer, leader)
+    ]
+
+
+def _may_win(racer: Racer, best: Racer) -> bool:
+    between = 0.0 if racer.job == best.job else HOST_DEVIATIONS * hypot(racer.host_deviation, best.host_deviation)
+    return log(racer.value / best.value) <= max(log(1 + WITHIN), between)

@@ -1,0 +1,91 @@
+"""The rounds of a race: all cells once, then the contenders forward and backward until the answer is settled."""
+
+from collections.abc import Sequence
+
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.race import Racer, pick_contenders
+from traindyno.core.statistics.selection import Relation
+from traindyno.core.suite.runs import planned_cell_id
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.evidence import Evidence
+from traindyno.core.verdict.goal_metric import quantity_of
+from traindyno.core.verdict.refused_cells import may_yet_win
+from traindyno.core.verdict.repeats import planned_results
+from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence
+
+# A cell is dropped after so many trials without information (no capacity, an image that can't be pulled).
+MOST_UNTOLD = 2
+# If the answer needs more than so many times the suite's trials (80 % power), the suite's trials seldom settle it.
+MOST_TIMES_NEEDED = 4
+
+Trial = tuple[Cell, int]
+
+
+def most_rounds(suite: Suite) -> int:
+    """The rounds of a race without lost results: those of a suite whose runs have jobs of their own."""
+    return suite.measurement.trials
+
+
+def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[Trial, ...]:
+    """The trials of the next round; none if the answer is settled or the contenders' trials are used up.
+
+    ``evidence`` is that of ``results``. A trial whose result was lost is planned again.
+    """
+    done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.trials}
+    for result in planned_results(suite, results):
+        done.setdefault(planned_cell_id(result.run), set()).add(result.run.trial)
+    left = {
+        cell_id: [trial for trial in range(1, suite.measurement.trials + 1) if trial not in trials]
+        for cell_id, trials in done.items()
+    }
+    untold = [each for each in evidence.trials if _is_untold(each) and left[each.cell.cell_id]]
+    if untold:
+        return tuple((each.cell, left[each.cell.cell_id][0]) for each in untold)
+    chosen = _choose(suite, evidence)
+    return tuple((each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][: evidence.passes])
+
+
+def _is_untold(trials: CellTrials) -> bool:
+    """Whether no trial told how the cell does, which another one may."""
+    is_out = trials.failed or any(result.outcome is Outcome.OUTPACED for result in trials.others)
+    return not trials.measured and not is_out and len(trials.others) < MOST_UNTOLD
+
+
+def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
+    able = [each for each in evidence.trials if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured]
+    again = [each for each in able if len(each.measured) > 1]
+    if not again:
+        wanted = set(pick_contenders(_racers(suite, evidence, able)))
+        return [each for each in able if each.cell.cell_id in wanted]
+    verdict = judge_evidence(suite, evidence)
+    if verdict.finding in SETTLED or _is_futile(suite, verdict):
+        return []
+    near_limit = set(verdict.refused)
+    rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
+    still_open = [each for each in again if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}]
+    is_open = len(still_open) > 1 or any(each.cell.cell_id in near_limit for each in still_open)
+    return still_open if is_open else []
+
+
+def _racers(suite: Suite, evidence: Evidence, able: Sequence[CellTrials]) -> list[Racer]:
+    quantity = quantity_of(evidence.metric, suite.goal.target)
+    return [
+        Racer(
+            cell_id=each.cell.cell_id,
+            job=(run := each.measured[0].run).job_id or run.run_id,
+            value=values[0],
+            host_deviation=evidence.noise.spread_of(each).deviation,
+        )
+        for each in able
+        if (values := each.values(quantity))
+    ]
+
+
+def _is_futile(suite: Suite, verdict: Verdict) -> bool:
+    """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
+    if not verdict.related(Relation.OPEN):
+        return False
+    needed = verdict.trials_to_decide
+    return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials
