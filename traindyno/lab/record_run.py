@@ -165,8 +165,8 @@ def read_run_log(
 def read_log_tail(
     last: Attempt | None, final: FinalOutcome, services: AttemptRecords, *, run_id: str | None = None
 ) -> tuple[str, ...]:
-    """The last lines of the attempt's log, unless it completed; of a job that runs shared, those of this run."""
-    if last is None or final.outcome is Outcome.COMPLETED:
+    """The last lines of the attempt's log, unless the run did not fail; of a shared job, those of this run."""
+    if last is None or final.outcome in (Outcome.COMPLETED, Outcome.OUTPACED):
         return ()
     return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None)
 

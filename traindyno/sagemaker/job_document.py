@@ -7,6 +7,8 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
+from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
+from traindyno.core.suite.choices import Search
 from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
@@ -44,8 +46,17 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: st
         "max_run_seconds": suite.limits.max_run_seconds,
         "ending_seconds": min(STOP_SECONDS, limit_seconds // PART_OF_LIMIT_KEPT),
         "devices_per_host": instance_type.devices_per_instance,
+        **_race(suite),
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
     }
+
+
+def _race(suite: Suite) -> dict[str, Any]:
+    """Nothing else than a race drops cells. A quality may need fewer steps at a slower rate."""
+    if suite.search is not Search.RACE:
+        return {}
+    race = {} if suite.goal.target is not None else {"race": {"samples": suite.workload.examples}}
+    return {"warm_up_steps": WARM_UP_STEPS + LEAST_STEPS, **race}
 
 
 def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, Any]:

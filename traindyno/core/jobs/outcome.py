@@ -9,7 +9,6 @@ class Outcome(StrEnum):
     KILLED = "killed"  # a signal ended it, and nothing shows that memory ran out
     LOSS_DIVERGED = "loss_diverged"
     TIMED_OUT = "timed_out"
-    OUTPACED = "outpaced"  # a result: the job's parent ended it because it can't win, and its bound says by how much
     COST_STOPPED = "cost_stopped"
     CAPACITY_UNAVAILABLE = "capacity_unavailable"
     QUOTA_EXCEEDED = "quota_exceeded"
