@@ -4,12 +4,15 @@ Everything follows from the job's document, the faults and the times of its stat
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, Transition
+from localcloud.sagemaker_service.replay.shared_race import find_outpaced, whole_pace
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, write_stretch
-from traindyno.core.jobs.journal_format import EXITED, TIME_LIMIT
+from traindyno.core.jobs.bound import Bound
+from traindyno.core.jobs.journal_format import EXITED, OUTPACED, TIME_LIMIT
+from traindyno.core.search.outpaced import Pace
 
 # Planned times are rounded to milliseconds.
 ROUNDING_MS = 1
@@ -25,6 +28,11 @@ class Span:
     begin_ms: int
     end_ms: int
     reason: str | None
+    bound: Bound | None = None
+
+    @property
+    def has_completed(self) -> bool:
+        return self.reason == EXITED and not self.run.fate.has_failed
 
     def stretch(self) -> Stretch:
         return write_stretch(
@@ -39,13 +47,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One life of the parent. ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off."""
+    """One life of the parent. ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off.
+    ``warm_up_ms``: of a throw-away run, if it has one.
+    """
 
     start_ms: int
     skipped: tuple[str, ...]
     spans: tuple[Span, ...]
     left: tuple[str, ...] = ()
     closed_ms: int | None = None
+    warm_up_ms: int = 0
 
     @property
     def ended(self) -> frozenset[str]:
@@ -80,39 +91,80 @@ def next_session(
     pending = [run for run in work.runs if run.run_id not in ended]
     first_step = before[-1].steps_to_resume_from if before else 0
     skipped = tuple(run.run_id for run in work.runs if run.run_id in ended)
-    spans = list(_spans(work, pending, first_step=first_step, start_ms=start_ms, until_ms=until_ms))
-    closed_ms = spans[-1].end_ms if spans else start_ms
+    warm_up_ms = work.warm_up_milliseconds(pending[0]) if pending else 0
+    warm_ms, deadline_ms = start_ms + warm_up_ms, start_ms + work.deadline_ms
+    done = [span for session in before for span in session.spans]
+    spans = list(
+        _spans(work, pending, done, first_step=first_step, start_ms=warm_ms, until_ms=until_ms, deadline_ms=deadline_ms)
+    )
+    closed_ms = spans[-1].end_ms if spans else warm_ms
     open_runs = tuple(run.run_id for run in pending[len(spans) - bool(spans and spans[-1].reason is None) :])
     if open_runs and until_ms is not None and closed_ms >= until_ms:
-        return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans))
-    return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans), left=open_runs, closed_ms=closed_ms)
+        return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
+    return Session(
+        start_ms=start_ms,
+        skipped=skipped,
+        spans=tuple(spans),
+        left=open_runs,
+        closed_ms=closed_ms,
+        warm_up_ms=warm_up_ms,
+    )
 
 
 def _spans(
-    work: SharedWork, pending: Sequence[SharedRun], *, first_step: int, start_ms: int, until_ms: int | None
+    work: SharedWork,
+    pending: Sequence[SharedRun],
+    done: Sequence[Span],
+    *,
+    first_step: int,
+    start_ms: int,
+    until_ms: int | None,
+    deadline_ms: int,
 ) -> Iterator[Span]:
     """Ends with the run that is cut off or left. No run begins that would need longer than there is time."""
-    deadline_ms = start_ms + work.deadline_ms
+    completed = [span.run for span in done if span.has_completed]
     now_ms, longest_ms = start_ms, 0
     for place, run in enumerate(pending, start=1):
         is_late = place > 1 and now_ms + longest_ms >= deadline_ms
         if is_late or (until_ms is not None and now_ms >= until_ms):
             return
         first = first_step if place == 1 else 0
-        end_ms, reason = _end(run, first, now_ms, deadline_ms, is_first=place == 1)
-        if until_ms is not None and end_ms > until_ms + ROUNDING_MS:
-            end_ms, reason = until_ms, None
-        yield Span(run=run, place=place, first_step=first, begin_ms=now_ms, end_ms=end_ms, reason=reason)
-        if reason is None:
+        whole = Span(run=run, place=place, first_step=first, begin_ms=now_ms, end_ms=now_ms, reason=None)
+        span = _in_time(_ended(work, whole, completed), deadline_ms)
+        if until_ms is not None and span.end_ms > until_ms + ROUNDING_MS:
+            span = replace(span, end_ms=until_ms, reason=None, bound=None)
+        yield span
+        if span.reason is None:
             return
+        completed += [run] if span.has_completed else []
+        end_ms = span.end_ms
         longest_ms, now_ms = max(longest_ms, end_ms - now_ms), end_ms
 
 
-def _end(run: SharedRun, first_step: int, begin_ms: int, deadline_ms: int, *, is_first: bool) -> tuple[int, str | None]:
-    """When and why the run ends; without a reason it is left at the job's deadline."""
-    end_ms, reason = begin_ms + run.milliseconds(first_step), EXITED
-    if run.longest_ms is not None and end_ms > begin_ms + run.longest_ms:
-        end_ms, reason = begin_ms + run.longest_ms, TIME_LIMIT
-    if end_ms <= deadline_ms:
-        return end_ms, reason
-    return max(deadline_ms, begin_ms), TIME_LIMIT if is_first else None
+def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span:
+    """As if the job had no deadline."""
+    run, first_step = span.run, span.first_step
+    paces = {each.run_id: pace for each in completed if (pace := _raced(work, each)) is not None}
+    behind = find_outpaced(run, first_step, paces, work.race_samples) if work.race_samples is not None else None
+    last_step = behind.last_step if behind else None
+    ended = replace(
+        span,
+        end_ms=span.begin_ms + run.milliseconds(first_step, last_step=last_step),
+        reason=OUTPACED if behind else EXITED,
+        bound=behind.bound if behind else None,
+    )
+    if run.longest_ms is not None and ended.end_ms > span.begin_ms + run.longest_ms:
+        return replace(span, end_ms=span.begin_ms + run.longest_ms, reason=TIME_LIMIT)
+    return ended
+
+
+def _raced(work: SharedWork, run: SharedRun) -> Pace | None:
+    return whole_pace(run) if work.race_samples is not None else None
+
+
+def _in_time(span: Span, deadline_ms: int) -> Span:
+    """Without a reason, the run is left at the job's deadline."""
+    if span.end_ms <= deadline_ms:
+        return span
+    reason = TIME_LIMIT if span.place == 1 else None
+    return replace(span, end_ms=max(deadline_ms, span.begin_ms), reason=reason, bound=None)

@@ -43,9 +43,9 @@ class SharedRun:
     fate: RunFate
     longest_ms: int | None
 
-    def milliseconds(self, first_step: int) -> int:
-        """From its begin to its end, if no limit ends it before."""
-        last_step = max(self.fate.last_step, first_step)
+    def milliseconds(self, first_step: int, *, last_step: int | None = None) -> int:
+        """From its begin to its end, or to that of ``last_step``, if no limit ends it before."""
+        last_step = max(self.fate.last_step if last_step is None else last_step, first_step)
         return ceil(
             1000 * training_seconds(self.trace, self.job, self.work, first_step=first_step, last_step=last_step)
         )
@@ -60,6 +60,15 @@ class SharedWork:
     job_id: str
     runs: tuple[SharedRun, ...]
     deadline_ms: int
+    #: Of the whole workload, by which runs race; None if none is ended for another.
+    race_samples: float | None = None
+    #: Of a throw-away run.
+    warm_up_steps: int = 0
+
+    def warm_up_milliseconds(self, run: SharedRun) -> int:
+        if not self.warm_up_steps:
+            return 0
+        return run.milliseconds(0, last_step=min(self.warm_up_steps, total_steps(run.trace, run.work)))
 
 
 def read_shared_work(
@@ -73,7 +82,13 @@ def read_shared_work(
     alone = jobs_of_runs(job, document)
     runs = tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone.items())
     seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
-    return SharedWork(job_id=document["job_id"], runs=runs, deadline_ms=max(round(seconds * 1000), 0))
+    return SharedWork(
+        job_id=document["job_id"],
+        runs=runs,
+        deadline_ms=max(round(seconds * 1000), 0),
+        race_samples=document.get("race", {}).get("samples"),
+        warm_up_steps=document.get("warm_up_steps", 0),
+    )
 
 
 def _shared_run(
