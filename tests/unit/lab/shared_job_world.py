@@ -16,6 +16,7 @@ from tests.unit.throttled_calls import METHODS, NAMED
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import ended_runs
+from traindyno.core.jobs.journal_format import OUTPACED
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
@@ -43,7 +44,7 @@ class World:
 
     ``loses_files``: that a file of a job reaches S3 late or never. ``times_out``: that the task gives up before
     the next thing happens. ``stops``: that the execution is stopped before it.
-    ``failing``: that a run exits with 1.
+    ``failing``: that a run exits with 1. ``outpaced``: the runs that can't win.
     """
 
     source: random.Random
@@ -54,6 +55,7 @@ class World:
     times_out: float = 0.0
     stops: float = 0.0
     failing: float = 0.2
+    outpaced: tuple[str, ...] = ()
     tokens: int = 0
     is_stopped: bool = False
 
@@ -286,7 +288,13 @@ class Container:
             log = f"{run_id}/step_log/{self.name}/rank-00000.1790000000000.jsonl"
             exit_code = 0 if self.world.source.random() >= self.world.failing else 1
             files = {log: described(LOG)}
-            written.carry(run_id, 20, exit_code=exit_code, files=files)
+            bound = {"by": left[0], "steps": 5, "least_ratio": 1.5, "least_seconds_per_sample": 0.1}
+            outpaced = {"reason": OUTPACED, "exit_code": None, "bound": bound}
+            written.carry(
+                run_id,
+                20,
+                **{"exit_code": exit_code, "files": files, **(outpaced if run_id in self.world.outpaced else {})},
+            )
             del written.files[f"{run_id}/step_log/{self.name}/algo-1.jsonl"]
             written.files[log] = LOG
         if whole < len(left):
