@@ -90,7 +90,7 @@ class Conductor:
         forget_end(attempt.host, run.run_id)
         self._write(RUN_BEGAN, run_id=run.run_id, place=self._begun)
         try:
-            judge = self._race.judge_of(run.run_id, began_at)
+            judge = self._race.judge_of(run, began_at)
             turn = Turn(began=began, place=self._begun, is_forked=is_forked, judge=judge)
             ended = run_one(run, attempt, output, turn)
             attempt.time_left.took(time.monotonic() - began)
@@ -120,7 +120,7 @@ class Conductor:
             self._leave(run, NOT_RECORDED, began=place is not None)
             return
         self._ended += 1
-        self._race.add(run.run_id, end, attempt.host.job_name)
+        self._race.add(run, end, attempt.host.job_name)
         remove(attempt.host.state(run.run_id))
         attempt.reserve.hold()
         self._write(

@@ -20,7 +20,7 @@ class DocumentRefused(Exception):
 
 
 class RunOrder(NamedTuple):
-    """``channels``: the run's channel → the job's channel that has its files."""
+    """``channels``: the run's channel → the job's channel that has its files. ``cell_id``: empty if it is unknown."""
 
     run_id: str
     launcher: str
@@ -29,6 +29,7 @@ class RunOrder(NamedTuple):
     hyperparameters: Dict[str, Any]
     environment: Dict[str, str]
     channels: Dict[str, str]
+    cell_id: str = ""
 
 
 class JobOrder(NamedTuple):
@@ -118,6 +119,7 @@ def _run(run: Any, place: str) -> RunOrder:
         hyperparameters=_field(given, place, "hyperparameters", dict),
         environment=_texts(given, place, "environment"),
         channels=_texts(given, place, "channels"),
+        cell_id=_typed(given.get("cell_id", ""), "{}.cell_id".format(place), str),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from traindyno.core.jobs.journal_format import EXITED, OUTPACED
 from traindyno.core.search.outpaced import Pace, is_outpaced, least_ratio, pace_of
 from traindyno.parent.attempt import Attempt
+from traindyno.parent.document import RunOrder
 from traindyno.parent.ends import whole_ends
 from traindyno.parent.step_times import RunLogs, Steps, are_alike, files_of, work_per_sample
 from traindyno.parent.verdicts import Verdict
@@ -16,7 +17,7 @@ Judge = Callable[[], Optional[Verdict]]
 
 
 class Completed(NamedTuple):
-    run_id: str
+    run: RunOrder
     steps: Steps
     began_at: float
 
@@ -30,23 +31,23 @@ class Race:
         self._completed: List[Completed] = []
         for run in attempt.job.runs if self._samples is not None else ():
             for end in whole_ends(self._host.folder, run.run_id):
-                self.add(run.run_id, end, str(end.get("job_name")))
+                self.add(run, end, str(end.get("job_name")))
 
-    def add(self, run_id: str, end: Dict[str, Any], job_name: str) -> None:
+    def add(self, run: RunOrder, end: Dict[str, Any], job_name: str) -> None:
         """A run that failed, or whose loss is not finite, outpaces no other."""
         if self._samples is None or (end.get("reason"), end.get("exit_code")) != (EXITED, 0):
             return
-        logs = RunLogs(self._folder(run_id, job_name), self._count)
+        logs = RunLogs(self._folder(run.run_id, job_name), self._count)
         logs.read_new()
         steps = logs.steps()
         if steps is not None and not logs.has_diverged:
-            self._completed.append(Completed(run_id, steps, float(end["began_at"])))
+            self._completed.append(Completed(run, steps, float(end["began_at"])))
 
-    def judge_of(self, run_id: str, began_at: float) -> Judge:
+    def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin."""
         if self._samples is None or not self._completed:
             return lambda: None
-        folder = self._folder(run_id, self._host.job_name)
+        folder = self._folder(run.run_id, self._host.job_name)
         logs = RunLogs(folder, self._count, earlier=files_of(folder))
         look_at = 0.0
 
@@ -57,14 +58,16 @@ class Race:
             look_at = time.monotonic() + LOOK_AGAIN_SECONDS
             logs.read_new()
             steps = None if logs.has_ended else logs.steps()
-            return None if steps is None else self._verdict(Completed(run_id, steps, began_at))
+            return None if steps is None else self._verdict(Completed(run, steps, began_at))
 
         return judge
 
-    def _verdict(self, run: Completed) -> Optional[Verdict]:
-        samples = self._samples
-        paces = {each.run_id: pace for each in self._completed if (pace := _pace(each, run.steps)) is not None}
-        own = _pace(run, run.steps)
+    def _verdict(self, judged: Completed) -> Optional[Verdict]:
+        """A slower run of the cell that is ahead says how runs differ."""
+        samples, steps, cell_id = self._samples, judged.steps, judged.run.cell_id
+        others = (each for each in self._completed if not cell_id or each.run.cell_id != cell_id)
+        paces = {each.run.run_id: pace for each in others if (pace := _pace(each, steps)) is not None}
+        own = _pace(judged, steps)
         if own is None or not paces:
             return None
         by = min(paces, key=lambda run_id: paces[run_id].seconds_of(samples))

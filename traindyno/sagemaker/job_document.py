@@ -65,6 +65,7 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
     folder = f"{CONTAINER_FOLDER}/{run.run_id}"
     return {
         "run_id": run.run_id,
+        "cell_id": run.cell.cell_id,
         "launcher": launcher,
         "processes_per_host": 1 if launcher == PROCESS else _devices(run),
         "arguments": command_arguments(own),

@@ -144,7 +144,7 @@ def _spans(
 def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span:
     """As if the job had no deadline."""
     run, first_step = span.run, span.first_step
-    paces = {each.run_id: pace for each in completed if (pace := _raced(work, each)) is not None}
+    paces = {each.run_id: pace for each in completed if (pace := _raced(work, run, each)) is not None}
     behind = find_outpaced(run, first_step, paces, work.race_samples) if work.race_samples is not None else None
     last_step = behind.last_step if behind else None
     ended = replace(
@@ -158,8 +158,9 @@ def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span
     return ended
 
 
-def _raced(work: SharedWork, run: SharedRun) -> Pace | None:
-    return whole_pace(run) if work.race_samples is not None else None
+def _raced(work: SharedWork, run: SharedRun, earlier: SharedRun) -> Pace | None:
+    """Runs of one cell don't race."""
+    return whole_pace(earlier) if work.race_samples is not None and run.cell_id != earlier.cell_id else None
 
 
 def _in_time(span: Span, deadline_ms: int) -> Span:

@@ -34,14 +34,15 @@ def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
     job = race(
         tmp_path,
         racing("first", SLOW),
-        racing("best", FAST),
+        {**racing("best", FAST), "cell_id": "c"},
         racing("behind", SLOW, waits=LONG_SECONDS),
+        {**racing("best-again", SLOW, waits=1.2), "cell_id": "c"},
         racing("level", LEVEL, waits=1.2),
         racing("twice-the-work", SLOW, samples=16, waits=1.2),
     )
     exit_code, output = job.carry()
     assert exit_code == 0, output
-    others = dict.fromkeys(("first", "best", "level", "twice-the-work"), "exited")
+    others = dict.fromkeys(("first", "best", "best-again", "level", "twice-the-work"), "exited")
     assert reasons(job) == {**others, "behind": "outpaced"}
     end = job.end("behind")
     assert end is not None
@@ -191,7 +192,8 @@ def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("unit", "work"), [("tokens", 50.0), ("rows", 1.0), (None, 1.0)])
 def test_a_packed_sample_has_more_work(unit: str | None, work: float, tmp_path: Path) -> None:
-    written(tmp_path, environment(**({"work_unit": unit} if unit else {})), step(0, 1, tokens=200))
+    facts: dict[str, Any] = {"work_unit": unit} if unit else {}
+    written(tmp_path, environment(**facts), step(0, 1, tokens=200))
     logs = RunLogs(tmp_path, hosts=1)
     logs.read_new()
     found = logs.steps()
