@@ -8,31 +8,28 @@ from pathlib import Path
 
 from traindyno.core.step_log.line import end_line, environment_line, step_line
 
-STEPS = 20
 IS_WARM_UP = os.environ["TRAINDYNO_RUN_ID"] == "warm-up"
+GIVEN = {"samples": 8, "steps": 20, "late": 0.0, "waits": 0.0, "lingers": 0.0, "exits": 0}
 
 
-def main(*, seconds: float, samples: int = 8, steps: int = STEPS, waits: float = 0.0, slower: float = 1.0) -> None:
-    """``waits`` seconds after its steps, before its last line. ``slower`` is the second rank, by this factor."""
-    rank, world_size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    seconds = seconds * (slower if rank else 1.0)
-    began = time.time()
-    lines = [environment_line(began, rank, world_size, os.environ["SM_CURRENT_HOST"], {})]
-    lines += [
-        step_line(
-            step=step + 1,
-            begin=began + step * seconds,
-            # The spread of the steps is not 0.
-            end=began + (step + 1 + 0.01 * (step % 2)) * seconds,
-            wait_seconds=0.0,
-            samples=samples,
-            loss=1.0,
-        )
-        for step in range(steps)
-    ]
-    write(rank, began, lines)
-    time.sleep(600.0 if IS_WARM_UP else waits)
-    write(rank, began, [end_line(time.time(), steps)])
+def race(given: dict[str, float]) -> int:
+    """Its exit code. Seconds: ``late`` before its steps, ``waits`` after them, ``lingers`` after its last line."""
+    time.sleep(given["late"])
+    began, rank = time.time(), int(os.environ.get("RANK", "0"))
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    about = environment_line(began, rank, world_size, os.environ["SM_CURRENT_HOST"], {})
+    write(rank, began, [about, *(step(number, began, given) for number in range(int(given["steps"])))])
+    time.sleep(60.0 if IS_WARM_UP else given["waits"])
+    write(rank, began, [end_line(time.time(), int(given["steps"]))])
+    time.sleep(given["lingers"])
+    return int(given["exits"])
+
+
+def step(number: int, began: float, given: dict[str, float]) -> dict[str, object]:
+    """The spread of the steps is not 0."""
+    seconds = given["seconds"]
+    begin, end = began + number * seconds, began + (number + 1 + 0.01 * (number % 2)) * seconds
+    return step_line(step=number + 1, begin=begin, end=end, wait_seconds=0.0, samples=int(given["samples"]), loss=1.0)
 
 
 def write(rank: int, began: float, lines: list[dict[str, object]]) -> None:
@@ -43,6 +40,6 @@ def write(rank: int, began: float, lines: list[dict[str, object]]) -> None:
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    first = given.pop("first", {})
-    main(**{**given, **(first if os.environ["TRAINING_JOB_NAME"] == "job-a1" else {})})
+    told = json.loads(sys.argv[1])
+    first = told.pop("first", {})
+    sys.exit(race({**GIVEN, **told, **(first if os.environ["TRAINING_JOB_NAME"] == "job-a1" else {})}))

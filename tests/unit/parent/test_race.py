@@ -15,7 +15,8 @@ from traindyno.parent.step_times import MOST_STEPS, RunLogs, work_per_sample
 PROGRAM = Path(__file__).with_name("racing.py")
 RACE = {"race": {"samples": 1e6}}
 FAST, LEVEL, SLOW = 0.1, 0.105, 0.2
-LONG_SECONDS = 600.0
+# If no run is ended, the test fails after this time.
+LONG_SECONDS = 40.0
 
 
 def racing(run_id: str, seconds: float, **given: Any) -> dict[str, Any]:
@@ -66,9 +67,10 @@ def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
         ({}, {"waits": 1.2}, {}),
         ({}, {"steps": 6, "waits": 1.2}, RACE),
         ({}, {"steps": 3000}, RACE),
+        ({}, {"lingers": 1.2}, RACE),
         ({"steps": 6}, {"waits": 1.2}, RACE),
     ],
-    ids=["not asked for", "too few steps", "over before a look", "nothing to compare with"],
+    ids=["not asked for", "too few steps", "over before a look", "has no step left", "nothing to compare with"],
 )
 def test_a_slow_run_goes_on(
     best: dict[str, Any], behind: dict[str, Any], limits: dict[str, Any], tmp_path: Path
@@ -80,7 +82,7 @@ def test_a_slow_run_goes_on(
 
 
 def test_a_failed_run_outpaces_no_other(tmp_path: Path) -> None:
-    job = race(tmp_path, racing("fails", FAST, unknown=1), racing("behind", SLOW, waits=1.2))
+    job = race(tmp_path, racing("fails", FAST, exits=1), racing("behind", SLOW, waits=1.2))
     assert job.carry()[0] == 0
     assert (job.end("fails") or {})["exit_code"] == 1
     assert reasons(job)["behind"] == "exited"
@@ -100,6 +102,16 @@ def test_runs_of_a_job_that_died_still_outpace_others(tmp_path: Path) -> None:
     assert job.events("job-a2")[1:3] == [("run_skipped", "best", None), ("run_began", "behind", None)]
     assert reasons(job, "job-a2") == {"behind": "outpaced"}
     assert (job.end("behind", "job-a2") or {})["bound"]["by"] == "best"
+
+
+def test_what_a_run_logged_before_an_interruption_does_not_end_it(tmp_path: Path) -> None:
+    """A spot job goes on under its name. The run is judged by its own steps only."""
+    job = race(tmp_path, racing("best", FAST), racing("level", LEVEL, late=1.2))
+    before = job.folder() / "level" / "step_log" / "job-a1"
+    before.mkdir(parents=True)
+    written(before, environment(), *(step(number, number + SLOW) for number in range(20)))
+    assert job.carry()[0] == 0
+    assert reasons(job) == {"best": "exited", "level": "exited"}
 
 
 def test_a_throw_away_run_takes_what_is_cold(tmp_path: Path) -> None:
