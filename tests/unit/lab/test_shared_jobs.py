@@ -266,6 +266,8 @@ def test_a_run_that_could_not_win_is_recorded_with_its_bound_and_not_tried_again
     first, *behind = (run.run_id for run in world.job.runs)
     world.outpaced = tuple(behind)
     world.start("t1")
+    name = list(world.lab.jobs.jobs)[-1]
+    world.lab.logs.write(f"{name}/algo-1-1", [f"[{run_id}] epoch" for run_id in behind], 0)
     live(world, 3)
     assert answers(world) == ["success"]
     found = record_all(world)
