@@ -41,13 +41,13 @@ given = argparse.ArgumentParser()
 given.add_argument("--does")
 does = given.parse_known_args()[0].does
 assert pathlib.Path(os.environ["SM_CHANNEL_WORDS"], "a.txt").read_text() == "words"
-if does == "log":
+if does in ("log", "slow"):
     from traindyno.callbacks import step_log
 
     step_log.independent()
     for number in range({STEPS}):
         with step_log.step(samples=8):
-            time.sleep(0.05)
+            time.sleep(0.05 if does == "log" else 0.5)
 if does in ("brief", "fill", "stand", "die"):
     from traindyno.callbacks import step_log
 
@@ -189,6 +189,24 @@ def test_of_twelve_runs_one_that_fills_the_memory_one_that_hangs_and_one_killed_
     lines = [line for stream, line in aws.log_lines if stream.startswith(f"{described['TrainingJobName']}/")]
     for run_id, word in zip(shared.run_ids, does, strict=True):
         assert [line for line in lines if line == f"[{run_id}] does {word}"] != []
+
+
+def test_a_run_of_a_race_that_cannot_win_ends_early_after_a_throw_away_run(
+    aws: AwsDouble, sagemaker: Any, tmp_path: Path
+) -> None:
+    shared = SharedJob(aws, tmp_path, "j2-5", ["log", "slow"], search="race")
+    described = run_job(sagemaker, shared.request())
+    assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
+    journal, (fast, slow) = shared.journal(described), shared.run_ids
+    assert shared.outcomes(described) == {fast: Outcome.COMPLETED, slow: Outcome.OUTPACED}
+    bound = journal.ends[slow].bound
+    assert bound is not None
+    assert bound.by == fast
+    assert bound.least_ratio > 1
+    assert shared.logged_steps(fast) == [STEPS]
+    assert bound.steps + 2 <= shared.logged_steps(slow)[0] < STEPS
+    assert 0 < journal.warm_up_seconds <= (journal.start_seconds or 0)
+    assert {key.partition("/")[0] for key in shared.files()} == {fast, slow, "journal"}
 
 
 def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(

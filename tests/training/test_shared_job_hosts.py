@@ -1,5 +1,6 @@
 """The parents of a job's hosts begin and end each run together."""
 
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from localcloud.loopback import free_port
 from localcloud.sagemaker_service.host import loopback_torchrun
+from tests.unit.parent import shared_job
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 
 HOSTS = ("algo-1", "algo-2")
@@ -63,6 +65,25 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
         assert first.wait(60) == 1
         assert not any(map(is_alive, kept))
     yield job
+
+
+def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_path: Path) -> None:
+    given = [{"seconds": 0.1}, {"seconds": 0.2, "waits": 60}]
+    runs = [
+        run_document(name, json.dumps(each), launcher="torchrun", processes_per_host=1)
+        for name, each in zip("ab", given, strict=True)
+    ]
+    racing = two_hosts(tmp_path, runs, Path(shared_job.__file__).with_name("racing.py"))
+    job = replace(racing, limits={**racing.limits, "race": {"samples": 1e6}, "warm_up_steps": 7})
+    with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
+        assert [each.wait(120) for each in (first, second)] == [0, 0]
+    for host in HOSTS:
+        assert [event for event, *_ in job.events(host=host)][:3] == ["parent_started", "warm_up_began", "warmed_up"]
+        assert [(job.end(name, host=host) or {})["reason"] for name in "ab"] == ["exited", "outpaced"]
+    bounds = [(job.end("b", host=host) or {})["bound"] for host in HOSTS]
+    assert bounds[0] == bounds[1]
+    # 0.2 s for the 8 samples of each of two hosts
+    assert 0.012 < bounds[0]["least_seconds_per_sample"] < 0.0126
 
 
 def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) -> None:

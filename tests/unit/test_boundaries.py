@@ -75,6 +75,7 @@ MAY_IMPORT = {
     # It runs on Python 3.8 in frozen images.
     "traindyno/parent": {
         "traindyno.core.jobs.journal_format",
+        "traindyno.core.search.outpaced",
         "traindyno.core.step_log.line",
         "traindyno.callbacks.oom_kills",
         "traindyno.callbacks.process",

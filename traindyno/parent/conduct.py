@@ -23,13 +23,14 @@ from traindyno.parent.ends import forget_end, has_ended, write_end
 from traindyno.parent.journal import count_deaths
 from traindyno.parent.output import RunOutput
 from traindyno.parent.peers import PeerLost
-from traindyno.parent.ready import make_ready
-from traindyno.parent.run_one import Ended, Turn, is_device_busy, run_one
+from traindyno.parent.race import Race
+from traindyno.parent.ready import FORK, FRESH, made_ready
+from traindyno.parent.run_one import Ended, Turn, run_one
 from traindyno.parent.verdicts import Verdict
+from traindyno.parent.warm_up import warm_up
 
 MOST_DEATHS = 2
 BEGIN, SKIP = "begin", "skip"
-FORK, FRESH = "fork", "fresh"
 
 
 class Conductor:
@@ -40,9 +41,11 @@ class Conductor:
         self._attempt = attempt
         self._write = attempt.journal.write
         self._begun = self._ended = self._left = 0
+        self._race = Race(attempt)
 
     def conduct(self) -> None:
         """Raises PeerLost."""
+        warm_up(self._attempt)
         for run in self._attempt.job.runs:
             self._carry(run)
         self._attempt.peers.barrier("all")
@@ -52,7 +55,7 @@ class Conductor:
     def _carry(self, run: RunOrder) -> None:
         what, output = self._agreed(run), RunOutput(self._attempt.host.log(run.run_id), run.run_id)
         if what == BEGIN:
-            what = self._made_ready(run, output)
+            what = made_ready(run, self._attempt, output)
         if what == SKIP:
             self._write(RUN_SKIPPED, run_id=run.run_id)
         elif what in (JOBS_DIED, DEVICE_BUSY):
@@ -80,17 +83,6 @@ class Conductor:
         # A job whose limit is too short for any run would leave all of them in each attempt.
         return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE
 
-    def _made_ready(self, run: RunOrder, output: RunOutput) -> str:
-        """How all hosts begin the run, or what keeps one of them from it."""
-        attempt, peers = self._attempt, self._attempt.peers
-        can_fork, is_busy = make_ready(run, attempt, output), is_device_busy(attempt)
-        found = {STOPPED: attempt.stop.is_made, DEVICE_BUSY: is_busy, FRESH: not can_fork}
-        keys = {word: "{}/{}".format(run.run_id, word) for word in found}
-        for word in (word for word, holds in found.items() if holds):
-            peers.say(keys[word], word)
-        peers.barrier("{}/ready".format(run.run_id))
-        return next((word for word, key in keys.items() if peers.heard(key) is not None), FORK)
-
     def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool) -> None:
         attempt = self._attempt
         began_at, began = time.time(), time.monotonic()
@@ -98,7 +90,8 @@ class Conductor:
         forget_end(attempt.host, run.run_id)
         self._write(RUN_BEGAN, run_id=run.run_id, place=self._begun)
         try:
-            turn = Turn(began=began, place=self._begun, is_forked=is_forked)
+            judge = self._race.judge_of(run, began_at)
+            turn = Turn(began=began, place=self._begun, is_forked=is_forked, judge=judge)
             ended = run_one(run, attempt, output, turn)
             attempt.time_left.took(time.monotonic() - began)
             if ended.verdict.left is None:
@@ -127,6 +120,7 @@ class Conductor:
             self._leave(run, NOT_RECORDED, began=place is not None)
             return
         self._ended += 1
+        self._race.add(run, end, attempt.host.job_name)
         remove(attempt.host.state(run.run_id))
         attempt.reserve.hold()
         self._write(
@@ -136,6 +130,7 @@ class Conductor:
             exit_code=verdict.exit_code,
             signal=verdict.signal,
             own_milliseconds=milliseconds,
+            bound=verdict.bound,
         )
 
 
@@ -157,4 +152,5 @@ def end_fields(ended: Ended, *, place: Optional[int], began_at: float, own_milli
         "own_milliseconds": own_milliseconds,
         "place": place,
         "leftovers": ended.leftovers,
+        "bound": verdict.bound,
     }

@@ -21,7 +21,7 @@ class DocumentRefused(Exception):
 
 
 class RunOrder(NamedTuple):
-    """``channels``: the run's channel → the job's channel that has its files."""
+    """``channels``: the run's channel → the job's channel that has its files. ``cell_id``: empty if it is unknown."""
 
     run_id: str
     launcher: str
@@ -30,12 +30,14 @@ class RunOrder(NamedTuple):
     hyperparameters: Dict[str, Any]
     environment: Dict[str, str]
     channels: Dict[str, str]
+    cell_id: str = ""
 
 
 class JobOrder(NamedTuple):
     """``grace_seconds``: from SIGTERM to SIGKILL. ``lease_seconds``: a host that is silent for so long is lost.
     ``device_seconds``: for so long a run waits for the memory of the devices. ``inherited``: variables of the job that
-    are the runs' own too.
+    are the runs' own too. ``race_samples``: a run that would need much longer for so many samples than an earlier one
+    is ended; None: every run goes on to its end. ``warm_up_steps``: of a throw-away run before the first one.
     """
 
     job_id: str
@@ -49,6 +51,8 @@ class JobOrder(NamedTuple):
     runs: Tuple[RunOrder, ...]
     device_seconds: float = DEVICE_SECONDS
     inherited: Tuple[str, ...] = ()
+    race_samples: Optional[float] = None
+    warm_up_steps: int = 0
 
 
 def find_document(environment: Mapping[str, str]) -> Path:
@@ -100,7 +104,14 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         runs=runs,
         inherited=_names_of(document, "inherited"),
         device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),
+        race_samples=_race_samples(document),
+        warm_up_steps=_typed(document.get("warm_up_steps", 0), "warm_up_steps", int),
     )
+
+
+def _race_samples(document: Dict[str, Any]) -> Optional[float]:
+    race = document.get("race")
+    return None if race is None else float(_field(_typed(race, "race", dict), "race", "samples", NUMBER))
 
 
 def _run(run: Any, place: str) -> RunOrder:
@@ -120,6 +131,7 @@ def _run(run: Any, place: str) -> RunOrder:
         hyperparameters=_field(given, place, "hyperparameters", dict),
         environment=_texts(given, place, "environment"),
         channels=_texts(given, place, "channels"),
+        cell_id=_typed(given.get("cell_id", ""), "{}.cell_id".format(place), str),
     )
 
 

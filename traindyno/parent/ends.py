@@ -3,7 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Iterator, Optional
 
 from traindyno.core.jobs.journal_format import ENDED, FORMAT_VERSION
 from traindyno.parent.disk import Reserve, files_below, remove, write_last
@@ -35,8 +35,15 @@ def forget_end(host: Host, run_id: str) -> None:
 
 def has_ended(folder: Path, run_id: str) -> bool:
     """Whether the files of all hosts of one attempt are there, and what they name has the bytes that they say."""
-    attempts = (folder / run_id / ENDED).glob("*")
-    return any(_is_whole(folder, run_id, attempt) for attempt in sorted(attempts))
+    return any(True for _ in whole_ends(folder, run_id))
+
+
+def whole_ends(folder: Path, run_id: str) -> Iterator[Dict[str, Any]]:
+    """Of each attempt in which it ended so, the first host's."""
+    for attempt in sorted((folder / run_id / ENDED).glob("*")):
+        ends = _whole(folder, run_id, attempt)
+        if ends:
+            yield ends[min(ends)]
 
 
 def described(path: Path) -> Dict[str, Any]:
@@ -49,11 +56,12 @@ def described(path: Path) -> Dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _is_whole(folder: Path, run_id: str, attempt: Path) -> bool:
+def _whole(folder: Path, run_id: str, attempt: Path) -> Dict[str, Dict[str, Any]]:
     ends = [_read(path) for path in sorted(attempt.glob("*.json"))]
     found = {str(end["host"]): end for end in ends if end is not None and end.get("run_id") == run_id}
     hosts = {str(host) for end in found.values() for host in end["hosts"]}
-    return bool(found) and hosts == set(found) and all(_has_its_files(folder, end) for end in found.values())
+    is_whole = hosts == set(found) and all(_has_its_files(folder, end) for end in found.values())
+    return found if is_whole else {}
 
 
 def _read(path: Path) -> Optional[Dict[str, Any]]:

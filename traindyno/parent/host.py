@@ -22,13 +22,16 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 
 class Host(NamedTuple):
-    """``folder`` is the one that SageMaker copies to S3 while the job runs. ``environment`` is the parent's own."""
+    """``folder`` is the one that SageMaker copies to S3 while the job runs. ``environment`` is the parent's own.
+    ``aside``: where a run without a result writes instead.
+    """
 
     name: str
     hosts: Tuple[str, ...]
     job_name: str
     folder: Path
     environment: Dict[str, str]
+    aside: Optional[Path] = None
 
     @property
     def rank(self) -> int:
@@ -50,10 +53,10 @@ class Host(NamedTuple):
 
     def step_log(self, run_id: str) -> Path:
         """The step log adds the job's name."""
-        return self.folder / run_id / STEP_LOG
+        return (self.aside or self.folder) / run_id / STEP_LOG
 
     def state(self, run_id: str) -> Path:
-        return self.folder / run_id / STATE
+        return (self.aside or self.folder) / run_id / STATE
 
     def folder_of(self, variable: str, otherwise: str) -> Path:
         return Path(self.environment.get(variable) or self.localised("{}/{}".format(CONTAINER_ROOT, otherwise)))

@@ -12,6 +12,8 @@ from traindyno.core.jobs.journal_format import (
     PEER_LOST,
     RUN_BEGAN,
     RUN_LEFT,
+    WARM_UP_BEGAN,
+    WARMED_UP,
 )
 from traindyno.parent.disk import Reserve, append
 from traindyno.parent.host import Host
@@ -42,6 +44,15 @@ def count_deaths(host: Host, run_id: str) -> int:
         if folder.name != host.job_name:
             found += any(_died_in(lines, run_id) for lines in map(_lines, sorted(folder.glob("*.jsonl"))))
     return found
+
+
+def has_died_warming_up(host: Host) -> bool:
+    """Whether an earlier job died in its throw-away run, which another one then leaves out."""
+    for folder in sorted(host.journal.parent.parent.glob("*")):
+        events = [line.get("event") for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
+        if folder.name != host.job_name and events.count(WARM_UP_BEGAN) > events.count(WARMED_UP):
+            return True
+    return False
 
 
 def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.oom_kills import count_oom_kills
 from traindyno.core.jobs.journal_format import STOPPED
@@ -40,11 +40,15 @@ class Ended(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """``began``: on the monotonic clock. ``place``: among the runs that began since the parent started, from 1."""
+    """``began``: on the monotonic clock. ``place``: among the runs that began since the parent started, from 1.
+
+    ``judge`` says whether the run, while it goes on, is to be ended.
+    """
 
     began: float
     place: int
     is_forked: bool
+    judge: Callable[[], Optional[Verdict]] = lambda: None
 
 
 def run_one(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Ended:
@@ -64,13 +68,6 @@ def run_one(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> E
     if verdict.left != STOPPED:  # nothing begins after it, and a stopped job has little time
         leftovers["device_mebibytes"] = attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
-
-
-def is_device_busy(attempt: Attempt) -> bool:
-    """Whether memory of a device is still used by what ran before."""
-    if not attempt.devices.is_free:
-        attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
-    return not attempt.devices.is_free
 
 
 def _start(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Tuple[Optional[Child], Optional[str]]:
@@ -113,6 +110,8 @@ def _watch(run: RunOrder, attempt: Attempt, child: Optional[Child], output: RunO
     while True:
         peers.beat()
         verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(turn.began, is_first=turn.place == 1)
+        if verdict is None and child is not None and child.poll() is None:
+            verdict = turn.judge()
         word = peers.heard(key) if verdict is None else peers.say(key, verdict.word())
         if word is not None:
             return of_word(word)
@@ -145,6 +144,8 @@ def _all_completed(run: RunOrder, attempt: Attempt) -> bool:
 def _end(child: Optional[Child], attempt: Attempt, verdict: Verdict) -> int:
     """Ends what came from the run. Returns how many processes were left by themselves."""
     kept, beat = attempt.launcher.kept, attempt.peers.beat
+    if verdict.is_at_once:
+        kill_all(kept, beat)
     if child is not None and child.poll() is None:
         send(child.first, signal.SIGTERM)
         grace = attempt.job.grace_seconds * (3 if verdict.left == STOPPED else 1)

@@ -1,15 +1,18 @@
 """How a run ends: one word for all hosts."""
 
 import json
-from typing import NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional
 
-from traindyno.core.jobs.journal_format import EXITED
+from traindyno.core.jobs.journal_format import EXITED, OUTPACED, WARMED_UP
+
+# Nothing that its processes could still write is wanted.
+ENDED_AT_ONCE = (OUTPACED, WARMED_UP)
 
 
 class Verdict(NamedTuple):
     """``left``: the run has no end, for this reason, and goes into the next attempt. Otherwise ``reason`` is its end.
 
-    ``host`` is the one whose process gave the exit code.
+    ``host`` is the one whose process gave the exit code. ``bound`` is that of a run that was outpaced.
     """
 
     reason: Optional[str] = None
@@ -17,10 +20,16 @@ class Verdict(NamedTuple):
     exit_code: Optional[int] = None
     signal: Optional[int] = None
     host: Optional[str] = None
+    bound: Optional[Dict[str, Any]] = None
 
     @property
     def has_failed(self) -> bool:
-        return self.reason != EXITED or bool(self.exit_code or self.signal)
+        return self.reason not in (EXITED, *ENDED_AT_ONCE) or bool(self.exit_code or self.signal)
+
+    @property
+    def is_at_once(self) -> bool:
+        """Whether its processes are killed without time to end by themselves."""
+        return self.reason in ENDED_AT_ONCE
 
     def word(self) -> str:
         return json.dumps(self._asdict())

@@ -30,7 +30,7 @@ COLUMNS = [
 
 
 def draw_runs(report: Report) -> Markup:
-    failed = [each for each in report.results if each.outcome is not Outcome.COMPLETED]
+    failed = [each for each in report.results if each.outcome not in (Outcome.COMPLETED, Outcome.OUTPACED)]
     noted = [each for each in report.results if each.outcome is Outcome.COMPLETED and each.step_log_problems]
     return element(
         "section",
@@ -90,10 +90,14 @@ def _run_text(result: RunResult) -> str:
 
 def _outcome(result: RunResult) -> str:
     text = result.outcome.value.replace("_", " ")
+    if result.bound:
+        return f"{text}: {result.bound.text}"
     return f"{text} at the target" if result.measured and result.measured.ended_at_target else text
 
 
 def _tone(result: RunResult) -> str:
+    if result.outcome is Outcome.OUTPACED:
+        return ""
     return "good" if result.outcome is Outcome.COMPLETED else "bad"
 
 

@@ -90,11 +90,12 @@ def _draw(cells: Sequence[Cell], outcomes: Sequence[RoundOutcome], report: Repor
 
 def _dot(cell: Cell, outcome: RoundOutcome, x: float, y: float, most: int) -> Markup:
     """The area of a dot grows with the trials."""
-    count = outcome.trials[cell.cell_id]
+    count, bound = outcome.trials[cell.cell_id], outcome.outpaced.get(cell.cell_id)
+    outpaced = f", outpaced: {bound}" if bound else ""
     return element(
         "circle",
-        element("title", f"{cell.label}: {count} in round {outcome.number}, {_billed(outcome)}"),
-        class_="dot",
+        element("title", f"{cell.label}: {count} in round {outcome.number}{outpaced}, {_billed(outcome)}"),
+        class_="dot outpaced" if bound else "dot",
         cx=at(x),
         cy=at(y),
         r=at(3 + 5 * (count / most) ** 0.5),

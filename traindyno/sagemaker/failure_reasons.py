@@ -13,6 +13,7 @@ NOT_OF_CONTAINER = frozenset(
     {
         Outcome.COMPLETED,
         Outcome.TIMED_OUT,
+        Outcome.OUTPACED,
         Outcome.COST_STOPPED,
         Outcome.CAPACITY_UNAVAILABLE,
         Outcome.QUOTA_EXCEEDED,

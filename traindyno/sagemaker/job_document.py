@@ -7,6 +7,8 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
+from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
+from traindyno.core.suite.choices import Search
 from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
@@ -47,6 +49,7 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: st
         "ending_seconds": min(STOP_SECONDS, limit_seconds // PART_OF_LIMIT_KEPT),
         "devices_per_host": instance_type.devices_per_instance,
         "inherited": sorted(_inherited(suite)),
+        **_race(suite),
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
     }
 
@@ -56,6 +59,14 @@ def _inherited(suite: Suite) -> set[str]:
     return suite.workload.environment.keys() - SET_BY_TOOLKIT
 
 
+def _race(suite: Suite) -> dict[str, Any]:
+    """Nothing else than a race drops cells. A quality may need fewer steps at a slower rate."""
+    if suite.search is not Search.RACE:
+        return {}
+    race = {} if suite.goal.target is not None else {"race": {"samples": suite.workload.examples}}
+    return {"warm_up_steps": WARM_UP_STEPS + LEAST_STEPS, **race}
+
+
 def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, Any]:
     own = json.loads(json.dumps(own_hyperparameters(run, suite)))
     launcher = _launcher(run, suite, settings, own)
@@ -63,6 +74,7 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
     environment = run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}")
     return {
         "run_id": run.run_id,
+        "cell_id": run.cell.cell_id,
         "launcher": launcher,
         "processes_per_host": 1 if launcher == PROCESS else _devices(run),
         "arguments": command_arguments(own),

@@ -2,7 +2,7 @@
 
 from signal import SIGKILL
 
-from traindyno.core.jobs.journal_format import DEVICE_BUSY, EXITED, JOBS_DIED, TIME_LIMIT
+from traindyno.core.jobs.journal_format import DEVICE_BUSY, EXITED, JOBS_DIED, OUTPACED, TIME_LIMIT
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.step_log.line import FAILURE_PREFIX
@@ -20,6 +20,9 @@ def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
     """The outcome, and a message unless the run completed."""
     if end.reason == TIME_LIMIT:
         return Outcome.TIMED_OUT, f"still running after {end.own_seconds:.0f} seconds"
+    if end.reason == OUTPACED:
+        told = f"{end.bound.text} than {end.bound.by}" if end.bound else "much slower than an earlier run"
+        return Outcome.OUTPACED, f"{told} in the same job"
     if end.reason != EXITED:
         unknown = f"it ended for a reason that this version does not know: {end.reason}"
         return Outcome.INTERNAL_ERROR, FAULTS.get(end.reason, unknown)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from localcloud.sagemaker_service.jobs.job import TrainingJob
@@ -20,6 +21,8 @@ from traindyno.core.jobs.journal_format import (
     RUN_LEFT,
     RUN_SKIPPED,
     STEP_LOG,
+    WARM_UP_BEGAN,
+    WARMED_UP,
 )
 
 
@@ -57,20 +60,21 @@ def _end(job: TrainingJob, span: Span, host: str, files: Mapping[str, bytes]) ->
         "host": host,
         "hosts": job.hosts,
         **_reason(span),
-        "failed_host": job.hosts[0] if span.place and span.run.fate.has_failed else None,
-        "failure": span.run.fate.failure if span.place else None,
+        "failed_host": job.hosts[0] if span.place and not span.bound and span.run.fate.has_failed else None,
+        "failure": span.run.fate.failure if span.place and not span.bound else None,
         "oom_kills": 0,
         "began_at": span.begin_ms / 1000,
         "ended_at": span.end_ms / 1000,
         "own_milliseconds": span.end_ms - span.begin_ms,
         "place": span.place,
         "leftovers": {},
+        "bound": asdict(span.bound) if span.bound else None,
         "files": described,
     }
 
 
 def _reason(span: Span) -> dict[str, Any]:
-    """A run that a limit ended has no exit code."""
+    """A run that its parent ended has no exit code."""
     fate = span.run.fate
     has_exited = span.reason == EXITED
     return {
@@ -90,6 +94,10 @@ def _journal(job: TrainingJob, job_id: str, session: Session, host: str) -> Iter
     yield line(PARENT_STARTED, session.start_ms, **about)
     for run_id in session.skipped:
         yield line(RUN_SKIPPED, session.start_ms, run_id=run_id)
+    if session.warm_up_ms:
+        yield line(WARM_UP_BEGAN, session.start_ms)
+    if session.warm_up_ms and session.spans:
+        yield line(WARMED_UP, session.start_ms + session.warm_up_ms, own_milliseconds=session.warm_up_ms)
     for span in session.spans:
         if span.place:
             yield line(RUN_BEGAN, span.begin_ms, run_id=span.run.run_id, place=span.place)

@@ -4,12 +4,15 @@ Everything follows from the job's document, the faults and the times of its stat
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, Transition
+from localcloud.sagemaker_service.replay.shared_race import find_outpaced, whole_pace
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, write_stretch
-from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, TIME_LIMIT
+from traindyno.core.jobs.bound import Bound
+from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, OUTPACED, TIME_LIMIT
+from traindyno.core.search.outpaced import Pace
 
 # Planned times are rounded to milliseconds.
 ROUNDING_MS = 1
@@ -27,6 +30,11 @@ class Span:
     begin_ms: int
     end_ms: int
     reason: str | None
+    bound: Bound | None = None
+
+    @property
+    def has_completed(self) -> bool:
+        return self.reason == EXITED and not self.run.fate.has_failed
 
     def stretch(self) -> Stretch:
         return write_stretch(
@@ -41,13 +49,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One life of the parent. ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off."""
+    """One life of the parent. ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off.
+    ``warm_up_ms``: of a throw-away run, if it has one.
+    """
 
     start_ms: int
     skipped: tuple[str, ...]
     spans: tuple[Span, ...]
     left: tuple[str, ...] = ()
     closed_ms: int | None = None
+    warm_up_ms: int = 0
 
     @property
     def ended(self) -> frozenset[str]:
@@ -82,13 +93,23 @@ def next_session(
     pending = [run for run in work.runs if run.run_id not in ended]
     first_step = before[-1].steps_to_resume_from if before else 0
     skipped = tuple(run.run_id for run in work.runs if run.run_id in ended)
-    turns = _Turns(work=work, doomed=frozenset(job.doomed_runs), until_ms=until_ms)
-    spans = list(turns.spans(pending, first_step=first_step, start_ms=start_ms))
-    closed_ms = spans[-1].end_ms if spans else start_ms
+    warm_up_ms = work.warm_up_milliseconds(pending[0]) if pending else 0
+    warm_ms, deadline_ms = start_ms + warm_up_ms, start_ms + work.deadline_ms
+    done = [span for session in before for span in session.spans]
+    turns = _Turns(work=work, doomed=frozenset(job.doomed_runs), until_ms=until_ms, deadline_ms=deadline_ms)
+    spans = list(turns.spans(pending, done, first_step=first_step, start_ms=warm_ms))
+    closed_ms = spans[-1].end_ms if spans else warm_ms
     open_runs = tuple(run.run_id for run in pending[len(spans) - bool(spans and spans[-1].reason is None) :])
     if open_runs and until_ms is not None and closed_ms >= until_ms:
-        return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans))
-    return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans), left=open_runs, closed_ms=closed_ms)
+        return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
+    return Session(
+        start_ms=start_ms,
+        skipped=skipped,
+        spans=tuple(spans),
+        left=open_runs,
+        closed_ms=closed_ms,
+        warm_up_ms=warm_up_ms,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,27 +117,37 @@ class _Turns:
     work: SharedWork
     doomed: frozenset[str]
     until_ms: int | None
+    deadline_ms: int
 
-    def spans(self, pending: Sequence[SharedRun], *, first_step: int, start_ms: int) -> Iterator[Span]:
+    def spans(
+        self, pending: Sequence[SharedRun], done: Sequence[Span], *, first_step: int, start_ms: int
+    ) -> Iterator[Span]:
         """Ends with the run that is cut off or left. No run begins that would need longer than there is time."""
-        deadline_ms = start_ms + self.work.deadline_ms
+        completed = [span.run for span in done if span.has_completed]
         now_ms, longest_ms, begun = start_ms, 0, 0
         for run in pending:
-            is_late = begun > 0 and now_ms + longest_ms >= deadline_ms
+            is_late = begun > 0 and now_ms + longest_ms >= self.deadline_ms
             if run.run_id in self.doomed and not self._is_over(now_ms):
                 yield _not_begun(run, now_ms)
                 continue
             if is_late or self._is_over(now_ms):
                 return
             first = 0 if begun else first_step
-            end_ms, reason = _end(run, first, now_ms, deadline_ms, is_first=not begun)
-            if self.until_ms is not None and end_ms > self.until_ms + ROUNDING_MS:
-                end_ms, reason = self.until_ms, None
             begun += 1
-            yield Span(run=run, place=begun, first_step=first, begin_ms=now_ms, end_ms=end_ms, reason=reason)
-            if reason is None:
+            span = self._span(
+                Span(run=run, place=begun, first_step=first, begin_ms=now_ms, end_ms=now_ms, reason=None), completed
+            )
+            yield span
+            if span.reason is None:
                 return
-            longest_ms, now_ms = max(longest_ms, end_ms - now_ms), end_ms
+            completed += [run] if span.has_completed else []
+            longest_ms, now_ms = max(longest_ms, span.end_ms - now_ms), span.end_ms
+
+    def _span(self, begun: Span, completed: Sequence[SharedRun]) -> Span:
+        span = _in_time(_ended(self.work, begun, completed), self.deadline_ms)
+        if self.until_ms is not None and span.end_ms > self.until_ms + ROUNDING_MS:
+            return replace(span, end_ms=self.until_ms, reason=None, bound=None)
+        return span
 
     def _is_over(self, now_ms: int) -> bool:
         return self.until_ms is not None and now_ms >= self.until_ms
@@ -126,11 +157,31 @@ def _not_begun(run: SharedRun, now_ms: int) -> Span:
     return Span(run=run, place=None, first_step=0, begin_ms=now_ms, end_ms=now_ms, reason=JOBS_DIED)
 
 
-def _end(run: SharedRun, first_step: int, begin_ms: int, deadline_ms: int, *, is_first: bool) -> tuple[int, str | None]:
-    """When and why the run ends; without a reason it is left at the job's deadline."""
-    end_ms, reason = begin_ms + run.milliseconds(first_step), EXITED
-    if run.longest_ms is not None and end_ms > begin_ms + run.longest_ms:
-        end_ms, reason = begin_ms + run.longest_ms, TIME_LIMIT
-    if end_ms <= deadline_ms:
-        return end_ms, reason
-    return max(deadline_ms, begin_ms), TIME_LIMIT if is_first else None
+def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span:
+    """As if the job had no deadline."""
+    run, first_step = span.run, span.first_step
+    paces = {each.run_id: pace for each in completed if (pace := _raced(work, run, each)) is not None}
+    behind = find_outpaced(run, first_step, paces, work.race_samples) if work.race_samples is not None else None
+    last_step = behind.last_step if behind else None
+    ended = replace(
+        span,
+        end_ms=span.begin_ms + run.milliseconds(first_step, last_step=last_step),
+        reason=OUTPACED if behind else EXITED,
+        bound=behind.bound if behind else None,
+    )
+    if run.longest_ms is not None and ended.end_ms > span.begin_ms + run.longest_ms:
+        return replace(span, end_ms=span.begin_ms + run.longest_ms, reason=TIME_LIMIT)
+    return ended
+
+
+def _raced(work: SharedWork, run: SharedRun, earlier: SharedRun) -> Pace | None:
+    """Runs of one cell don't race."""
+    return whole_pace(earlier) if work.race_samples is not None and run.cell_id != earlier.cell_id else None
+
+
+def _in_time(span: Span, deadline_ms: int) -> Span:
+    """Without a reason, the run is left at the job's deadline."""
+    if span.end_ms <= deadline_ms:
+        return span
+    reason = TIME_LIMIT if span.place == 1 else None
+    return replace(span, end_ms=max(deadline_ms, span.begin_ms), reason=reason, bound=None)

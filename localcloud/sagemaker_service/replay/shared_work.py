@@ -37,15 +37,16 @@ class SharedRun:
     """``job`` is what a job of the run alone would be; its name draws the times of the run's steps."""
 
     run_id: str
+    cell_id: str
     job: TrainingJob
     work: JobWork
     trace: Trace
     fate: RunFate
     longest_ms: int | None
 
-    def milliseconds(self, first_step: int) -> int:
-        """From its begin to its end, if no limit ends it before."""
-        last_step = max(self.fate.last_step, first_step)
+    def milliseconds(self, first_step: int, *, last_step: int | None = None) -> int:
+        """From its begin to its end, or to that of ``last_step``, if no limit ends it before."""
+        last_step = max(self.fate.last_step if last_step is None else last_step, first_step)
         return ceil(
             1000 * training_seconds(self.trace, self.job, self.work, first_step=first_step, last_step=last_step)
         )
@@ -60,6 +61,15 @@ class SharedWork:
     job_id: str
     runs: tuple[SharedRun, ...]
     deadline_ms: int
+    #: Of the whole workload, by which runs race; None if none is ended for another.
+    race_samples: float | None = None
+    #: Of a throw-away run.
+    warm_up_steps: int = 0
+
+    def warm_up_milliseconds(self, run: SharedRun) -> int:
+        if not self.warm_up_steps:
+            return 0
+        return run.milliseconds(0, last_step=min(self.warm_up_steps, total_steps(run.trace, run.work)))
 
 
 def read_shared_work(
@@ -71,17 +81,33 @@ def read_shared_work(
     limit = document.get("max_run_seconds")
     longest_ms = None if limit is None else round(limit * 1000)
     alone = jobs_of_runs(job, document)
-    runs = tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms) for run_id, own in alone.items())
+    cells = {run["run_id"]: run.get("cell_id", run["run_id"]) for run in document["runs"]}
+    runs = tuple(
+        _shared_run(run_id, own, work_of(own), faults, cell_id=cells[run_id], longest_ms=longest_ms)
+        for run_id, own in alone.items()
+    )
     seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
-    return SharedWork(job_id=document["job_id"], runs=runs, deadline_ms=max(round(seconds * 1000), 0))
+    return SharedWork(
+        job_id=document["job_id"],
+        runs=runs,
+        deadline_ms=max(round(seconds * 1000), 0),
+        race_samples=document.get("race", {}).get("samples"),
+        warm_up_steps=document.get("warm_up_steps", 0),
+    )
 
 
 def _shared_run(
-    run_id: str, own: TrainingJob, work_and_trace: tuple[JobWork, Trace], faults: FaultInjector, longest_ms: int | None
+    run_id: str,
+    own: TrainingJob,
+    work_and_trace: tuple[JobWork, Trace],
+    faults: FaultInjector,
+    *,
+    cell_id: str,
+    longest_ms: int | None,
 ) -> SharedRun:
     work, trace = work_and_trace
     fate = _fate(own, work, trace, faults)
-    return SharedRun(run_id=run_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms)
+    return SharedRun(run_id=run_id, cell_id=cell_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms)
 
 
 def _fate(own: TrainingJob, work: JobWork, trace: Trace, faults: FaultInjector) -> RunFate:

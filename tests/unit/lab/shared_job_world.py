@@ -17,7 +17,7 @@ from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_journal import JobJournal
 from traindyno.core.jobs.journal import ended_runs, read_job_journal
-from traindyno.core.jobs.journal_format import ENDED
+from traindyno.core.jobs.journal_format import ENDED, OUTPACED
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
@@ -45,7 +45,7 @@ class World:
     ``loses_files``: that a file of a job reaches S3 late or never. ``damages``: that it is cut off there.
     ``times_out``: that the task gives up before the next thing happens. ``stops``: that the execution is stopped
     before it.
-    ``failing``: that a run exits with 1. ``changes`` of the suite's document.
+    ``failing``: that a run exits with 1. ``changes`` of the suite's document. ``outpaced``: the runs that can't win.
     """
 
     source: random.Random
@@ -59,6 +59,7 @@ class World:
     stops: float = 0.0
     failing: float = 0.2
     changes: Mapping[str, Any] = field(default_factory=dict)
+    outpaced: tuple[str, ...] = ()
     tokens: int = 0
     is_stopped: bool = False
 
@@ -298,19 +299,23 @@ class Container:
         written = written_job(self.name, hosts=self.world.hosts)
         for run_id in left[:whole]:
             exit_code = 0 if self.world.source.random() >= self.world.failing else 1
-            self._carry(written, run_id, exit_code, written.hosts)
+            self._carry(written, run_id, exit_code, written.hosts, first=left[0])
         if whole < len(left):
             done = self.world.source.randrange(self.world.hosts)
             if done:
-                self._carry(written, left[whole], 0, written.hosts[:done])
+                self._carry(written, left[whole], 0, written.hosts[:done], first=left[0])
             else:
                 written.begin(left[whole])
         return written.files
 
-    def _carry(self, written: WrittenJob, run_id: str, exit_code: int, hosts: Sequence[str]) -> None:
-        """``hosts``: those that write their file of the end. Each has one process."""
+    def _carry(self, written: WrittenJob, run_id: str, exit_code: int, hosts: Sequence[str], *, first: str) -> None:
+        """``hosts``: those that write their file of the end. Each has one process. ``first``: the run that is not
+        outpaced.
+        """
+        bound = {"by": first, "steps": 5, "least_ratio": 1.5, "least_seconds_per_sample": 0.1}
+        outpaced = {"reason": OUTPACED, "exit_code": None, "bound": bound} if run_id in self.world.outpaced else {}
         start = START + 2000 * list(self.world.lab.jobs.jobs).index(self.name)
-        written.carry(run_id, 20, exit_code=exit_code)
+        written.carry(run_id, 20, **{"exit_code": exit_code, **outpaced})
         for rank, host in enumerate(written.hosts):
             del written.files[f"{run_id}/step_log/{self.name}/{host}.jsonl"]
             log = f"{run_id}/step_log/{self.name}/rank-{rank:05d}.{round(1000 * start)}.jsonl"

@@ -307,6 +307,28 @@ def test_a_run_that_failed_on_one_of_several_hosts_shows_the_log_of_this_host(
     assert [result.log_tail for result in record_all(world).values()] == [(f"{shown} says",)] * 2
 
 
+def test_a_run_that_could_not_win_is_recorded_with_its_bound_and_not_tried_again() -> None:
+    world = calm_world(run_count=3)
+    first, *behind = (run.run_id for run in world.job.runs)
+    world.outpaced = tuple(behind)
+    world.start("t1")
+    name = list(world.lab.jobs.jobs)[-1]
+    world.lab.logs.write(f"{name}/algo-1-1", [f"[{run_id}] epoch" for run_id in behind], 0)
+    live(world, 3)
+    assert answers(world) == ["success"]
+    found = record_all(world)
+    outcomes = {run_id: result.outcome for run_id, result in found.items()}
+    assert outcomes == {first: Outcome.COMPLETED, **dict.fromkeys(behind, Outcome.OUTPACED)}
+    for run_id in behind:
+        assert (found[run_id].message, found[run_id].log_tail) == (
+            f"at least 50 % slower than {first} in the same job",
+            (),
+        )
+        summary = world.lab.summary(run_id)
+        assert (summary.outpaced_by, summary.least_ratio) == (first, 1.5)
+    assert world.open_jobs == []
+
+
 def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt() -> None:
     world = calm_world(run_count=2)
     key = job_document_key(EXECUTION, world.job.job_id)

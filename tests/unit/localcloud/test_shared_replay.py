@@ -1,6 +1,6 @@
 """A simulated shared job: its runs take the time of jobs of their own, and whatever ends it, nothing ended is lost."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.jobs.job_work import read_work
+from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
 from localcloud.sagemaker_service.replay.shared_deaths import doomed_runs
 from localcloud.sagemaker_service.replay.shared_files import shared_files
 from localcloud.sagemaker_service.replay.shared_session import Session, next_session, sessions_of
@@ -27,6 +27,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Compiler, Search
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_document import job_document
@@ -63,12 +64,14 @@ def service_job(request: dict[str, Any]) -> TrainingJob:
     return new_job(request, arn="arn", engine=Engine.REPLAY, tags={}, now_ms=0, message="")
 
 
-def simulated(faults: FaultInjector, suite: Suite | None = None) -> tuple[TrainingJob, SharedWork]:
+def simulated(
+    faults: FaultInjector, suite: Suite | None = None, trace_of: Callable[[JobWork], Trace] = lambda _: TRACE
+) -> tuple[TrainingJob, SharedWork]:
     suite = suite or make_suite()
     job = shared_job(suite)
     own = service_job(build_shared_job_request(job, suite, attempt=1, settings=SETTINGS))
     document = job_document(job, suite, SETTINGS)
-    work = read_shared_work(own, document, lambda alone: (read_work(alone), TRACE), faults)
+    work = read_shared_work(own, document, lambda alone: (of := read_work(alone), trace_of(of)), faults)
     return replace(own, simulated_runs=tuple(run.run_id for run in job.runs)), work
 
 
@@ -219,3 +222,47 @@ def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(faults: 
         journal = journal_of(job, written(job, [session]))
         assert journal.left == dict.fromkeys(job.simulated_runs[len(reasons) :], DEADLINE)
         assert (session.closed_ms or 0) <= max(limit * 900 - 45_000, 0)
+
+
+def compiled_is_slow(work: JobWork) -> Trace:
+    return replace(TRACE, step_seconds=1.0) if work.values["compiler"] == "inductor" else TRACE
+
+
+def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInjector) -> None:
+    suite = replace(make_suite(), search=Search.RACE)
+    job, work = simulated(faults, suite, compiled_is_slow)
+    is_slow = {run.run_id: run.cell.settings.compiler is Compiler.INDUCTOR for run in shared_job(suite).runs}
+    session = next_session(job, work, (), start_ms=BEGAN_MS)
+    files = written(job, [session])
+    journal = journal_of(job, files)
+    fast = [run_id for run_id in job.simulated_runs if not is_slow[run_id]]
+    behind = [span for span in session.spans if is_slow[span.run.run_id] and span.begin_ms > BEGAN_MS + 30_000]
+    assert behind
+    assert {run_id for run_id, end in journal.ends.items() if outcome_of(end)[0] is Outcome.OUTPACED} == {
+        span.run.run_id for span in behind
+    }
+    for span in behind:
+        end = journal.ends[span.run.run_id]
+        assert end.bound is not None
+        assert end.bound.by in fast
+        assert 1.5 < end.bound.least_ratio < 2.2
+        (logged,) = log_of(job, files, span.run.run_id).sessions
+        assert [len(process.steps) for process in logged.processes] == [end.bound.steps + 2] * HOSTS
+        assert end.bound.steps < STEPS - 2
+    # The throw-away run: 3 s to load and 7 steps, of 40.
+    first = session.spans[0]
+    least = 3 + 7 * (1.0 if is_slow[first.run.run_id] else 0.5)
+    assert 0.9 * least < journal.warm_up_seconds < 0.6 * (first.end_ms - first.begin_ms) / 1000
+    assert journal.start_seconds == pytest.approx(journal.warm_up_seconds)
+
+
+def test_a_race_that_is_cut_off_anywhere_ends_each_run_once(faults: FaultInjector) -> None:
+    job, work = simulated(faults, replace(make_suite(), search=Search.RACE), compiled_is_slow)
+    whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
+    for cut_ms in range(0, whole_ms, 2003):
+        first, second = training(BEGAN_MS, BEGAN_MS + cut_ms), training(5 * BEGAN_MS, None)
+        restarted = replace(job, transitions=(first, second))
+        sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + 2 * whole_ms)
+        assert not sessions[0].ended & sessions[1].ended, cut_ms
+        assert sessions[0].ended | sessions[1].ended == set(job.simulated_runs), cut_ms
+        assert set(journal_of(job, written(job, sessions)).ends) == set(job.simulated_runs), cut_ms

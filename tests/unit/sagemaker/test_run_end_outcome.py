@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.sagemaker.test_script_errors import TRACEBACK, wrapped
-from traindyno.core.jobs.journal_format import EXITED, REASONS, TIME_LIMIT
+from traindyno.core.jobs.bound import Bound
+from traindyno.core.jobs.journal_format import EXITED, OUTPACED, REASONS, TIME_LIMIT
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.step_log.line import failure_text
@@ -59,8 +60,14 @@ def test_a_process_that_the_kernel_killed_for_memory_was_out_of_memory() -> None
 @pytest.mark.parametrize("reason", [*sorted(set(REASONS) - {EXITED}), "a later version's"])
 def test_every_other_reason_is_named(reason: str) -> None:
     outcome, message = outcome_of(ended(reason=reason, exit_code=None))
-    assert outcome is (Outcome.TIMED_OUT if reason == TIME_LIMIT else Outcome.INTERNAL_ERROR)
+    assert outcome is {TIME_LIMIT: Outcome.TIMED_OUT, OUTPACED: Outcome.OUTPACED}.get(reason, Outcome.INTERNAL_ERROR)
     assert message
+
+
+def test_a_run_that_could_not_win_says_by_how_much() -> None:
+    bound = Bound(by="b-t1", least_ratio=1.123, least_seconds_per_sample=0.1, steps=5)
+    told = outcome_of(ended(reason=OUTPACED, exit_code=None, bound=bound))
+    assert told == (Outcome.OUTPACED, "at least 12 % slower than b-t1 in the same job")
 
 
 def test_a_run_that_its_limit_ended_says_after_which_time() -> None:

@@ -18,6 +18,8 @@ from traindyno.core.lab_names import LAB_NAME
 from traindyno.core.planning.jobs import share_jobs, why_alone
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.choices import GoalKind, Search
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import needs_preparation
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Run, Suite, Tokens
@@ -137,6 +139,18 @@ def test_most_of_the_jobs_limit_is_the_runs(max_job_seconds: int, max_upload_sec
     suite = small_suite(limits=limits)
     kept = job_document(shared_job(suite), suite, SETTINGS)["ending_seconds"]
     assert 0 < kept <= min(120, max_job_seconds / 10)
+
+
+@pytest.mark.parametrize("search", sorted(Search))
+@pytest.mark.parametrize("accuracy", [None, 0.8])
+def test_only_a_race_to_do_the_work_ends_runs_that_cannot_win(search: Search, accuracy: float | None) -> None:
+    kind = GoalKind.CHEAPEST if accuracy is None else GoalKind.CHEAPEST_TO
+    suite = replace(small_suite(), search=search, goal=Goal(kind=kind, accuracy=accuracy))
+    document = job_document(shared_job(suite), suite, SETTINGS)
+    is_race = search is Search.RACE
+    assert document.get("warm_up_steps") == (7 if is_race else None)
+    samples = {"samples": suite.workload.examples}
+    assert document.get("race") == (samples if is_race and accuracy is None else None)
 
 
 def test_every_attempt_has_the_same_document_and_another_name() -> None:

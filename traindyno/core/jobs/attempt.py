@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, RunsLeft, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
@@ -56,6 +57,8 @@ class Attempt:
     kept_warm_seconds: float | None = None
     #: What the run used of it; None if the job carried this run only.
     share: RunShare | None = None
+    #: Of a run that was outpaced.
+    bound: Bound | None = None
 
     @property
     def is_charged_for_faults(self) -> bool:

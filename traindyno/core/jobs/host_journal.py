@@ -16,6 +16,7 @@ class _Session:
 
     started_at: float | None = None
     closed_seconds: float | None = None
+    warm_up_seconds: float = 0.0
     began: dict[str, float] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
     left: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -53,6 +54,8 @@ def _note(session: _Session, line: dict[str, object], seconds: float) -> None:
         session.started_at = number_of(line.get("time"))
     elif event == journal_format.PARENT_ENDED:
         session.closed_seconds = seconds
+    elif event == journal_format.WARMED_UP:
+        session.warm_up_seconds = max(0.0, (number_of(line.get("own_milliseconds")) or 0.0) / _MILLISECONDS)
     elif run_id is not None:
         match event:
             case journal_format.RUN_BEGAN:
@@ -79,6 +82,7 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
         interrupted=tuple(_interrupted(sessions)),
         started_at=first.started_at,
         start_seconds=begin,
+        warm_up_seconds=0.0 if begin is None else min(first.warm_up_seconds, begin),
         runs_seconds=max(0.0, end - begin) if is_whole and begin is not None and end is not None else None,
         end_seconds=None if closed is None or end is None else max(0.0, closed - end),
     )

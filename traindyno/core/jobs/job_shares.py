@@ -51,7 +51,9 @@ def divide_job(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, and between the runs."""
+    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, between the runs, and a
+    throw-away run, which is billed and which no run of the whole workload would have.
+    """
 
     own: Mapping[str, float]
     start: float
@@ -66,12 +68,14 @@ def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Ti
     unknown = [run_id for run_id in began if run_id not in known]
     rest = max(0.0, whole - sum(known.values()))
     end = min(rest, sum(job.phase_seconds.get(name, 0.0) for name in _ENDING) + (journal.end_seconds or 0.0))
+    warm_up = min(rest - end, journal.warm_up_seconds)
     if not unknown:
         between = max(0.0, (journal.runs_seconds or 0.0) - sum(known.values()))
-        return _Times(own=known, start=max(0.0, rest - end - between), end=end, rest=rest)
+        return _Times(own=known, start=max(0.0, rest - end - between - warm_up), end=end, rest=rest)
     start = min(rest - end, _start_seconds(job, journal))
     left = (rest - end - start) / len(unknown)
-    return _Times(own={**known, **dict.fromkeys(unknown, left)}, start=start, end=end, rest=start + end)
+    own = {**known, **dict.fromkeys(unknown, left)}
+    return _Times(own=own, start=max(0.0, start - warm_up), end=end, rest=start + end)
 
 
 def _known_seconds(journal: JobJournal, run_id: str) -> float | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from traindyno.core.jobs.bound import Bound, read_bound
 from traindyno.core.jobs.journal_format import FORMAT_VERSION
 from traindyno.core.jobs.json_text import number_of, read_object, text_of, whole_of
 
@@ -35,6 +36,8 @@ class RunEnd:
     leftovers: Mapping[str, int] = field(default_factory=dict)
     #: On which it failed, or the first one.
     host: str | None = None
+    #: Of a run that was outpaced.
+    bound: Bound | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +110,7 @@ def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
         own_seconds=max(0.0, known[2] / 1000),
         place=_count(found.get("place")),
         leftovers=_counts(found.get("leftovers")),
+        bound=read_bound(found.get("bound")),
     )
     return HostEnd(host=host, hosts=frozenset(names), is_failed=found.get("failed_host") == host, end=end)
 

@@ -56,3 +56,6 @@ class RunSummary:
     data_wait_share: float | None = None
     #: With which it shows that it trained.
     seed: int | None = None
+    #: Of a run that was outpaced: the run of its job that was ahead, and the least ratio of its time to that run's.
+    outpaced_by: str | None = None
+    least_ratio: float | None = None

@@ -9,6 +9,7 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import divide_seconds
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
@@ -67,6 +68,11 @@ class RunResult:
     def started_warm(self) -> bool | None:
         """Whether the attempt that counts started warm; None without a warm pool."""
         return self.attempts[-1].started_warm if self.attempts else None
+
+    @property
+    def bound(self) -> Bound | None:
+        """How slow it is at least; None unless it was outpaced."""
+        return self.attempts[-1].bound if self.attempts and self.outcome is Outcome.OUTPACED else None
 
     @property
     def samples_per_second(self) -> float | None:

@@ -141,6 +141,14 @@ CELL_FIGURES = (
         is_optional=True,
     ),
     CellFigure(
+        heading="Outpaced",
+        explanation="slower by at least so much than a run of its job, which ended it",
+        value=lambda row: row.least_behind,
+        text=share_text,
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
         heading="Recurring",
         explanation="share of step time: checkpoints, evaluation, stalls",
         value=lambda row: row.recurring_share,

@@ -113,6 +113,9 @@ class CellRow:
     uneven_faults: UnevenFaults | None = None
     #: No trial shows what a checkpoint or an evaluation of the full run costs.
     misses_event: bool = False
+    #: Trials that ended early because the cell can't win, and by which share they were slower at least.
+    outpaced: int = 0
+    least_behind: float | None = None
     #: The different seeds of the measured trials; None if one does not show its seed.
     seeds: tuple[int, ...] | None = None
 
@@ -198,6 +201,8 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         is_simulated=any(each.is_simulated for each in everything),
         warm_share=mean_of([each.started_warm for each in trials.measured]),
         seeds=seeds_of(trials.measured) if trials.measured else None,
+        outpaced=len(trials.outpaced),
+        least_behind=trials.least_behind,
     )
 
 

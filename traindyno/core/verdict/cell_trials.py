@@ -88,6 +88,17 @@ class CellTrials:
         return sum(result.outcome in OWN_FAILURES for result in self.others)
 
     @property
+    def outpaced(self) -> tuple[RunResult, ...]:
+        """Trials that their jobs ended because the cell can't win: no failures."""
+        return tuple(result for result in self.others if result.outcome is Outcome.OUTPACED)
+
+    @property
+    def least_behind(self) -> float | None:
+        """By which share its outpaced trials were slower at least than the runs ahead of them, the largest one."""
+        ratios = (result.bound.least_ratio for result in self.outpaced if result.bound)
+        return max((ratio - 1 for ratio in ratios), default=None)
+
+    @property
     def versions(self) -> Mapping[str, str]:
         """The package versions that the first measured trial reported; empty if its log has none."""
         environment = self.measured[0].environment if self.measured else None

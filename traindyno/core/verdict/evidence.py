@@ -21,7 +21,7 @@ from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
 from traindyno.core.verdict.quantity import projected_usd
-from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals, may_yet_win
+from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals, may_yet_win, outpaced_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,7 @@ def gather_evidence(
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
+    refused = {**outpaced_cells(trials), **refused}
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
     is_modelled = suite.search is Search.MODEL
     drops_early = suite.search in (Search.MODEL, Search.RACE)

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from traindyno.core.costs.prediction import ENDLESS
+from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.goal_metric import Metric, estimate_of, is_within_limit, limited_estimate
 
 BREAKS_LIMIT = "it exceeds the goal's limit"
@@ -41,6 +43,24 @@ def find_refusals(
         if parity.finding is ParityFinding.DIFFERS:
             refused[parity.cell_id] = "its losses differ from the reference's, so it did not do the same work"
     return {**refused, **unlike}
+
+
+def outpaced_cells(trials: Sequence[CellTrials]) -> dict[str, str]:
+    """Measured cells of which another trial was outpaced, with the reason: their means are of the fast trials only.
+
+    A cell that was outpaced itself is no evidence: cells may outpace each other by chance.
+    """
+    cell_of = {result.run.run_id: each.cell.cell_id for each in trials for result in each.measured}
+    ahead = {each.cell.cell_id for each in trials if not each.outpaced}
+    found = {}
+    for each in trials:
+        by = {cell_of.get(result.bound.by) for result in each.outpaced if result.bound}
+        if each.measured and by & ahead:
+            found[each.cell.cell_id] = (
+                f"{len(each.outpaced)} of its runs could not win, and ended early: at least"
+                f" {share_text(each.least_behind)} slower than a run of the same job"
+            )
+    return found
 
 
 def _short_of(row: CellRow, target: QualityTarget, metric: Metric) -> str | None:

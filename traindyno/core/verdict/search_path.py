@@ -1,7 +1,7 @@
 """Which cells each round of a search measured, and the round's billed time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from traindyno.core.measurement.run_result import RunResult
 
@@ -22,6 +22,8 @@ class RoundOutcome:
     planned: int
     trials: Mapping[str, int]
     billable_seconds: float | None
+    #: Cell id → how much slower at least, of cells that were outpaced in the round.
+    outpaced: Mapping[str, str] = field(default_factory=dict)
 
 
 def follow_search(rounds: Sequence[Round], results: Sequence[RunResult]) -> tuple[RoundOutcome, ...]:
@@ -38,6 +40,7 @@ def follow_search(rounds: Sequence[Round], results: Sequence[RunResult]) -> tupl
                 number=each.number,
                 planned=len(each.run_ids),
                 trials=trials,
+                outpaced={result.run.cell.cell_id: result.bound.text for result in done if result.bound},
                 billable_seconds=None if None in billed else sum(value for value in billed if value is not None),
             )
         )

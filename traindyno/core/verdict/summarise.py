@@ -50,4 +50,6 @@ def summarise(result: RunResult) -> RunSummary:
         data_wait_share=throughput.data_wait_share if throughput else None,
         hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
         seed=result.seed,
+        outpaced_by=result.bound.by if result.bound else None,
+        least_ratio=result.bound.least_ratio if result.bound else None,
     )

@@ -214,6 +214,7 @@ def _support(verdict: Verdict) -> Iterator[str]:
     if verdict.against_baseline:
         yield _against_baseline(verdict, verdict.against_baseline)
     yield from describe_search(verdict)
+    yield from _outpaced(verdict)
     yield from _accuracy(verdict)
     if verdict.parities and all(parity.finding is ParityFinding.AGREES for parity in verdict.parities):
         count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})
@@ -257,6 +258,15 @@ def _against_baseline(verdict: Verdict, found: AgainstBaseline) -> str:
     if not found.is_detected:
         return f"Against the baseline, {label}, no difference is detected: {saving} less."
     return f"Against the baseline, {label}, it needs {saving} less."
+
+
+def _outpaced(verdict: Verdict) -> Iterator[str]:
+    """Cells of which only a bound is known: the sentence on all other cells holds for them by it."""
+    behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
+    if behind:
+        cells = "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
+        least = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
+        yield f"{cells} outpaced: at least {least} slower than a cell of the same job, which ended the run early."
 
 
 def _accuracy(verdict: Verdict) -> Iterator[str]:

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.core.jobs.damages import DAMAGES
 from tests.unit.core.jobs.written_jobs import START, WrittenJob, written_job
 from traindyno.core.jobs.attempt import Attempt, trained_seconds
+from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.job_journal import JobJournal
 from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
@@ -68,6 +69,39 @@ def test_a_job_by_hand() -> None:
     assert (first.outcome, second.outcome, second.message) == (
         Outcome.COMPLETED, Outcome.USER_CODE_ERROR, "bad argument"
     )  # fmt: skip
+
+
+BOUND = {"by": "a-t1", "steps": 5, "least_ratio": 1.3, "least_seconds_per_sample": 0.2}
+
+
+@pytest.mark.parametrize("damage", [{}, {"by": 3}, {"least_ratio": float("nan")}, {"steps": None}, {"least_ratio": -1}])
+def test_an_outpaced_run_has_its_bound_unless_that_is_damaged(damage: dict[str, object]) -> None:
+    written = written_job()
+    written.carry("a-t1", 100)
+    written.carry("b-t1", 20, reason="outpaced", exit_code=None, bound={**BOUND, **damage})
+    found = all_attempts([told(job_of({"training": 130.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
+    expected = Bound(by="a-t1", steps=5, least_ratio=1.3, least_seconds_per_sample=0.2)
+    assert (found["a-t1"][0].bound, found["b-t1"][0].bound) == (None, None if damage else expected)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_throw_away_run_is_paid_by_all_runs_and_in_the_start_of_none(ends: bool) -> None:
+    written = written_job()
+    written.write("warm_up_began")
+    written.clock = 70.0
+    written.write("warmed_up", own_milliseconds=50_000)
+    written.carry("a-t1", 100)
+    written.begin("b-t1")
+    if ends:
+        written.end("b-t1", 100)
+    # 60 before the parent's first line, 70 to the first run, 50 of them thrown away, 200 of runs
+    phases = {"training": 60.0 + 70 + 200}
+    job = job_of(phases, outcome=Outcome.COMPLETED if ends else None, error="" if ends else "ServiceFault")
+    first, second = (attempts[0] for attempts in all_attempts([told(job, written)], RUNS[:2]).values())
+    assert first.share is not None
+    assert second.share is not None
+    assert (first.share.start_seconds, first.share.own_seconds, second.share.own_seconds) == (80, 100, 100)
+    assert (first.billable_seconds, second.billable_seconds) == (165, 165)
 
 
 def test_a_fault_is_of_the_run_in_progress_and_the_rest_goes_on() -> None:

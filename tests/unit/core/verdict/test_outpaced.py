@@ -1,0 +1,114 @@
+"""A run that its job ended because it could not win is a result with a bound: no failure, and never recommended."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.run_samples import completed_result, failed_result, make_suite
+from traindyno.core.costs.success import measure_success
+from traindyno.core.jobs.bound import Bound
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.suite import Cell
+from traindyno.core.verdict.report_data import build_report
+from traindyno.core.verdict.search_path import Round, follow_search
+from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.report.cells_section import draw_cells
+from traindyno.report.raw_data_section import _runs_csv
+from traindyno.report.runs_section import draw_runs
+
+STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SMDDP)
+SUITE = make_suite(matrix={"strategy": STRATEGIES}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000)
+CELLS = expand_cells(SUITE)
+FAST, NEAR, BEHIND, FURTHER = CELLS
+SAYS = "at least 25 % slower"
+
+
+def outpaced_result(cell: Cell, trial: int, by: Cell = FAST, least_ratio: float = 1.25) -> RunResult:
+    bound = Bound(by=f"{by.cell_id}-t{trial}", least_ratio=least_ratio, least_seconds_per_sample=0.1, steps=5)
+    result = failed_result(cell, trial, Outcome.OUTPACED, message=SAYS)
+    return replace(result, attempts=tuple(replace(each, bound=bound) for each in result.attempts), log_tail=())
+
+
+def trials(cell: Cell, *seconds: float) -> list[RunResult]:
+    return [
+        completed_result(cell, trial, step_seconds=each * (1 + 0.001 * trial), suite=SUITE)
+        for trial, each in enumerate(seconds, 1)
+    ]
+
+
+RESULTS = [
+    *trials(FAST, 1.0, 1.0, 1.0),
+    *trials(NEAR, 1.2, 1.2, 1.2),
+    outpaced_result(BEHIND, 1),
+    outpaced_result(FURTHER, 1, least_ratio=1.8),
+]
+
+
+@pytest.fixture(scope="module")
+def verdict() -> Verdict:
+    return judge(SUITE, CELLS, RESULTS)
+
+
+def test_an_outpaced_cell_takes_nothing_from_the_answer(verdict: Verdict) -> None:
+    assert (verdict.recommended, verdict.finding) == (FAST.cell_id, Finding.RECOMMENDED)
+    assert [rival.cell_id for rival in verdict.rivals] == [NEAR.cell_id]
+    row = verdict.row(BEHIND.cell_id)
+    assert (row.failed, row.outpaced, row.trials, row.outcomes) == (0, 1, 0, {"outpaced": 1})
+    assert row.least_behind == pytest.approx(0.25)
+    text = describe_verdict(verdict)
+    says = " ".join(text.support)
+    assert "2 cells were outpaced: at least 25.0 % to 80.0 % slower than a cell of the same job" in says
+    assert "failed" not in " ".join((text.headline, *text.support, *text.cautions))
+
+
+def test_a_run_that_could_not_win_is_no_failure_of_its_cell() -> None:
+    both = [completed_result(FAST, 1, suite=SUITE), outpaced_result(FAST, 2)]
+    assert (found := measure_success(both)).successes == found.attempts == 1
+
+
+def test_a_cell_whose_slow_trials_were_cut_off_is_not_recommended() -> None:
+    """Else its mean would be that of its fast trials."""
+    results = [*trials(FAST, 1.0, 1.0), *trials(NEAR, 0.9, 0.9), outpaced_result(NEAR, 3)]
+    found = judge(SUITE, CELLS[:2], [*results, completed_result(FAST, 3, suite=SUITE)])
+    assert found.recommended == FAST.cell_id
+    assert "1 of its runs could not win" in found.refused[NEAR.cell_id]
+
+
+def test_cells_that_outpace_each_other_are_compared_by_their_trials() -> None:
+    results = [*trials(FAST, 1.0, 1.0), *trials(NEAR, 1.5, 1.5), outpaced_result(NEAR, 3, FAST)]
+    found = judge(SUITE, CELLS[:2], [*results, outpaced_result(FAST, 3, NEAR)])
+    assert (found.recommended, dict(found.refused)) == (FAST.cell_id, {})
+
+
+def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
+    result = outpaced_result(BEHIND, 1)
+    assert parse_run_result(run_result_document(result)) == result
+    summary = summarise(result)
+    assert (summary.outcome, summary.outpaced_by, summary.least_ratio) == (Outcome.OUTPACED, f"{FAST.cell_id}-t1", 1.25)
+    assert summarise(RESULTS[0]).least_ratio is None
+    old = run_result_document(RESULTS[0])
+    del old["attempts"][0]["bound"]
+    assert parse_run_result(old) == RESULTS[0]
+
+
+def test_the_report_shows_it_as_what_it_is(verdict: Verdict) -> None:
+    report = build_report(
+        execution_id="execution-1", created_at=0.0, suite=SUITE, cells=CELLS, verdict=verdict, results=RESULTS, facts={}
+    )
+    runs = draw_runs(report)
+    assert f"outpaced: {SAYS}" in runs
+    assert 'class="failure"' not in runs
+    assert 'class="outcome bad"' not in runs
+    cells = draw_cells(verdict)
+    assert "Outpaced" in cells
+    assert "25.0 %" in cells
+    rows = list(csv.DictReader(_runs_csv(report).splitlines()))
+    assert [row["least_ratio"] for row in rows if row["outcome"] == "outpaced"] == ["1.25", "1.8"]
+    (followed,) = follow_search([Round(number=1, run_ids=tuple(each.run.run_id for each in RESULTS))], RESULTS)
+    assert followed.outpaced == {BEHIND.cell_id: SAYS, FURTHER.cell_id: "at least 80 % slower"}

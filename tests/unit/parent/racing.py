@@ -1,0 +1,45 @@
+"""The program of the runs in tests of the race: it logs steps with the times that its arguments say, and may wait."""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from traindyno.core.step_log.line import end_line, environment_line, step_line
+
+IS_WARM_UP = os.environ["TRAINDYNO_RUN_ID"] == "warm-up"
+GIVEN = {"samples": 8, "steps": 20, "late": 0.0, "waits": 0.0, "lingers": 0.0, "exits": 0}
+
+
+def race(given: dict[str, float]) -> int:
+    """Its exit code. Seconds: ``late`` before its steps, ``waits`` after them, ``lingers`` after its last line."""
+    time.sleep(given["late"])
+    began, rank = time.time(), int(os.environ.get("RANK", "0"))
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    about = environment_line(began, rank, world_size, os.environ["SM_CURRENT_HOST"], {})
+    write(rank, began, [about, *(step(number, began, given) for number in range(int(given["steps"])))])
+    time.sleep(60.0 if IS_WARM_UP else given["waits"])
+    write(rank, began, [end_line(time.time(), int(given["steps"]))])
+    time.sleep(given["lingers"])
+    return int(given["exits"])
+
+
+def step(number: int, began: float, given: dict[str, float]) -> dict[str, object]:
+    """The spread of the steps is not 0."""
+    seconds = given["seconds"]
+    begin, end = began + number * seconds, began + (number + 1 + 0.01 * (number % 2)) * seconds
+    return step_line(step=number + 1, begin=begin, end=end, wait_seconds=0.0, samples=int(given["samples"]), loss=1.0)
+
+
+def write(rank: int, began: float, lines: list[dict[str, object]]) -> None:
+    folder = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], os.environ["TRAINING_JOB_NAME"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"rank-{rank:05d}.{int(began * 1000)}.jsonl").open("a") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in lines))
+
+
+if __name__ == "__main__":
+    told = json.loads(sys.argv[1])
+    first = told.pop("first", {})
+    sys.exit(race({**GIVEN, **told, **(first if os.environ["TRAINING_JOB_NAME"] == "job-a1" else {})}))

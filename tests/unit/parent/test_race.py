@@ -1,0 +1,213 @@
+"""A run that can't win any more ends; the first one never does, and without the document's word no run does."""
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
+from traindyno.parent.step_times import MOST_STEPS, RunLogs, work_per_sample
+
+PROGRAM = Path(__file__).with_name("racing.py")
+RACE = {"race": {"samples": 1e6}}
+FAST, LEVEL, SLOW = 0.1, 0.105, 0.2
+# If no run is ended, the test fails after this time.
+LONG_SECONDS = 40.0
+
+
+def racing(run_id: str, seconds: float, **given: Any) -> dict[str, Any]:
+    return run_document(run_id, json.dumps({"seconds": seconds, **given}))
+
+
+def race(root: Path, *runs: dict[str, Any], limits: Mapping[str, Any] = RACE) -> SharedJob:
+    return SharedJob(root=root, runs=runs, limits=limits, programs=(PROGRAM,))
+
+
+def reasons(job: SharedJob, job_name: str = "job-a1") -> dict[str | None, str | None]:
+    return {run_id: reason for event, run_id, reason in job.events(job_name) if event == "run_ended"}
+
+
+def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
+    job = race(
+        tmp_path,
+        racing("first", SLOW),
+        {**racing("best", FAST), "cell_id": "c"},
+        racing("behind", SLOW, waits=LONG_SECONDS),
+        {**racing("best-again", SLOW, waits=1.2), "cell_id": "c"},
+        racing("level", LEVEL, waits=1.2),
+        racing("twice-the-work", SLOW, samples=16, waits=1.2),
+    )
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    others = dict.fromkeys(("first", "best", "best-again", "level", "twice-the-work"), "exited")
+    assert reasons(job) == {**others, "behind": "outpaced"}
+    end = job.end("behind")
+    assert end is not None
+    # 0.2 s ÷ 0.1 s is 2; the steps' spread of 1 % allows little less. 20 steps, of which two are warm-up.
+    bound = end["bound"]
+    assert (bound["by"], bound["steps"]) == ("best", 18)
+    assert 1.9 < bound["least_ratio"] < 2.0
+    # 0.2 s for 8 samples
+    assert 0.024 < bound["least_seconds_per_sample"] < 0.0252
+    assert (end["exit_code"], end["signal"], end["failure"], end["failed_host"]) == (None, None, None, None)
+    assert [name for name in end["files"] if name.startswith("behind/step_log/job-a1/rank-")]
+    ended = {line["run_id"]: line["bound"] for line in job.journal() if line["event"] == "run_ended"}
+    assert ended == {**dict.fromkeys(others), "behind": bound}
+    assert job.carry("job-a2")[0] == 0
+    assert {event for event, *_ in job.events("job-a2")} == {"parent_started", "run_skipped", "parent_ended"}
+
+
+@pytest.mark.parametrize(
+    ("best", "behind", "limits"),
+    [
+        ({}, {"waits": 1.2}, {}),
+        ({}, {"steps": 6, "waits": 1.2}, RACE),
+        ({}, {"steps": 3000}, RACE),
+        ({}, {"lingers": 1.2}, RACE),
+        ({"steps": 6}, {"waits": 1.2}, RACE),
+    ],
+    ids=["not asked for", "too few steps", "over before a look", "has no step left", "nothing to compare with"],
+)
+def test_a_slow_run_goes_on(
+    best: dict[str, Any], behind: dict[str, Any], limits: dict[str, Any], tmp_path: Path
+) -> None:
+    job = race(tmp_path, racing("best", FAST, **best), racing("behind", SLOW, **behind), limits=limits)
+    assert job.carry()[0] == 0
+    assert reasons(job) == {"best": "exited", "behind": "exited"}
+    assert (job.end("behind") or {})["bound"] is None
+
+
+def test_a_failed_run_outpaces_no_other(tmp_path: Path) -> None:
+    job = race(tmp_path, racing("fails", FAST, exits=1), racing("behind", SLOW, waits=1.2))
+    assert job.carry()[0] == 0
+    assert (job.end("fails") or {})["exit_code"] == 1
+    assert reasons(job)["behind"] == "exited"
+
+
+def test_runs_of_a_job_that_died_still_outpace_others(tmp_path: Path) -> None:
+    """The run in progress begins again, and is compared with what ended in the earlier job."""
+    behind = racing("behind", SLOW, waits=LONG_SECONDS, first={"steps": 3})
+    job = race(tmp_path, racing("best", FAST), behind)
+    with job.start() as guard:
+        wait_until(lambda: list((job.folder() / "behind" / "step_log").glob("*/rank-*")))
+        (parent,) = children_of(guard.pid)
+        os.kill(parent, signal.SIGKILL)
+        guard.wait(60)
+        wait_until(lambda: not is_alive(parent))
+    assert job.carry("job-a2")[0] == 0
+    assert job.events("job-a2")[1:3] == [("run_skipped", "best", None), ("run_began", "behind", None)]
+    assert reasons(job, "job-a2") == {"behind": "outpaced"}
+    assert (job.end("behind", "job-a2") or {})["bound"]["by"] == "best"
+
+
+def test_what_a_run_logged_before_an_interruption_does_not_end_it(tmp_path: Path) -> None:
+    """A spot job goes on under its name. The run is judged by its own steps only."""
+    job = race(tmp_path, racing("best", FAST), racing("level", LEVEL, late=1.2))
+    before = job.folder() / "level" / "step_log" / "job-a1"
+    before.mkdir(parents=True)
+    written(before, environment(), *(step(number, number + SLOW) for number in range(20)))
+    assert job.carry()[0] == 0
+    assert reasons(job) == {"best": "exited", "level": "exited"}
+
+
+def test_a_throw_away_run_takes_what_is_cold(tmp_path: Path) -> None:
+    """It is the first run, ended after some steps; nothing of it is among the results."""
+    job = race(tmp_path, racing("a", SLOW), racing("b", SLOW), limits={"warm_up_steps": 7})
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    assert [event for event, *_ in job.events()] == [
+        *("parent_started", "warm_up_began", "warmed_up"),
+        *("run_began", "run_ended") * 2,
+        "parent_ended",
+    ]
+    assert {path.name for path in job.folder().iterdir()} == {"a", "b", "journal"}
+    assert {path.name for path in (tmp_path / "algo-1" / "model").iterdir()} == {"a", "b"}
+    assert (job.end("a") or {})["place"] == 1
+    warmed = next(line for line in job.journal() if line["event"] == "warmed_up")
+    began = next(line for line in job.journal() if line["event"] == "run_began")
+    assert 0 < warmed["own_milliseconds"] <= began["elapsed_milliseconds"]
+    assert job.carry("job-a2")[0] == 0
+    assert "warm_up_began" not in {event for event, *_ in job.events("job-a2")}
+
+
+def test_a_throw_away_run_in_which_a_job_died_is_left_out(tmp_path: Path) -> None:
+    job = race(tmp_path, racing("a", SLOW), limits={"warm_up_steps": 1000})
+    with job.start() as guard:
+        wait_until(lambda: "warm_up_began" in {event for event, *_ in job.events()})
+        os.kill(children_of(guard.pid)[0], signal.SIGKILL)
+        guard.wait(60)
+    assert job.carry("job-a2")[0] == 0
+    assert [event for event, *_ in job.events("job-a2")] == ["parent_started", "run_began", "run_ended", "parent_ended"]
+
+
+def environment(world_size: int = 1, **facts: Any) -> dict[str, Any]:
+    return {"kind": "environment", "world_size": world_size, "facts": facts}
+
+
+def step(begin: float, end: float, **fields: Any) -> dict[str, Any]:
+    return {"kind": "step", "begin": begin, "end": end, "samples": 4, "tokens": None, "loss": 1.0, **fields}
+
+
+def written(folder: Path, *lines: dict[str, Any], rank: int = 0, start: int = 1) -> None:
+    with (folder / f"rank-{rank:05d}.{start}.jsonl").open("a") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_steps_are_those_that_all_processes_have_ended(tmp_path: Path) -> None:
+    logs = RunLogs(tmp_path, hosts=1)
+    written(tmp_path, environment(2), step(10, 11), step(11, 12))
+    logs.read_new()
+    assert logs.steps() is None  # the other process has no log yet
+    written(tmp_path, environment(2), step(10, 13), rank=1)
+    with (tmp_path / "rank-00001.1.jsonl").open("a") as file:
+        file.write('not JSON\n{"kind": "step"}\n' + json.dumps(step(13, 17)))  # without the end of its line
+    logs.read_new()
+    found = logs.steps()
+    assert found is not None
+    assert (found.begin, found.seconds, found.samples) == (10, [3], 8)
+    with (tmp_path / "rank-00001.1.jsonl").open("a") as file:
+        file.write("\n")
+    written(tmp_path, {"kind": "end"}, rank=1)
+    logs.read_new()
+    assert (logs.step_count, logs.has_ended) == (2, True)
+
+
+def test_each_host_has_a_part_of_the_batch(tmp_path: Path) -> None:
+    written(tmp_path, environment(2), step(10, 11))
+    alone, with_another = RunLogs(tmp_path, hosts=1), RunLogs(tmp_path, hosts=2)
+    for logs in (alone, with_another):
+        logs.read_new()
+    assert alone.steps() is None
+    found = with_another.steps()
+    assert found is not None
+    assert found.samples == 8
+
+
+def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
+    """A spot job starts again under its name, and a run that goes on logs into another file."""
+    written(tmp_path, environment(), *[step(0, 9)] * 30)
+    earlier = frozenset(tmp_path.iterdir())
+    logs, all_logs = RunLogs(tmp_path, hosts=1, earlier=earlier), RunLogs(tmp_path, hosts=1)
+    logs.read_new()
+    assert logs.steps() is None
+    written(tmp_path, environment(), *[step(0, 1, loss="nan")] * (MOST_STEPS + 5), start=2)
+    for each in (logs, all_logs):
+        each.read_new()
+        found = each.steps()
+        assert found is not None
+        assert (each.step_count, set(found.seconds), each.has_diverged) == (MOST_STEPS, {1}, True)
+
+
+@pytest.mark.parametrize(("unit", "work"), [("tokens", 50.0), ("rows", 1.0), (None, 1.0)])
+def test_a_packed_sample_has_more_work(unit: str | None, work: float, tmp_path: Path) -> None:
+    facts: dict[str, Any] = {"work_unit": unit} if unit else {}
+    written(tmp_path, environment(**facts), step(0, 1, tokens=200))
+    logs = RunLogs(tmp_path, hosts=1)
+    logs.read_new()
+    found = logs.steps()
+    assert found is not None
+    assert work_per_sample(found) == work
