@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import exp, log
+from typing import Any
 
 from tests.simulations.processes import Simulated, autoregression
 from tests.simulations.shared_suites import OWN, Sharing
@@ -38,7 +39,7 @@ def led(row: SharedRow, cells: int, trials: int) -> Sharing:
     return row.sharing(tuple(log(1 + lead) for lead in LEADS[cells]), trials)
 
 
-def _row(name: str, *open_shapes: tuple[int, int], **changes: object) -> SharedRow:
+def _row(name: str, *open_shapes: tuple[int, int], **changes: Any) -> SharedRow:
     def sharing(levels: tuple[float, ...], trials: int) -> Sharing:
         return replace(Sharing(levels=levels, trials=trials), **changes)
 
