@@ -47,7 +47,7 @@ def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: floa
 
     Only the blocks that they share count: a trial that was lost, or repeated in another round, has no partner.
     ``inflation`` multiplies the variance. ``pool`` has these cells and others that ran in the same blocks: from three
-    cells on, they add degrees of freedom.
+    cells on, they add degrees of freedom, unless one of the two has nearly all of the spread.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < LEAST_COUNT:
@@ -55,7 +55,8 @@ def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: floa
     rows = [[each[block] for block in shared] for each in (first, second)]
     common = pool.common(shared)
     difference = fmean(rows[0]) - fmean(rows[1])
-    spread, degrees = _paired(rows) if common.count < LEAST_COUNT else _pooled(rows, common)
+    found = [_paired(rows)] if common.count < LEAST_COUNT else [_paired(rows), _pooled(rows, common)]
+    spread, degrees = max(found, key=lambda each: each[1])
     return comparison_of(difference, inflation * spread / len(shared), degrees)
 
 
