@@ -45,7 +45,7 @@ def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: floa
 
     Only the blocks that they share count: a trial that was lost, or repeated in another round, has no partner.
     ``inflation`` multiplies the variance. ``pool`` has these cells and others that ran in the same blocks: from three
-    cells on, they add degrees of freedom.
+    cells on, they add degrees of freedom, unless one of the two has nearly all of the spread.
     """
     shared = sorted(first.keys() & second.keys())
     if len(shared) < LEAST_COUNT:
@@ -65,7 +65,8 @@ def common_of(rows: Sequence[Sequence[float]]) -> Common:
 
 def spread_of_difference(pair: Sequence[Sequence[float]], common: Common) -> tuple[float, float]:
     """The variance of two rows' differences within blocks, and its degrees of freedom."""
-    return _paired(pair) if common.count < LEAST_COUNT else _pooled(pair, common)
+    found = [_paired(pair)] if common.count < LEAST_COUNT else [_paired(pair), _pooled(pair, common)]
+    return max(found, key=lambda each: each[1])
 
 
 def _paired(rows: Sequence[Sequence[float]]) -> tuple[float, float]:

@@ -109,3 +109,11 @@ def test_what_cells_have_in_common_is_computed_once_for_each_set_of_blocks() -> 
     assert common is not pool.common(["0", "1"])
     assert common.count == 6
     assert common.means[2] == pytest.approx(2.7)
+
+
+def test_one_noisy_cell_of_four_is_compared_by_the_pairs_own_differences() -> None:
+    noisy = by_round(0.0, 0.06, -0.05, 0.02)
+    quiet = [by_round(0.001, -0.001, 0.0, 0.001), by_round(0.0, 0.001, 0.0, -0.001), by_round(0.001, 0.0, 0.0, 0.001)]
+    # around the blocks' means the noisy cell alone would have 3 × 3/4 degrees of freedom
+    assert found(noisy, *quiet).degrees_of_freedom == 3
+    assert (found(quiet[0], *quiet[1:]).degrees_of_freedom or 0.0) > 3
