@@ -9,6 +9,8 @@ GOLDEN_ENV := .envs/golden
 MUTANTS_ENV := .envs/mutants
 SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
+# One more than the cores, because tests of the local cloud wait part of their time; four need 8 GiB of memory.
+TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
 # The files below requirements/ have the hashes of all files of a version and name every package: pip resolves nothing.
 INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(INSTALL) --no-deps --require-hashes
@@ -35,7 +37,7 @@ unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 mi
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
 
 test: install ## Run every test, with the end-to-end tests in their own local cloud
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --no-loadscope-reorder
 
 pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
 	$(BIN)/python -m tests.every_python

@@ -26,8 +26,8 @@ KEPT = REPO_ROOT / "build" / "bench"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _read(arguments)
-    if asked.mark:
-        return mark(DOCUMENT)
+    if asked.outdated:
+        return tell_outdated(DOCUMENT)
     # SystemExit ends each block, which stops what it runs in the background.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     is_good = True
@@ -61,13 +61,11 @@ def write(path: Path, section: Section, text: str) -> None:
     path.write_text(document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8")
 
 
-def mark(path: Path) -> int:
-    """Let each section that is older than the code that it measures say so, and the others not."""
-    page, digests = path.read_text(encoding="utf-8"), digests_by_title()
-    path.write_text(document.mark(page, digests), encoding="utf-8")
-    stale = set(document.stale_titles(page, digests))
+def tell_outdated(path: Path) -> int:
+    """List the groups whose section is older than the code that it measures. This is no failure."""
+    outdated = set(document.outdated_titles(path.read_text(encoding="utf-8"), digests_by_title()))
     for group in MODULES:
-        if TITLES[group] in stale:
+        if TITLES[group] in outdated:
             tell(f"older than its code: {command(group)}")
     return 0
 
@@ -81,7 +79,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--resume", action="store_true", help="use the groups and cases that were measured on the same code, in build/"
     )
     how.add_argument(
-        "--mark", action="store_true", help="measure nothing: sections that are older than their code say so"
+        "--outdated", action="store_true", help="measure nothing: list the sections whose code has changed since"
     )
     read = parser.parse_args(arguments)
     unknown = [group for group in read.groups if group not in MODULES]

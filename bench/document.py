@@ -4,15 +4,15 @@ import re
 from collections.abc import Mapping, Sequence
 
 HEADING = "## "
-OLDER = "**This section is older than its code:**"
-_COMMIT, _CODE = re.compile(r"· commit (\S+)"), re.compile(r"· code (\w+)")
+_CODE = re.compile(r"· code (\w+)")
 PREFACE = """# Performance
 
 Written by `make bench` (`python -m bench`), which measures all groups, or by `python -m bench GROUP …`, which
-replaces the sections of these groups and keeps the other sections with their dates. `python -m bench --mark` marks each
-section whose code has changed since. Ratios compare two things that ran in turn (A B A B) on the same machine; a figure
-is the median of its repetitions; the number in brackets after minimum and maximum is the number of repetitions. Only
-`make bench` checks the budgets: a test would fail by chance on a busy machine.
+replaces the sections of these groups and keeps the other sections with their dates. Each section has the commit and
+a digest of the code that it measured; `python -m bench --outdated` lists the sections whose code has changed since.
+Ratios compare two things that ran in turn (A B A B) on the same machine; a figure is the median of its repetitions; the
+number in brackets after minimum and maximum is the number of repetitions. Only `make bench` checks the budgets: a test
+would fail by chance on a busy machine.
 """
 
 
@@ -23,33 +23,16 @@ def merge(before: str, measured: Mapping[str, str], titles: Sequence[str]) -> st
     return "\n\n".join([PREFACE.strip(), *kept]) + "\n"
 
 
-def mark(page: str, digests: Mapping[str, str]) -> str:
-    """The page, in which each section that was measured on other code says so. ``digests`` of today's code by title."""
+def outdated_titles(page: str, digests: Mapping[str, str]) -> list[str]:
+    """The sections that were measured on other code. ``digests`` of today's code by title."""
     sections = split_sections(page)
-    marked = {title: _marked(text, digests[title]) for title, text in sections.items() if title in digests}
-    return merge(page, marked, list(sections))
+    return [title for title, text in sections.items() if title in digests and _code_of(text) != digests[title]]
 
 
-def stale_titles(page: str, digests: Mapping[str, str]) -> list[str]:
-    return [
-        title for title, text in split_sections(page).items() if title in digests and _is_stale(text, digests[title])
-    ]
-
-
-def _marked(section: str, digest: str) -> str:
-    heading, blank, measured, *rest = [line for line in section.splitlines() if not line.startswith(OLDER)]
-    while rest and not rest[0].strip():
-        rest = rest[1:]
-    commit = _COMMIT.search(measured)
-    at = commit[1] if commit else "an unknown commit"
-    said = [OLDER + f" it was measured at {at}, and the code that it measures has changed since.", ""]
-    return "\n".join([heading, blank, measured, "", *(said if _is_stale(section, digest) else []), *rest])
-
-
-def _is_stale(section: str, digest: str) -> bool:
-    """A section without a digest is from before there were any."""
+def _code_of(section: str) -> str | None:
+    """Its digest. A section without one is from before there were any."""
     code = _CODE.search(section)
-    return code is None or code[1] != digest
+    return code[1] if code else None
 
 
 def split_sections(document: str) -> dict[str, str]:

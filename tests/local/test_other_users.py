@@ -103,10 +103,18 @@ def processes_of(lab: LocalLab) -> list[psutil.Process]:
     return [process for root in roots for process in (root, *root.children(recursive=True))]
 
 
+def arguments_of(process: psutil.Process) -> str:
+    """A function's worker may end meanwhile, and has none then."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
 def ports_of(lab: LocalLab) -> dict[int, str]:
     """Every port that a process of the local cloud listens on, with the program that does."""
     return {
-        connection.laddr.port: " ".join(process.cmdline())
+        connection.laddr.port: arguments_of(process)
         for process in processes_of(lab)
         for connection in process.net_connections()
         if connection.status == psutil.CONN_LISTEN
@@ -269,7 +277,7 @@ def test_the_key_is_in_no_log_no_argument_and_no_document(hosted: LocalLab) -> N
     expected = r"credentials\.json|cdk/cache/accounts_partitions\.json|sagemaker/.*/algo-\d+\.json"
     assert {name for name in names if not re.fullmatch(expected, name)} == set()
     assert "credentials.json" in names
-    assert [process.pid for process in processes_of(hosted) if key in " ".join(process.cmdline())] == []
+    assert [process.pid for process in processes_of(hosted) if key in arguments_of(process)] == []
     status = hosted.traindyno("local", "status", "--format", "json")
     assert key not in status.output + status.errors
     assert hosted.traindyno("local", "env", "--format", "json").json()["AWS_ACCESS_KEY_ID"] == key

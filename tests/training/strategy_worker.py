@@ -25,8 +25,8 @@ def main(cases_path: Path, results_path: Path) -> None:
             results[name] = train(case, topology)
         except RunError as error:
             results[name] = f"refused: {error}"
-        if topology.is_first:
-            torch.save(results, results_path)
+    if topology.is_first:
+        torch.save(results, results_path)
     end_process_group()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from localcloud.worker_processes import ForkedWorkers
@@ -87,7 +88,7 @@ def test_a_forked_worker_is_as_one_that_was_started(workers: ForkedWorkers, tmp_
     assert Path(found["folder"]).resolve() == (tmp_path / "a" / "code").resolve()
     assert worker.stderr.readline() == "noted\n"
     assert worker.pid != os.getpid()
-    assert found["parent"] == workers.server_process_id
+    assert psutil.Process(found["parent"]).ppid() == workers.server_process_id
 
 
 def test_workers_end_with_their_input_by_a_signal_and_with_the_server(workers: ForkedWorkers, tmp_path: Path) -> None:
@@ -114,6 +115,34 @@ def test_workers_of_one_archive_share_its_code_and_those_of_another_do_not(
     folders = {Path(each["folder"]).resolve() for each in found}
     assert len(folders) == 2
     assert all((folder / "__pycache__").is_dir() for folder in folders)
+
+
+def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own(
+    workers: ForkedWorkers, tmp_path: Path
+) -> None:
+    note = tmp_path / "imports"
+    counted = f"open({str(note)!r}, 'a').write('imported ')\nseen = []\n"
+    texts = {
+        "function.py": "from lambdas.first import handler\nanswer = handler.answer\n",
+        **dict.fromkeys((f"lambdas/{folder}__init__.py" for folder in ("", "first/", "second/")), ""),
+        "lambdas/first/handler.py": "import counted\ndef answer(word):\n"
+        "    counted.seen.append(word)\n    return counted.seen\n",
+        "lambdas/second/handler.py": "import missing\n",
+        "counted.py": counted,
+    }
+    found = []
+    for name in "ab":
+        folder = unpack(tmp_path / name)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as archive:
+            for path, text in texts.items():
+                archive.writestr(zipfile.ZipInfo(path), text)
+        (folder / "code.zip").write_bytes(packed.getvalue())
+        with zipfile.ZipFile(packed) as archive:
+            archive.extractall(folder / "code")
+        found.append(ask(start(workers, folder), name)["said"])
+    assert found == [["a"], ["b"]]
+    assert note.read_text() == "imported "
 
 
 def test_without_its_server_a_worker_is_started_as_before(workers: ForkedWorkers, tmp_path: Path) -> None:

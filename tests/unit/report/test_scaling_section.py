@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,11 @@ def page_of(suite: Suite) -> str:
     return page
 
 
+@cache
+def page_of_pack(path: Path) -> str:
+    return page_of(load_suite(path).suite)
+
+
 def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
     """The rows of all files of a picture: its views have one each."""
     files = [text for name, text in downloads(page).items() if name.startswith(prefix)]
@@ -72,16 +78,15 @@ def rows_of(page: str, prefix: str) -> list[Mapping[str, str]]:
 
 @pytest.mark.parametrize("path", PACK_SUITES, ids=named)
 def test_the_suites_that_compare_sizes_have_a_section_about_scaling_and_no_others(path: Path) -> None:
-    suite = load_suite(path).suite
-    sizes = {cell.settings.instance_count for cell in expand_cells(suite)}
-    assert ('<section id="scaling"' in page_of(suite)) is (named(path) in SCALING)
+    sizes = {cell.settings.instance_count for cell in expand_cells(load_suite(path).suite)}
+    assert ('<section id="scaling"' in page_of_pack(path)) is (named(path) in SCALING)
     assert named(path) not in SCALING or len(sizes) > 1
 
 
 @pytest.mark.parametrize("name", ["original", "rehearsal"])
 def test_albert_has_rate_and_efficiency_over_nodes_for_each_series(name: str) -> None:
     """A series is a strategy, a batch and a number of loader workers."""
-    page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
+    page = page_of_pack(SUITES / f"albert-scaling/{name}.yaml")
     rates, efficiencies = rows_of(page, "scaling"), rows_of(page, "scaling-efficiency")
     rates = [row for row in rates if "samples_per_second" in row]
     ddp = "ddp · dataloader_num_workers 12 · per_device_train_batch_size 16"
@@ -100,7 +105,7 @@ def test_albert_has_rate_and_efficiency_over_nodes_for_each_series(name: str) ->
 
 @pytest.mark.parametrize("name", ["original", "rehearsal"])
 def test_albert_has_the_rate_over_loader_workers_for_each_number_of_nodes_and_batch(name: str) -> None:
-    page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
+    page = page_of_pack(SUITES / f"albert-scaling/{name}.yaml")
     assert "Samples per second over dataloader num workers" in page
     rows = rows_of(page, "rates-1.csv")
     lines: dict[str, list[tuple[float, float]]] = {}
