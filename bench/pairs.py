@@ -95,9 +95,10 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
 def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
     """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a run's time."""
     document = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
-    document["workload"]["dataset"] = {"format": "synthetic"}
+    workload = document["workload"]
+    workload["dataset"] = {"format": "synthetic"}
+    workload["model"]["config"]["vocab_size"] = workload.pop("tokenizer")["train_vocabulary_size"]
     suite = structure_suite(document)
-    workload = {name: value for name, value in document["workload"].items() if name != "tokenizer"}
     return {
         cell.cell_id: {
             "run_id": cell.cell_id,
