@@ -8,6 +8,7 @@ from bench.kept import Kept
 
 MODULES = {
     "demo": "bench.demo",
+    "pairs": "bench.pairs",
     "lambda": "bench.lambda_functions",
     "synth": "bench.synthesis",
     "service": "bench.sagemaker_service",
@@ -23,6 +24,7 @@ MODULES = {
 }
 TITLES = {
     "demo": "The demo, from nothing to the report",
+    "pairs": "Runs of shared jobs against runs of their own jobs",
     "lambda": "Lambda functions",
     "synth": "Synthesis of the CDK app",
     "service": "The local SageMaker service",
@@ -39,7 +41,7 @@ TITLES = {
 
 
 # Their ``measure`` takes ``kept``: what was measured of them before they were cut off can be used.
-CUT_AT_CASES = frozenset({"gpu", "loop", "replay", "report"})
+CUT_AT_CASES = frozenset({"gpu", "loop", "pairs", "replay", "report"})
 
 
 def command(group: str) -> str:

@@ -33,7 +33,8 @@ REHEARSAL = (
 CLOUD = ("bench/own_cloud.py", "localcloud/cloud.py")
 # The code that a group measures, besides its own module
 PATHS: Mapping[str, tuple[str, ...]] = {
-    "demo": (*LAB, *CLOUD, "bench/transitions.py", "suites/quickstart.yaml", "training"),
+    "demo": (*LAB, *CLOUD, "bench/alternation.py", "bench/transitions.py", "suites/quickstart.yaml", "training"),
+    "pairs": (*TRAINING, "suites/quickstart.yaml", "traindyno/core/measurement", "traindyno/parent"),
     "lambda": ("bench/alternation.py", "infra", "lambdas", "traindyno"),
     "synth": (
         "app.py",
@@ -51,7 +52,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "gpu": (*RACE, *TRAINING, "bench/gpu_cases.py"),
     "memory": ("training", "traindyno/core/planning/memory.py"),
     "sharded_model": ("bench/memory.py", "bench/sharded_model_rank.py", "training"),
-    "replay": (*LAB, *CLOUD, "bench/demo.py", "bench/transitions.py"),
+    "replay": (*LAB, *CLOUD, "bench/alternation.py", "bench/demo.py", "bench/transitions.py"),
     "projection": (*LAB, *CLOUD, "training"),
     "search": (
         "tests/simulations/other_races.py",

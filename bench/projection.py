@@ -87,7 +87,7 @@ def write_suite(path: Path, cells: Sequence[Mapping[str, Any]], examples: int, *
         "baseline": {"batch_size_per_device": BATCH_SIZE},
         "matrix": {"batch_size_per_device": [BATCH_SIZE]},
         "include": [dict(cell) for cell in cells if cell],
-        "measurement": {"trials": trials, "max_steps": max_steps},
+        "measurement": {"trials": trials, "max_steps": max_steps, "jobs": "separate"},
         "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 600},
         "search": "grid",
     }

@@ -135,7 +135,7 @@ def write_suite(path: Path, runs: int) -> Path:
             "instance": list(INSTANCES),
             "batch_size_per_device": list(range(1, runs // (len(INSTANCES) * TRIALS) + 1)),
         },
-        "measurement": {"trials": TRIALS, "max_steps": TRACE["steps"]},
+        "measurement": {"trials": TRIALS, "max_steps": TRACE["steps"], "jobs": "separate"},
         "limits": {"max_usd": 10_000_000, "max_hours": 10_000, "max_job_seconds": 3600},
     }
     path.write_text(yaml.safe_dump(document, sort_keys=False))

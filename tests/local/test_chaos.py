@@ -51,7 +51,7 @@ def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int)
         "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
         "baseline": {"instance": instances[0]},
         "matrix": {"instance": list(instances), "batch_size_per_device": list(range(1, cells + 1))},
-        "measurement": {"trials": TRIALS, "max_steps": 10},
+        "measurement": {"trials": TRIALS, "max_steps": 10, "jobs": "separate"},
         "limits": {"max_usd": 1_000_000, "max_hours": 1000, "max_job_seconds": max_job_seconds, "max_attempts": 12},
     }
 

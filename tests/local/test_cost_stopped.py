@@ -33,7 +33,7 @@ def suite_document() -> dict[str, Any]:
         "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "instance": OVERRUNNING_LANE},
         "matrix": {"batch_size_per_device": [1, 2]},
-        "measurement": {"trials": 3, "max_steps": 71},
+        "measurement": {"trials": 3, "max_steps": 71, "jobs": "separate"},
         "limits": {"max_usd": str(CAP_USD), "max_hours": 4, "max_job_seconds": OVERRUNNING_LIMIT_SECONDS},
     }
 

@@ -24,7 +24,7 @@ for number in range(30):
 P4D = "ml.p4d.24xlarge"
 
 
-def script_suite(lab: LocalLab, delays: list[int], **workload: Any) -> dict[str, Any]:
+def script_suite(lab: LocalLab, delays: list[int], *, jobs: str = "separate", **workload: Any) -> dict[str, Any]:
     source = lab.write_script("money", SCRIPT)
     work = {"task": "script", "source": source, "entry_point": "train.py", "examples": 1_000_000, **workload}
     return {
@@ -32,7 +32,7 @@ def script_suite(lab: LocalLab, delays: list[int], **workload: Any) -> dict[str,
         "workload": work,
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"hyperparameters.delay_milliseconds": delays},
-        "measurement": {"trials": 2},
+        "measurement": {"trials": 2, "jobs": jobs},
         "limits": LIMITS,
     }
 
@@ -168,8 +168,16 @@ def test_repricing_changes_every_cost_and_runs_nothing(lab: LocalLab, spent: dic
     assert "eu-north-1: no price of local.cpu was found" in nowhere.errors
 
 
-def test_two_executions_are_compared_cell_by_cell(lab: LocalLab, spent: dict[str, Any]) -> None:
-    run(lab, "later", script_suite(lab, [40, 60]))
+def test_two_executions_are_compared_cell_by_cell_and_shares_add_up_to_each_bill(
+    lab: LocalLab, spent: dict[str, Any]
+) -> None:
+    run(lab, "later", script_suite(lab, [40, 60], jobs="shared"))
+    lines = receipt_of(lab, "later")["receipt"]["lines"]
+    shares: dict[str, Decimal] = {}
+    for line in lines:
+        shares[line["job_name"]] = shares.get(line["job_name"], Decimal(0)) + Decimal(line["billable_seconds"])
+    assert (len(lines), len(shares)) == (4, 2)
+    assert shares == billed_by_service(lab, "-later-")
     answer = lab.traindyno("compare", "spent", "later", "--local", "--format", "json")
     assert answer.status == 0, answer.errors
     compared = answer.json()

@@ -37,7 +37,7 @@ def suite_document() -> dict[str, Any]:
             "instance": list(PACED_LANES),
             "batch_size_per_device": list(range(1, CELLS_PER_LANE + 1)),
         },
-        "measurement": {"trials": TRIALS, "max_steps": 10},
+        "measurement": {"trials": TRIALS, "max_steps": 10, "jobs": "separate"},
         "limits": {"max_usd": 100_000, "max_hours": 100, "max_job_seconds": 600},
     }
 

@@ -68,7 +68,7 @@ def test_two_cells_read_the_tokens_that_one_job_made(smoke: Smoke) -> None:
 
 
 def test_events_end_its_jobs_not_the_sweep(smoke: Smoke) -> None:
-    # A preparation and, one after the other in their lane, two runs: without events each would wait for a sweep.
+    # A preparation and the job of both runs: without events each would wait for a sweep.
     assert smoke.seconds < SWEEP_SECONDS
 
 

@@ -1,0 +1,174 @@
+"""Pairs in turn: the quickstart's cells in processes of their own, and in one shared job, by what the lab measures.
+
+``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with those of a measurement that was cut off.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import yaml
+
+from bench.figures import Figure, Section, at_least, at_most
+from bench.groups import TITLES, command
+from bench.kept import Kept
+from localcloud.home import REPO_ROOT
+from tests.training.jobs import run_job
+from tests.unit.parent.shared_job import SharedJob, run_document
+from traindyno.core.errors import TraindynoError
+from traindyno.core.measurement.throughput import measure_table, measure_throughput
+from traindyno.core.statistics.student_t import t_half_width
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.step_log.step_table import tabulate_steps
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite_file import settings_document, structure_suite
+
+SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
+ENTRY = REPO_ROOT / "training" / "entry"
+TRAINING, RANKS = ENTRY / "traindyno_train.py", ENTRY / "traindyno_ranks.py"
+COUNT_VARIABLE = "TRAINDYNO_PAIRS"
+PAIRS, QUICK_PAIRS, QUICK_STEPS = 100, 2, 12
+LEVEL, TOLERANCE = 0.90, 0.02
+PATIENCE_SECONDS = 600.0
+ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+
+
+class RunFailed(TraindynoError):
+    """A run under measurement failed; carries its output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Samples per second by cell."""
+
+    separate: dict[str, float]
+    shared: dict[str, float]
+
+    @property
+    def log_ratio(self) -> float:
+        """Of shared to separate, the mean over the cells."""
+        return fmean(log(self.shared[cell] / self.separate[cell]) for cell in self.separate)
+
+
+def measure(*, is_quick: bool, kept: Kept) -> Section:
+    documents = cell_documents(QUICK_STEPS if is_quick else None)
+    count = QUICK_PAIRS if is_quick else int(os.environ.get(COUNT_VARIABLE, PAIRS))
+    pairs = [
+        kept.case(f"pair {number}", Pair, lambda number=number: measure_pair(documents, number))  # type: ignore[misc]
+        for number in range(1, count + 1)
+    ]
+    low, ratio, high = interval([pair.log_ratio for pair in pairs])
+    is_enough = is_quick or count >= PAIRS
+    return Section(
+        title=TITLES["pairs"],
+        command=command("pairs"),
+        figures=(
+            Figure(name="pairs", value=float(count), unit="", budget=None if is_quick else at_least(PAIRS)),
+            Figure(name="rate in a shared job ÷ rate in a job of its own", value=ratio, unit="×"),
+            Figure(
+                name=f"lower end of its {LEVEL:.0%} interval",
+                value=low,
+                unit="×",
+                budget=at_least(1 - TOLERANCE) if is_enough else None,
+            ),
+            Figure(
+                name=f"upper end of its {LEVEL:.0%} interval",
+                value=high,
+                unit="×",
+                budget=at_most(1 + TOLERANCE) if is_enough else None,
+            ),
+        ),
+        notes=(
+            f"The quickstart's {len(documents)} cells on synthetic sequences, {threads()} threads, without the state "
+            "machine. A pair is each cell once in a new interpreter, and once in one shared job, in turn; the "
+            "geometric mean of the cells' ratios is one value.",
+        ),
+    )
+
+
+def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
+    """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a run's time."""
+    document = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
+    workload = document["workload"]
+    workload["dataset"] = {"format": "synthetic"}
+    workload["model"]["config"]["vocab_size"] = workload.pop("tokenizer")["train_vocabulary_size"]
+    suite = structure_suite(document)
+    return {
+        cell.cell_id: {
+            "run_id": cell.cell_id,
+            "workload": workload,
+            "settings": settings_document(cell.settings),
+            "measurement": {"max_steps": max_steps or suite.measurement.max_steps},
+        }
+        for cell in expand_cells(suite)
+    }
+
+
+def measure_pair(documents: Mapping[str, Mapping[str, Any]], number: int) -> Pair:
+    """Each kind goes first in every other pair, and the cells change places."""
+    turn = number % len(documents)
+    cells = [*documents][turn:] + [*documents][:turn]
+    with tempfile.TemporaryDirectory(prefix="traindyno-pairs-") as folder:
+        kinds = [("separate", run_alone), ("shared", run_shared)]
+        rates = {
+            name: run(Path(folder), {cell: documents[cell] for cell in cells}) for name, run in kinds[:: (-1) ** number]
+        }
+    return Pair(**rates)
+
+
+def run_alone(folder: Path, documents: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    rates = {}
+    for cell, document in documents.items():
+        own = folder / cell
+        own.mkdir()
+        environment = {**ENVIRONMENT, "OMP_NUM_THREADS": threads(), "SM_HPS": json.dumps(document)}
+        ended = run_job(own, TRAINING, environment=environment, timeout_seconds=PATIENCE_SECONDS)
+        if ended.exit_code:
+            raise RunFailed(ended.output)
+        rates[cell] = rate_of(ended.log_files)
+    return rates
+
+
+def run_shared(folder: Path, documents: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    runs = [run_document(cell, hyperparameters=document) for cell, document in documents.items()]
+    environment = {**ENVIRONMENT, "OMP_NUM_THREADS": threads()}
+    root = folder / "shared"
+    root.mkdir()
+    limits = {"max_job_seconds": len(runs) * PATIENCE_SECONDS}
+    job = SharedJob(root=root, runs=runs, programs=(TRAINING, RANKS), environment=environment, limits=limits)
+    with job.start() as parent:
+        output, _ = parent.communicate()
+    if parent.returncode or not all((job.end(cell) or {}).get("exit_code") == 0 for cell in documents):
+        raise RunFailed(output)
+    return {cell: rate_of(sorted((job.folder() / cell / "step_log").rglob("rank-*.jsonl"))) for cell in documents}
+
+
+def threads() -> str:
+    """The same for both kinds."""
+    return os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count() or 1)
+
+
+def rate_of(files: Sequence[Path]) -> float:
+    """Samples per second, as the lab measures them."""
+    session = read_step_log({str(path): path.read_text(encoding="utf-8").splitlines() for path in files}).measured
+    if session is None:
+        raise RunFailed(f"no step log in {', '.join(map(str, files)) or 'no file'}")
+    table = tabulate_steps(session)
+    step_time = measure_table(table, warmup_steps=None)
+    found = measure_throughput(table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None)
+    if found is None:
+        raise RunFailed("no steps were measured")
+    return found.samples_per_second
+
+
+def interval(log_ratios: Sequence[float]) -> tuple[float, float, float]:
+    """The mean ratio between the ends of its interval."""
+    mean = fmean(log_ratios)
+    half = t_half_width(stdev(log_ratios) / sqrt(len(log_ratios)), len(log_ratios) - 1, LEVEL)
+    return exp(mean - half), exp(mean), exp(mean + half)
