@@ -1,7 +1,7 @@
 """Many runs in shared jobs on spot instances, under faults of every kind, with functions and the service killed.
 
-``make chaos`` has ``TRAINDYNO_SHARED_RUNS`` of them: 1,000 in about 40 jobs; without the variable nothing runs. An oracle
-recomputes everything from raw records.
+``make chaos`` has ``TRAINDYNO_SHARED_RUNS`` of them, 1,000 in about 40 jobs. Without the variable nothing runs.
+An oracle recomputes everything from raw records.
 """
 
 import os
