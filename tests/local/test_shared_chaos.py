@@ -1,0 +1,178 @@
+"""Many runs in shared jobs on spot instances, under faults of every kind, with functions and the service killed.
+
+``make chaos`` has ``TRAINDYNO_SHARED_RUNS`` of them, 1,000 in about 40 jobs. Without the variable nothing runs.
+An oracle recomputes everything from raw records.
+"""
+
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localcloud import cloud
+from tests.local.chaos_lab import SIMULATED_WORKLOAD, ChaosLab
+from tests.local.oracle import Evidence, find_strays, gather
+from tests.local.shared_oracle import check_shared, count_ends, shared_jobs
+from tests.local.test_chaos import ENDED, FAULTS, counted
+from traindyno.core.planning.jobs import MOST_RUNS
+
+pytestmark = [
+    pytest.mark.local,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif("TRAINDYNO_SHARED_RUNS" not in os.environ, reason="make chaos sets TRAINDYNO_SHARED_RUNS"),
+]
+NAME = "carried"
+LANES = ("ml.g4dn.4xlarge", "ml.g5.24xlarge", "ml.g6.24xlarge")  # no other test uses them, because they count jobs
+TRIALS = 2
+RUNS = int(os.environ.get("TRAINDYNO_SHARED_RUNS", "36"))
+CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
+THROTTLED_SHARE = float(os.environ.get("TRAINDYNO_THROTTLED_SHARE", "0.03"))
+SHARED_FAULTS = {
+    **FAULTS,
+    "internal_error_fraction": 0.1,
+    "killed_process_fraction": 0.05,
+    "spot_interruption_fraction": 0.2,
+    "lost_event_fraction": 0.1,
+}
+# A call takes a second or two, and the state machine tries it nine times.
+SECONDS_BETWEEN_KILLS = (2.0, 10.0)
+
+
+def suite_document() -> dict[str, Any]:
+    """A job of more than ten runs reaches its limit, so that the next attempt carries on."""
+    return {
+        "goal": "fastest",
+        "workload": SIMULATED_WORKLOAD,
+        "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
+        "baseline": {"instance": LANES[0]},
+        "matrix": {"instance": list(LANES), "batch_size_per_device": list(range(1, CELLS_PER_LANE + 1))},
+        "purchase": "spot",
+        "measurement": {"trials": TRIALS, "max_steps": 10, "checkpoint_every_steps": 2, "jobs": "shared"},
+        "limits": {"max_usd": 1_000_000, "max_hours": 1000, "max_job_seconds": 600, "max_attempts": 12},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aftermath:
+    """``killed``: functions' processes. ``ends``: run id → in how many jobs it has ended."""
+
+    status: str
+    evidence: Evidence
+    receipt: dict[str, Any]
+    ends: Counter[str]
+    killed: int
+
+
+@pytest.fixture(scope="module")
+def aftermath(chaos: ChaosLab) -> Iterator[Aftermath]:
+    chaos.administer("/_local/faults", SHARED_FAULTS)
+    chaos.throttle(THROTTLED_SHARE, FAULTS["seed"])
+    try:
+        yield wreak(chaos)
+    finally:
+        chaos.throttle(0.0, FAULTS["seed"])
+        chaos.administer("/_local/faults", {})
+
+
+def wreak(chaos: ChaosLab) -> Aftermath:
+    with killed_functions(chaos) as killed:
+        chaos.start(chaos.lab.write_suite(NAME, suite_document()), NAME)
+        jobs = len(LANES) * TRIALS * -(-CELLS_PER_LANE // MOST_RUNS)
+        chaos.until_swept(lambda: is_over(chaos) or counted(chaos, *LANES, has_ended=True) > jobs // 3, 600)
+        chaos.kill_and_restart_sagemaker()
+        chaos.until_swept(lambda: is_over(chaos), 2400)
+    return Aftermath(
+        status=status_of(chaos),
+        evidence=gather(chaos, NAME),
+        receipt=chaos.document("receipt", NAME)["receipt"],
+        ends=count_ends(chaos, NAME),
+        killed=len(killed),
+    )
+
+
+def is_over(chaos: ChaosLab) -> bool:
+    return chaos.execution_status(NAME) in ENDED
+
+
+def status_of(chaos: ChaosLab) -> str:
+    """With its error, if it has one."""
+    found = chaos.client("stepfunctions").describe_execution(executionArn=chaos.execution_arn(NAME))
+    return " ".join(found[name] for name in ("status", "error", "cause") if found.get(name))
+
+
+@contextmanager
+def killed_functions(chaos: ChaosLab) -> Iterator[list[int]]:
+    """While the context lasts, a process of some function is killed every few seconds, whatever it does."""
+    daemon = chaos.home.read_daemon(cloud.MINISTACK)
+    assert daemon is not None
+    killed: list[int] = []
+    has_ended, dice = threading.Event(), random.Random(FAULTS["seed"])
+
+    def kill() -> None:
+        while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):
+            if workers := function_workers(daemon.process_id):
+                victim = dice.choice(workers)
+                with suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    killed.append(victim)
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    try:
+        yield killed
+    finally:
+        has_ended.set()
+        killing.join()
+
+
+def function_workers(ministack: int) -> list[int]:
+    """They are forked by a process that MiniStack has started."""
+    servers = [each for each in _children(ministack) if b"worker_fork_server" in _command_line(each)]
+    return [worker for server in servers for worker in _children(server)]
+
+
+def _children(process_id: int) -> list[int]:
+    with suppress(OSError):
+        files = Path(f"/proc/{process_id}/task").glob("*/children")
+        return [int(number) for file in files for number in file.read_text().split()]
+    return []
+
+
+def _command_line(process_id: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process_id}/cmdline").read_bytes()
+    return b""
+
+
+def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(aftermath: Aftermath) -> None:
+    assert aftermath.status == "SUCCEEDED"
+    assert len(aftermath.evidence.results(NAME)) == CELLS_PER_LANE * len(LANES) * TRIALS >= RUNS
+    assert check_shared(aftermath.evidence, NAME, aftermath.receipt, aftermath.ends) == []
+
+
+def test_the_faults_have_struck(aftermath: Aftermath) -> None:
+    jobs = shared_jobs(aftermath.evidence, NAME)
+    assert len(jobs) == len(LANES) * TRIALS * -(-CELLS_PER_LANE // MOST_RUNS)
+    statuses = Counter(aftermath.evidence.ledger[name]["status"] for names in jobs.values() for name in names)
+    assert statuses.total() > len(jobs)
+    assert statuses["Failed"] > 0
+    assert aftermath.killed > 0
+
+
+def test_most_runs_complete(aftermath: Aftermath) -> None:
+    outcomes = Counter(result["outcome"] for result in aftermath.evidence.results(NAME).values())
+    assert outcomes["completed"] > 0.6 * outcomes.total()
+
+
+def test_every_job_is_known_and_has_ended(aftermath: Aftermath) -> None:
+    ledger = {name: row for name, row in aftermath.evidence.ledger.items() if row["instance_type"] in LANES}
+    assert all(row["has_ended"] for row in ledger.values())
+    assert not {*find_strays(aftermath.evidence)} & ledger.keys()
