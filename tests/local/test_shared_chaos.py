@@ -35,6 +35,7 @@ TRIALS = 2
 RUNS = int(os.environ.get("TRAINDYNO_SHARED_RUNS", "36"))
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
 THROTTLED_SHARE = float(os.environ.get("TRAINDYNO_THROTTLED_SHARE", "0.03"))
+SEED = 7
 SHARED_FAULTS = {
     **FAULTS,
     "internal_error_fraction": 0.1,
@@ -74,11 +75,11 @@ class Aftermath:
 @pytest.fixture(scope="module")
 def aftermath(chaos: ChaosLab) -> Iterator[Aftermath]:
     chaos.administer("/_local/faults", SHARED_FAULTS)
-    chaos.throttle(THROTTLED_SHARE, FAULTS["seed"])
+    chaos.throttle(THROTTLED_SHARE, SEED)
     try:
         yield wreak(chaos)
     finally:
-        chaos.throttle(0.0, FAULTS["seed"])
+        chaos.throttle(0.0, SEED)
         chaos.administer("/_local/faults", {})
 
 
@@ -114,7 +115,7 @@ def killed_functions(chaos: ChaosLab) -> Iterator[list[int]]:
     daemon = chaos.home.read_daemon(cloud.MINISTACK)
     assert daemon is not None
     killed: list[int] = []
-    has_ended, dice = threading.Event(), random.Random(FAULTS["seed"])
+    has_ended, dice = threading.Event(), random.Random(SEED)
 
     def kill() -> None:
         while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):

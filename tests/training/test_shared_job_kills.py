@@ -6,6 +6,7 @@ and reduce over two real processes, and wait where the test kills.
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -212,7 +213,7 @@ def check_ends(job: SharedJob, kill: Kill, *, jobs: list[str]) -> None:
     assert completed == {**dict.fromkeys(RUNS, True), RUNS[1]: struck}
     begun = [run_id for name in jobs for event, run_id, _ in job.events(name) if event == "run_began"]
     repeated = [RUNS[1]] if kill.phase in HELD and kill.victim in OF_JOB else []
-    assert sorted(begun) == sorted([*RUNS, *repeated])
+    assert Counter(begun) == Counter([*RUNS, *repeated])
     for run_id, (end,) in ends.items():
         for rank in (0, 1) if completed[run_id] else ():
             log = job.folder() / run_id / "step_log" / end["job_name"] / f"rank-{rank}.jsonl"
