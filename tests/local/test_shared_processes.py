@@ -159,7 +159,7 @@ def test_runs_of_two_hosts_follow_each_other_and_one_that_fails_fails_alone(
     assert shared.logged_steps(shared.run_ids[1]) == [STEPS, STEPS]
 
 
-def test_of_twelve_runs_one_that_fills_the_memory_one_that_hangs_and_one_killed_end_alone(
+def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
     does = [*["brief"] * 2, "fill", *["brief"] * 3, "stand", "die", *["brief"] * 4]

@@ -19,8 +19,10 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.attempt_records import AttemptRecords, ended_attempts, read_log_tail, read_run_log
 from traindyno.lab.shared_runs import shared_runs_of
+from traindyno.store.attempts import AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import RunRow, RunRows, SharedJobRows
+from traindyno.store.results_bucket import ResultsBucket
 
 OUTCOME_OF_ERROR = {
     "States.Timeout": Outcome.TIMED_OUT,
@@ -32,6 +34,8 @@ NOTHING_LOGGED = "the job completed without logging a step; wrap each step with 
 class RecordRunServices(AttemptRecords, Protocol):
     """``bucket`` holds the suite and the result, too."""
 
+    attempts: AttemptRows
+    bucket: ResultsBucket
     executions: ExecutionRows
     runs: RunRows
     shared_jobs: SharedJobRows

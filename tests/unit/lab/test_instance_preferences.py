@@ -245,7 +245,7 @@ def test_an_attempt_that_got_no_capacity_leaves_the_choice_open() -> None:
     assert len(lab.jobs.requests[-1]["ResourceConfig"]["InstancePreferences"]) == 2
 
 
-def test_a_shared_job_moves_to_the_next_type_as_a_whole_and_its_runs_are_filed_there() -> None:
+def test_a_shared_job_moves_to_the_next_type_as_a_whole() -> None:
     """It gets no capacity, then the fallback; its host dies after the first run, and the last two run there too."""
     world = World(random.Random(0), failing=0.0, changes={"instance_preferences": PREFERENCES})
     world.lab.plan(prices={OWN: PRICE, OTHER: replace(PRICE, instance_type=OTHER, usd_per_hour=OTHER_USD)})
