@@ -39,7 +39,9 @@ class Evidence:
 
     def runs(self, execution_id: str) -> dict[str, Row]:
         key = f"execution#{execution_id}"
-        return {sk.removeprefix("run#"): row for (pk, sk), row in self.table.items() if pk == key and "#" in sk}
+        return {
+            sk.removeprefix("run#"): row for (pk, sk), row in self.table.items() if pk == key and sk.startswith("run#")
+        }
 
     def suite(self, execution_id: str) -> Row:
         return self.table[f"execution#{execution_id}", "suite"]

@@ -156,7 +156,8 @@ def _command_line(process_id: int) -> bytes:
 def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(aftermath: Aftermath) -> None:
     assert aftermath.status == "SUCCEEDED"
     assert len(aftermath.evidence.results(NAME)) == CELLS_PER_LANE * len(LANES) * TRIALS >= RUNS
-    assert check_shared(aftermath.evidence, NAME, aftermath.receipt, aftermath.ends) == []
+    wrong = check_shared(aftermath.evidence, NAME, aftermath.receipt, aftermath.ends)
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_faults_have_struck(aftermath: Aftermath) -> None:
