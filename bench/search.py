@@ -39,7 +39,7 @@ RACE_NOTE = (
     " claim; random search spends what the race spends."
 )
 GROUPS = ("large models", "2 to 8 GPUs, by time", "2 to 8 GPUs, by cost", "own surfaces")
-MOST_OF_GROUP, LEAST_WITHIN = 8.5, 99.0
+MOST_OF_GROUP, LEAST_WITHIN = 7.0, 99.0
 
 Player = Callable[[Surface, int], Played]
 
