@@ -25,7 +25,7 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
         name = EXIT_ERROR
     elif name == ANY_EXCEPTION:
         name = _exception_name(str(answer.get("log", "")), message) or name
-    return {**answer, "body": {**body, "errorType": name}}
+    return {**answer, "body": {**body, "errorType": name}} if name else answer
 
 
 def _exception_name(log: str, message: str) -> str | None:

@@ -7,6 +7,7 @@ from traindyno.core.jobs.journal_format import (
     DEADLINE,
     DEVICE_BUSY,
     JOBS_DIED,
+    MOST_DEATHS,
     NOT_RECORDED,
     PARENT_ENDED,
     PEER_LOST,
@@ -29,7 +30,6 @@ from traindyno.parent.run_one import Ended, Turn, run_one
 from traindyno.parent.verdicts import Verdict
 from traindyno.parent.warm_up import warm_up
 
-MOST_DEATHS = 2
 BEGIN, SKIP = "begin", "skip"
 
 

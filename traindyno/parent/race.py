@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from traindyno.core.jobs.journal_format import EXITED, OUTPACED
-from traindyno.core.search.outpaced import Pace, is_outpaced, least_ratio, pace_of
+from traindyno.core.search.outpaced import Pace, bound_of, is_outpaced, pace_of
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.document import RunOrder
 from traindyno.parent.ends import whole_ends
@@ -73,13 +73,7 @@ class Race:
         by = min(paces, key=lambda run_id: paces[run_id].seconds_of(samples))
         if not is_outpaced(own, paces[by], samples):
             return None
-        bound = {
-            "by": by,
-            "steps": own.steps,
-            "least_ratio": least_ratio(own, paces[by], samples),
-            "least_seconds_per_sample": own.seconds_per_sample - own.error_of(None),
-        }
-        return Verdict(reason=OUTPACED, bound=bound)
+        return Verdict(reason=OUTPACED, bound=bound_of(own, paces[by], by, samples))
 
     def _folder(self, run_id: str, job_name: str) -> Path:
         return self._host.step_log(run_id) / job_name

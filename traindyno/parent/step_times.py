@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
+from traindyno.core.search.outpaced import MOST_STEPS
 from traindyno.core.step_log.line import TOKENS, WORK_UNIT
 
-# Later steps say nothing new, and reading them costs the run's host time.
-MOST_STEPS = 1000
 BLOCK_BYTES = 2**18
 
 

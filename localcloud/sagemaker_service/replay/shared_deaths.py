@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from traindyno.core.jobs.host_journal import read_host_journal
 from traindyno.core.jobs.job_journal import JobJournal
-
-MOST_DEATHS = 2  # the parent's, traindyno/parent/conduct.py
+from traindyno.core.jobs.journal_format import MOST_DEATHS
 
 
 def doomed_runs(journals: Mapping[str, bytes], job: TrainingJob) -> tuple[str, ...]:

@@ -7,10 +7,7 @@ from itertools import islice
 from localcloud.sagemaker_service.replay.shared_work import SharedRun
 from localcloud.sagemaker_service.replay.simulated_log import step_seconds
 from traindyno.core.jobs.bound import Bound
-from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, is_outpaced, least_ratio, pace_of
-
-# The parent reads no later ones.
-MOST_STEPS = 1000
+from traindyno.core.search.outpaced import LEAST_STEPS, MOST_STEPS, WARM_UP_STEPS, Pace, bound_of, is_outpaced, pace_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +38,6 @@ def find_outpaced(run: SharedRun, first_step: int, paces: Mapping[str, Pace], sa
     while steps <= most:
         own = pace_after(run, first_step, steps)
         if own is not None and is_outpaced(own, paces[by], samples):
-            bound = Bound(
-                by=by,
-                steps=own.steps,
-                least_ratio=least_ratio(own, paces[by], samples),
-                least_seconds_per_sample=own.seconds_per_sample - own.error_of(None),
-            )
-            return Outpaced(last_step=first_step + steps, bound=bound)
+            return Outpaced(last_step=first_step + steps, bound=Bound(**bound_of(own, paces[by], by, samples)))
         steps *= 2
     return None

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
-from traindyno.parent.step_times import MOST_STEPS, RunLogs, work_per_sample
+from traindyno.core.search.outpaced import MOST_STEPS
+from traindyno.parent.step_times import RunLogs, work_per_sample
 
 PROGRAM = Path(__file__).with_name("racing.py")
 RACE = {"race": {"samples": 1e6}}

@@ -71,7 +71,8 @@ RUN_LEFT = "run_left"  # not started, or not finished, for the next attempt: ``r
 # Reasons for the end of a run. A run that the job's deadline cut off is left, unless it was the attempt's first.
 EXITED = "exited"  # all its processes exited on every host, or the first that failed made the others end
 TIME_LIMIT = "time_limit"  # its own limit, or that of the job, which it had for itself
-JOBS_DIED = "jobs_died"  # the job died twice while it ran; it is not started again
+JOBS_DIED = "jobs_died"  # the job died so often while it ran; it is not started again
+MOST_DEATHS = 2
 DEVICE_BUSY = "device_busy"  # the device's memory was not freed before it: it was not started
 OUTPACED = "outpaced"  # it is so far behind an earlier run of the job that it can't win
 REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY, OUTPACED)

@@ -7,12 +7,14 @@ so: a slower step may need fewer of them.
 """
 
 from math import hypot, sqrt
-from typing import NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 #: The first steps compile, allocate and open files: they are part of the start.
 WARM_UP_STEPS = 2
 #: The fewest steps after them.
 LEAST_STEPS = 5
+#: Later steps say nothing new, and reading them costs the run's host time.
+MOST_STEPS = 1000
 #: A run is outpaced when it is behind by more than both: this share, and so many standard errors.
 LEAST_BEHIND, STANDARD_ERRORS = 0.1, 3.0
 #: A standard error from few steps is uncertain: Student's t has the same tail at three times these factors.
@@ -73,6 +75,16 @@ def is_outpaced(run: Pace, best: Pace, samples: Optional[float] = None) -> bool:
 def least_ratio(run: Pace, best: Pace, samples: Optional[float] = None) -> float:
     """The bound of an outpaced run: its time ÷ the best run's, as near to 1 as the standard errors allow."""
     return (run.seconds_of(samples) - _error(run, best, samples)) / best.seconds_of(samples)
+
+
+def bound_of(run: Pace, best: Pace, by: str, samples: Optional[float] = None) -> Dict[str, Any]:
+    """What the end of an outpaced run holds (``core/jobs/bound.py``). ``by``: the run that is ahead."""
+    return {
+        "by": by,
+        "steps": run.steps,
+        "least_ratio": least_ratio(run, best, samples),
+        "least_seconds_per_sample": run.seconds_per_sample - run.error_of(None),
+    }
 
 
 def _error(run: Pace, best: Pace, samples: Optional[float]) -> float:

@@ -11,23 +11,19 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.screening import screening_size, spread_points
 from traindyno.core.search.space import build_space
 from traindyno.core.search.survey import LEAST_CHANCE, Survey
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
+from traindyno.core.verdict.open_cells import MOST_UNTOLD, is_futile, open_cells
 from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, may_yet_win
 from traindyno.core.verdict.repeats import planned_results
-from traindyno.core.verdict.verdict import FIRST_SEARCHED, FIRST_TRIALS, SETTLED, Verdict, judge_evidence
+from traindyno.core.verdict.verdict import FIRST_SEARCHED, FIRST_TRIALS, judge_evidence
 
 # While no cell has worked, the search continues if a cell works with at least this probability.
 LEAST_SUCCESS = 0.2
-# A cell is dropped after so many trials without information (no capacity, an image that can't be pulled).
-MOST_UNTOLD = 2
 CELLS_PER_PARALLEL_RUN = 24
-# If the answer needs more than so many times the suite's trials (80 % power), the suite's trials seldom settle it.
-MOST_TIMES_NEEDED = 4
 
 Trial = tuple[Cell, int]
 
@@ -104,23 +100,11 @@ def _confirm(suite: Suite, evidence: Evidence, left: Mapping[str, Sequence[int]]
     if short or not finalists:
         return short
     verdict = judge_evidence(suite, evidence)
-    if verdict.finding in SETTLED or _is_futile(suite, verdict, finalists):
+    if min(len(each.measured) for each in finalists) >= FIRST_TRIALS and is_futile(suite, verdict):
         return []
-    rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
-    near_limit = set(verdict.refused)
-    still_open = [each for each in finalists if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}]
-    with_trials = [each for each in still_open if left[each.cell.cell_id]]
+    with_trials = [each for each in open_cells(verdict, finalists) if left[each.cell.cell_id]]
     fewest = min((len(each.measured) for each in with_trials), default=0)
-    is_open = len(still_open) > 1 or any(each.cell.cell_id in near_limit for each in still_open)
-    return [each for each in with_trials if len(each.measured) == fewest] if is_open else []
-
-
-def _is_futile(suite: Suite, verdict: Verdict, finalists: Sequence[CellTrials]) -> bool:
-    """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
-    if min(len(each.measured) for each in finalists) < FIRST_TRIALS or not verdict.related(Relation.OPEN):
-        return False
-    needed = verdict.trials_to_decide
-    return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials
+    return [each for each in with_trials if len(each.measured) == fewest]
 
 
 def _finalists(evidence: Evidence) -> list[CellTrials]:

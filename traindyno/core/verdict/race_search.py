@@ -4,21 +4,16 @@ from collections.abc import Sequence
 
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import PASSES, WITHIN, WITHIN_OF_QUALITY, Racer, pick_contenders
-from traindyno.core.statistics.selection import Relation
+from traindyno.core.search.race import PASSES, Racer, pick_contenders, within_of
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
 from traindyno.core.verdict.goal_metric import quantity_of
+from traindyno.core.verdict.open_cells import MOST_UNTOLD, is_futile, open_cells
 from traindyno.core.verdict.refused_cells import may_yet_win
 from traindyno.core.verdict.repeats import planned_results
-from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence
-
-# A cell is dropped after so many trials without information (no capacity, an image that can't be pulled).
-MOST_UNTOLD = 2
-# If the answer needs more than so many times the suite's trials (80 % power), the suite's trials seldom settle it.
-MOST_TIMES_NEEDED = 4
+from traindyno.core.verdict.verdict import judge_evidence
 
 Trial = tuple[Cell, int]
 
@@ -58,17 +53,11 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     able = [each for each in evidence.trials if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured]
     again = [each for each in able if len(each.measured) > 1]
     if not again:
-        within = WITHIN if suite.goal.target is None else WITHIN_OF_QUALITY
-        wanted = set(pick_contenders(_racers(suite, evidence, able), within=within))
+        racers = _racers(suite, evidence, able)
+        wanted = set(pick_contenders(racers, within=within_of(has_target=suite.goal.target is not None)))
         return [each for each in able if each.cell.cell_id in wanted]
     verdict = judge_evidence(suite, evidence)
-    if verdict.finding in SETTLED or _is_futile(suite, verdict):
-        return []
-    near_limit = set(verdict.refused)
-    rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
-    still_open = [each for each in again if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}]
-    is_open = len(still_open) > 1 or any(each.cell.cell_id in near_limit for each in still_open)
-    return still_open if is_open else []
+    return [] if is_futile(suite, verdict) else open_cells(verdict, again)
 
 
 def _racers(suite: Suite, evidence: Evidence, able: Sequence[CellTrials]) -> list[Racer]:
@@ -83,11 +72,3 @@ def _racers(suite: Suite, evidence: Evidence, able: Sequence[CellTrials]) -> lis
         for each in able
         if (values := each.values(quantity))
     ]
-
-
-def _is_futile(suite: Suite, verdict: Verdict) -> bool:
-    """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
-    if not verdict.related(Relation.OPEN):
-        return False
-    needed = verdict.trials_to_decide
-    return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.search.race import WITHIN, WITHIN_OF_QUALITY
+from traindyno.core.search.race import within_of
 from traindyno.core.search.survey import LEAST_CHANCE
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.dropped import DroppedCell
@@ -23,7 +23,7 @@ def left_behind(verdict: Verdict) -> list[CellRow]:
 def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
     if left_behind(verdict) or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
-        within = WITHIN if verdict.goal.target is None else WITHIN_OF_QUALITY
+        within = within_of(has_target=verdict.goal.target is not None)
         return f"no other cell was within {share_text(within, digits=0)} of it"
     return None
 

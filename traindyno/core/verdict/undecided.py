@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import log, log1p, sqrt
 from statistics import NormalDist, fmean, stdev
 
+from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.long_steps import join_alike
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.recurrence import are_alike, are_at_one_step, is_one_of
@@ -47,9 +48,7 @@ class Undecided:
             found.append("no trial shows whether its stalls recur")
         if self.tail > LEAST_NAMED_TAIL:
             found.append(
-                f"its longest steps differ so much that longer ones may add {self.tail:.1%} to its time".replace(
-                    "%", " %"
-                )
+                f"its longest steps differ so much that longer ones may add {share_text(self.tail)} to its time"
             )
         if self.drift:
             found.append(f"its step times drift by {self.drift:+.1%} over a run".replace("%", " %"))

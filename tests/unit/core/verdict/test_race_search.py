@@ -13,7 +13,7 @@ from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
-from traindyno.core.verdict.race_search import MOST_UNTOLD
+from traindyno.core.verdict.open_cells import MOST_UNTOLD
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, looks_of
 from traindyno.core.verdict.verdict_text import describe_verdict
