@@ -144,7 +144,7 @@ CELL_FIGURES = (
         heading="Outpaced",
         explanation="slower by at least so much than a run of its job, which ended it",
         value=lambda row: row.least_behind,
-        text=share_text,
+        text=lambda share: "no" if share is None else share_text(share),
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
     ),

@@ -120,9 +120,15 @@ def test_the_table_in_the_terminal_has_the_bound(verdict: Verdict) -> None:
     console = Terminal(file=StringIO(), width=220)
     print_verdict(console, reported(verdict))
     assert isinstance(console.file, StringIO)
-    text = console.file.getvalue()
-    assert "outpaced" in text.lower()
-    assert [share in text for share in ("25.0 %", "80.0 %")] == [True, True]
+    lines = [[each.strip() for each in re.split("[│┃]", line)] for line in console.file.getvalue().splitlines()]
+    (heads,) = (line for line in lines if "outpaced" in line)
+    cells = {line[2]: line[heads.index("outpaced")] for line in lines if len(line) == len(heads)}
+    assert {each.label: cells[each.label] for each in CELLS} == {
+        FAST.label: "no",
+        NEAR.label: "no",
+        BEHIND.label: "25.0 %",
+        FURTHER.label: "80.0 %",
+    }
 
 
 def test_the_picture_of_the_search_has_a_hollow_dot_for_an_outpaced_run(verdict: Verdict) -> None:
