@@ -51,28 +51,6 @@ def test_what_is_carried_between_rounds_stays_small() -> None:
     assert len(json.dumps(answer)) < 500
 
 
-def test_model_search_takes_several_rounds_and_its_verdict_names_dropped_cells() -> None:
-    """Every run takes equally long, so no cell is better: the search ends without having measured all."""
-    matrix = {"batch_size_per_device": [1, 2, 4, 8], "gradient_accumulation_steps": [1, 2, 4], "compiler": ["none"]}
-    lab = planned(4, search="model", matrix=matrix, include=[], exclude=[], baseline={})
-    rounds = 0
-    measured: set[str] = set()
-    while lanes := plan_next_round(EXECUTION, finished_rounds=rounds, bucket=lab.bucket)["lanes"]:
-        rounds += 1
-        for wave in lanes[0]["packs"]:
-            for item in lab.bucket.read_json(wave["items_key"]):
-                measure(lab, item)
-                measured |= {run.cell.cell_id for run in runs_of_item(item)}
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    assert rounds > 1
-    unmeasured = {cell.cell_id for cell in verdict.dropped if not cell.trials}
-    assert unmeasured
-    assert measured | unmeasured == {row.cell_id for row in verdict.rows}
-    report = lab.bucket.read(report_html_key(EXECUTION)).decode()
-    assert all(verdict.row(cell_id).label in report for cell_id in unmeasured)
-    assert "Dropped without a measurement" in report
-
-
 def test_a_race_measures_all_cells_once_and_the_leaders_again_until_its_verdict() -> None:
     measurement = {"trials": 5, "jobs": "separate"}
     matrix = {"batch_size_per_device": [1, 2, 4, 8], "compiler": ["none"]}
