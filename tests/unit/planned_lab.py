@@ -166,7 +166,8 @@ class Carried:
 def _files(owner: AttemptOwner, job_name: str, carried: Mapping[str, Carried], host_id: str | None) -> dict[str, bytes]:
     """What the job leaves in its folder of checkpoints."""
     if not isinstance(owner, Job):
-        return {f"step_log/{job_name}/rank-00000.1790000000000.jsonl": carried[owner.run_id].log(host_id)}
+        (alone,) = carried.values()
+        return {f"step_log/{job_name}/rank-00000.1790000000000.jsonl": alone.log(host_id)}
     written = WrittenJob(job_name=job_name, started_at=NOW + START_SECONDS)
     written.start()
     for run in owner.runs:
