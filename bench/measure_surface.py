@@ -123,6 +123,7 @@ def _empty(name: str, surface: Measured) -> dict[str, Any]:
         "origin": "measured",
         "source": f"python -m bench.measure_surface {name}: CPU seconds of one thread on a shared host of 2 cores",
         "goal": "fastest",
+        "search": "grid",
         "training": {"instance": "local.cpu", "strategy": "single"},
         "cells": [{"settings": point, "trials": []} for point in points],
     }

@@ -122,6 +122,7 @@ def write_suite(path: Path, runs: int) -> Path:
     document: dict[str, Any] = {
         "name": path.stem,
         "goal": "fastest",
+        "search": "grid",
         "workload": {
             "task": "causal-lm",
             "model": {"config": {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64}},

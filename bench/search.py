@@ -1,100 +1,128 @@
-"""The searches against the grid and random search, on the surfaces of tests/data/surfaces.
+"""The race against the grid, successive halving and random search, on the surfaces of tests/data/surfaces.
 
-The race is played in shared jobs, on the surfaces of published tables too.
+All are played in jobs with the same costs. Where cells differ in their instances, each is alone in its job.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 from bench.figures import Budget, Figure, Section, at_least, at_most
 from bench.groups import TITLES, command
 from tests.simulations.other_races import halve, sample
-from tests.simulations.race_lab import Conditions, race
+from tests.simulations.race_lab import Conditions, claims_too_much, measure_grid, race
 from tests.simulations.response_surface import TABLES_FOLDER, Surface, read_surfaces
-from tests.simulations.surface_lab import Played, play, play_random
-from traindyno.core.suite.choices import GoalKind, Search
+from tests.simulations.surface_lab import Played
+from traindyno.core.suite.choices import GoalKind
 
-SHARE_OF_GRID, SHARE_WITHIN = 0.15, 0.9
 TOLERANCE = 0.02
-# Suites of each surface: players that draw at random vary more and play more.
-SUITES, FEW_SUITES = 4, 1
-FEW_CELLS = 30
 QUICK_EVERY = 9
-MODEL = "search by a model"
-NOTE = (
-    f"Suites of five trials per cell and a tolerance of 2 %: {SUITES} of each surface for the search by a model and"
-    f" random search, {FEW_SUITES} for the others. They are played with the lab's own rounds and verdict; trials are"
-    " drawn from the surface. Billable seconds are those of all instances. Random search measures cells drawn at"
-    " random, five times each, for 15 % of the grid's billable seconds. A median over surfaces is the median of the"
-    " surfaces' medians. The share of suites gives each surface the same weight. All surfaces of"
-    " tests/data/surfaces are used; its README says where they are from."
-)
-
-RACE_NOTE = (
-    "In shared jobs a job's start takes 300 s and a run's 45 s, each billed; the grid has a job for each of its five"
-    " trials. Runs scatter by 1 %, steps by 2 %, and hosts differ by 1 %. The first run of a job is slower by 10 %; for"
-    " the race it does not count. Large models: those of the ultra-scale playbook, and vTrain's of 3.6B and more."
-    " Random search and successive halving (a third goes on to three times as many steps) select by one run and make no"
-    " claim; random search spends what the race spends."
-)
+#: Standard deviations of a run's level.
+NOISES, USUAL = (0.003, 0.01, 0.03), 0.01
+SHORT_START = 20.0
 GROUPS = ("large models", "2 to 8 GPUs, by time", "2 to 8 GPUs, by cost", "own surfaces")
-MOST_OF_GROUP, LEAST_WITHIN = 7.0, 99.0
+#: %, by the noise of a run
+MOST_OF_GROUP = {0.003: 7.0, 0.01: 7.0, 0.03: 8.0}
+MOST_WITH_SHORT_START, MOST_WRONG = 5.5, 1.0
+LEAST_WITHIN = {0.003: 99.0, 0.01: 99.0, 0.03: 97.0}
+#: Of a suite over instance types only.
+FEWEST_TYPES, MOST_OF_A_SURFACE = 4, 6
 
-Player = Callable[[Surface, int], Played]
+NOTES = (
+    "One suite of each surface and condition, nine trials at most, played with the lab's own rounds, jobs and verdict."
+    " A job's start takes 300 s and a run's 45 s, each billed; the grid has five trials, each in a job of its own."
+    " Steps scatter by 2 %, hosts by 1 %. The first run of a job is slower by 10 %; the race begins a job with a"
+    " throw-away run. Shares are of the grid's billable seconds of all instances, the verdict's tests included.",
+    "All surfaces of tests/data/surfaces are used; its README says where they are from. Large models: those of the"
+    " ultra-scale playbook, and vTrain's of 3.6B and more. Instance types only: sections of this project's surfaces in"
+    " which each cell has another type or number of instances, so that no two cells share a job; at most"
+    f" {MOST_OF_A_SURFACE} sections of each surface.",
+    "Successive halving (a third goes on to three times as many steps) and random search select by one run and make no"
+    " claim; random search spends what the race spends. Within 2 %: of the best cell of the surface.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Medians over the suites of one surface, and the share of suites that end within 2 % of the best cell."""
-
-    surface: str
-    cells: int
-    share: float
-    runs: float
-    rounds: float
-    regret: float
-    within: float
+class Raced:
+    surface: Surface
+    played: Played
 
 
 def measure(*, is_quick: bool) -> Section:
-    surfaces = [each for each in read_surfaces() if not is_quick or len(each.cells) < FEW_CELLS]
-    found = {
-        name: [find(surface, player, 1 if is_quick else suites) for surface in surfaces]
-        for name, (player, suites) in PLAYERS.items()
-    }
+    tables, own = read_surfaces(TABLES_FOLDER), read_surfaces()
+    surfaces = [*tables[::QUICK_EVERY], *own[::QUICK_EVERY]] if is_quick else [*tables, *own]
+    usual = Conditions(noise=USUAL)
     return Section(
         title=TITLES["search"],
         command=command("search"),
         figures=(
-            *(figure for name, each in found.items() for figure in figures(name, each, has_budget=name == MODEL)),
-            *race_figures([*read_surfaces(TABLES_FOLDER)[:: QUICK_EVERY if is_quick else 1], *surfaces]),
+            *(figure for noise in NOISES for figure in noise_figures(surfaces, noise)),
+            *group_figures(
+                race_all(surfaces, replace(usual, run_start=SHORT_START)),
+                f"a run's start of {SHORT_START:g} s",
+                most=MOST_WITH_SHORT_START,
+            ),
+            *type_figures([section for surface in own for section in sections(surface)][:: 9 if is_quick else 1]),
+            *other_figures(surfaces, usual),
         ),
-        notes=(NOTE, RACE_NOTE, *map(surface_text, found[MODEL])),
+        notes=NOTES,
     )
 
 
-def race_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
-    conditions = Conditions()
-    raced = [(surface, race(surface, 1, conditions)) for surface in surfaces]
-    for name in GROUPS:
-        shares = [played.share for surface, played in raced if group_of(surface) == name]
-        yield Figure(
-            name=f"race, {name}: billable seconds ÷ the grid's, median over {len(shares)} surfaces",
-            value=100 * median(shares),
-            unit="%",
-            budget=at_most(MOST_OF_GROUP),
-        )
-    halved = [halve(surface, 1, conditions) for surface in surfaces]
-    drawn = [sample(surface, 1, conditions, share=played.share) for surface, played in raced]
-    yield _within("race", [played.regret for _, played in raced], budget=at_least(LEAST_WITHIN))
+def race_all(surfaces: Sequence[Surface], conditions: Conditions) -> list[Raced]:
+    return [Raced(surface=surface, played=race(surface, 1, conditions)) for surface in surfaces]
+
+
+def noise_figures(surfaces: Sequence[Surface], noise: float) -> Iterator[Figure]:
+    raced, name = race_all(surfaces, Conditions(noise=noise)), f"noise {100 * noise:g} %"
+    yield from group_figures(raced, name, most=MOST_OF_GROUP[noise])
+    yield _within(f"race, {name}", [each.played.regret for each in raced], budget=at_least(LEAST_WITHIN[noise]))
     yield Figure(
-        name="successive halving: billable seconds ÷ the grid's, median over surfaces",
+        name=f"race, {name}: suites that say wrongly that a cell beats each other one",
+        value=100 * sum(claims_too_much(each.surface, each.played) for each in raced) / len(raced),
+        unit="%",
+        budget=at_most(MOST_WRONG),
+    )
+
+
+def group_figures(raced: Sequence[Raced], name: str, *, most: float) -> Iterator[Figure]:
+    for group in GROUPS:
+        shares = [each.played.share for each in raced if group_of(each.surface) == group]
+        yield Figure(
+            name=f"race, {name}, {group}: billable seconds ÷ the grid's, median over {len(shares)} surfaces",
+            value=100 * median(shares) if shares else None,
+            unit="%",
+            budget=at_most(most),
+        )
+
+
+def type_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
+    raced = race_all(surfaces, Conditions(noise=USUAL))
+    yield Figure(
+        name=f"race, instance types only: billable seconds ÷ the grid's, median over {len(raced)} sections",
+        value=100 * median(each.played.share for each in raced),
+        unit="%",
+    )
+    yield _within("race, instance types only", [each.played.regret for each in raced])
+
+
+def other_figures(surfaces: Sequence[Surface], conditions: Conditions) -> Iterator[Figure]:
+    raced = race_all(surfaces, conditions)
+    halved = [halve(surface, 1, conditions) for surface in surfaces]
+    yield Figure(name="race: billable seconds ÷ the grid's, median over all surfaces", value=_median(raced), unit="%")
+    yield Figure(
+        name="successive halving: billable seconds ÷ the grid's, median over all surfaces",
         value=100 * median(share for share, _ in halved),
         unit="%",
     )
     yield _within("successive halving", [regret for _, regret in halved])
-    yield _within("random search in shared jobs", drawn)
+    drawn = [sample(each.surface, 1, conditions, share=each.played.share) for each in raced]
+    yield _within("random search", drawn)
+    yield _within("grid", [measure_grid(surface, 1, conditions).regret for surface in surfaces])
+
+
+def _median(raced: Sequence[Raced]) -> float:
+    return 100 * median(each.played.share for each in raced)
 
 
 def _within(name: str, regrets: Sequence[float], budget: Budget | None = None) -> Figure:
@@ -110,67 +138,19 @@ def group_of(surface: Surface) -> str:
     return GROUPS[1] if surface.goal is GoalKind.FASTEST else GROUPS[2]
 
 
-def play_model(surface: Surface, seed: int) -> Played:
-    return play(surface, Search.MODEL, seed)
-
-
-def play_random_search(surface: Surface, seed: int) -> Played:
-    return play_random(surface, seed, share=SHARE_OF_GRID)
-
-
-def play_elimination(surface: Surface, seed: int) -> Played:
-    return play(surface, Search.ELIMINATE, seed)
-
-
-def play_grid(surface: Surface, seed: int) -> Played:
-    return play(surface, Search.GRID, seed)
-
-
-PLAYERS: dict[str, tuple[Player, int]] = {
-    MODEL: (play_model, SUITES),
-    "random search": (play_random_search, SUITES),
-    "elimination": (play_elimination, FEW_SUITES),
-    "grid": (play_grid, FEW_SUITES),
-}
-
-
-def find(surface: Surface, player: Player, suites: int) -> Found:
-    played = [player(surface, seed) for seed in range(1, suites + 1)]
-    return Found(
-        surface=surface.name,
-        cells=len(surface.cells),
-        share=median(each.share for each in played),
-        runs=median(each.runs for each in played),
-        rounds=median(each.rounds for each in played),
-        regret=median(each.regret for each in played),
-        within=sum(each.regret <= TOLERANCE for each in played) / len(played),
-    )
-
-
-def figures(name: str, found: Sequence[Found], *, has_budget: bool) -> tuple[Figure, ...]:
-    return (
-        Figure(
-            name=f"{name}: billable seconds ÷ the grid's, median over surfaces",
-            value=100 * median(each.share for each in found),
-            unit="%",
-            budget=at_most(100 * SHARE_OF_GRID) if has_budget else None,
-        ),
-        Figure(
-            name=f"{name}: suites whose cell is within 2 % of the best",
-            value=100 * sum(each.within for each in found) / len(found),
-            unit="%",
-            budget=at_least(100 * SHARE_WITHIN) if has_budget else None,
-        ),
-        Figure(
-            name=f"{name}: median regret on the worst surface",
-            value=100 * max(each.regret for each in found),
-            unit="%",
-        ),
-    )
-
-
-def surface_text(found: Found) -> str:
-    spent = (
-        f"{100 * found.share:.1f} % of the grid's billable seconds in {found.runs:g} runs and {found.rounds:g} rounds"
-    )
-    return f"{found.surface}, {found.cells} cells: {spent}; {100 * found.within:.0f} % of suites within 2 %."
+def sections(surface: Surface) -> list[Surface]:
+    """Surfaces whose cells differ in their instances only, evenly chosen."""
+    alike: dict[str, list[int]] = {}
+    for index, cell in enumerate(surface.cells):
+        settings = {name: value for name, value in cell.settings.items() if name not in ("instance", "instance_count")}
+        alike.setdefault(repr(sorted(settings.items())), []).append(index)
+    found = [
+        replace(surface, name=f"{surface.name} {key}", cells=tuple(surface.cells[index] for index in alike[key]))
+        for key in sorted(alike)
+    ]
+    useful = [
+        each
+        for each in found
+        if len(each.cells) >= FEWEST_TYPES and sum(cell.seconds is not None for cell in each.cells) > 1
+    ]
+    return useful[:: max(1, len(useful) // MOST_OF_A_SURFACE)][:MOST_OF_A_SURFACE]

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from bench.pictures import decision, run, search
+from bench.pictures import decision, run
 
 FOLDER = Path(__file__).parents[2] / "docs"
-PICTURES = {"method-run.svg": run.draw, "method-decision.svg": decision.draw, "method-search.svg": search.draw}
+PICTURES = {"method-run.svg": run.draw, "method-decision.svg": decision.draw}
 
 
 def main() -> None:

@@ -47,6 +47,7 @@ ENDED = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int) -> dict[str, Any]:
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
         "baseline": {"instance": instances[0]},

@@ -30,6 +30,7 @@ class Overrun:
 def suite_document() -> dict[str, Any]:
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "instance": OVERRUNNING_LANE},
         "matrix": {"batch_size_per_device": [1, 2]},

@@ -26,6 +26,7 @@ MODEL = {
 def suite(**dataset: str) -> dict[str, Any]:
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": {
             "task": "sequence-classification",
             "model": {"config": MODEL},

@@ -50,6 +50,7 @@ if mode == "fine":
 def script_suite(source: str, matrix: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": {"task": "script", "source": source, "entry_point": "train.py", "examples": 1000},
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": matrix,

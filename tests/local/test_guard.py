@@ -24,6 +24,7 @@ for number in range(600):
 def suite(lab: LocalLab) -> dict[str, Any]:
     return {
         "goal": "cheapest",
+        "search": "grid",
         "workload": {
             "task": "script",
             "source": lab.write_script("sleeping", SLEEPING),

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.local
 def suite(environment: dict[str, str]) -> dict[str, Any]:
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": {
             "task": "causal-lm",
             "model": {"path": "me/model", "revision": COMMIT},

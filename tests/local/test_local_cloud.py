@@ -197,6 +197,7 @@ def test_a_read_only_home_is_a_message(own: LocalLab, tmp_path: Path) -> None:
 def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab) -> None:
     suite = {
         "goal": "fastest",
+        "search": "grid",
         "workload": {
             "task": "script",
             "source": own.write_script("sleeping", "import time\ntime.sleep(600)\n"),

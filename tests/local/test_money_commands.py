@@ -29,6 +29,7 @@ def script_suite(lab: LocalLab, delays: list[int], *, jobs: str = "separate", **
     work = {"task": "script", "source": source, "entry_point": "train.py", "examples": 1_000_000, **workload}
     return {
         "goal": "cheapest",
+        "search": "grid",
         "workload": work,
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"hyperparameters.delay_milliseconds": delays},
@@ -40,6 +41,7 @@ def script_suite(lab: LocalLab, delays: list[int], *, jobs: str = "separate", **
 def gpu_suite() -> dict[str, Any]:
     return {
         "goal": "cheapest",
+        "search": "grid",
         "workload": {
             "task": "causal-lm",
             "model": {"config": {"model_type": "gpt2"}},

@@ -60,6 +60,7 @@ def suite(instance: str) -> dict[str, Any]:
     return {
         "name": "granted",
         "goal": "fastest",
+        "search": "grid",
         "workload": {
             "task": "script",
             "source": f"s3://{BUCKET}/code/x/sourcedir.tar.gz",

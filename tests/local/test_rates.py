@@ -30,6 +30,7 @@ class Paced:
 def suite_document() -> dict[str, Any]:
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16"},
         "baseline": {"instance": PACED_LANES[0]},

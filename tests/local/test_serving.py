@@ -48,6 +48,7 @@ def trained(lab: LocalLab) -> str:
     suite = {
         "name": "mine",
         "goal": "fastest",
+        "search": "grid",
         "workload": {
             "task": "sequence-classification",
             "model": {"config": MODELS["bert"]},

@@ -51,6 +51,7 @@ def suite_document() -> dict[str, Any]:
     """A job of more than ten runs reaches its limit, so that the next attempt carries on."""
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
         "baseline": {"instance": LANES[0]},

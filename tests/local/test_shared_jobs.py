@@ -70,6 +70,7 @@ def shared_suite(lab: LocalLab, name: str, instance: str, *, trials: int) -> Pat
         name,
         {
             "goal": "fastest",
+            "search": "grid",
             "workload": {
                 "task": "script",
                 "source": lab.write_script("shared_script", SCRIPT),

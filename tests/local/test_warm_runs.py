@@ -29,6 +29,7 @@ class Kept:
 def suite_document() -> dict[str, Any]:
     return {
         "goal": "fastest",
+        "search": "grid",
         "workload": SIMULATED_WORKLOAD,
         "training": {"strategy": "ddp", "precision": "bf16", "instance": WARM_LANE},
         "matrix": {"batch_size_per_device": list(range(1, CELLS + 1))},

@@ -37,8 +37,8 @@ def false_claims() -> Iterator[list[str]]:
         yield [f"equal cells; {name}", *map(_percent, shares)]
     shapes = (Shape(levels=(0.0, *[TOLERANCE] * (cells - 1)), trials=TRIALS) for cells in CELLS)
     yield ["one cell better by just the tolerance", *(_percent(simulate(independent, shape).wrong) for shape in shapes)]
-    looks = (wrong_with_looks(independent, cells, 6) for cells in CELLS[:2])
-    yield ["elimination: equal cells, four looks", *map(_percent, looks), "–"]
+    looks = (wrong_with_looks(independent, cells, 9) for cells in CELLS[:2])
+    yield ["race: equal cells, 9 trials, four looks", *map(_percent, looks), "–"]
 
 
 def power() -> Iterator[list[str]]:

@@ -11,6 +11,7 @@ from tests.simulations.noise_models import Cells, NoiseModel, Shape, independent
 from tests.unit.run_samples import completed_result, make_cell
 from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.race import PASSES
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
 from traindyno.core.suite.suite import Cell
@@ -141,16 +142,16 @@ def further_trials(cells: int, trials: int) -> Share:
 
 
 def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
-    """Elimination judges equal cells after each round from the third on, and stops at the first claim."""
+    """A race of equal cells is judged after each further job, of two passes, and stops at the first claim."""
     source = random.Random(f"{SEED} looks {model.__name__} {cells}")
     shape = Shape(levels=(0.0,) * cells, trials=trials)
-    count = trials - 2
+    looks = Looks(count=(trials - 1) // PASSES)
 
     def claims() -> bool:
         values = model(source, shape, cells_of(cells))
         return any(
-            is_superior(decide([each[: look + 2] for each in values], Looks(count=count, index=look))[0])
-            for look in range(1, count + 1)
+            is_superior(decide([each[: 1 + PASSES * look] for each in values], looks)[0])
+            for look in range(1, looks.count + 1)
         )
 
     suites = repetitions(cells) // 2
@@ -190,20 +191,20 @@ def measure_coverage(levels: Sequence[float], trials: int) -> Coverage:
 
 
 def coverage_with_looks(cells: int, trials: int) -> tuple[Coverage, Share]:
-    """Elimination shows the intervals of the look at which it stops: at the first answer, or at the last round.
+    """A race shows the intervals of the look at which it stops: at the first answer, or at the last job.
 
     The share is of the cell in the last place, chosen after the look. As above, the last cell is the baseline.
     """
     source = random.Random(f"{SEED} coverage with looks {cells} {trials}")
     shape = Shape(levels=(0.0,) * cells, trials=trials)
+    looks = Looks(count=(trials - 1) // PASSES)
     expected: list[bool] = []
     against: list[bool] = []
     last: list[bool] = []
     for _ in range(repetitions(cells) // 4):
         values = independent(source, shape, ())
-        for look in range(1, trials - 1):
-            looks = Looks(count=trials - 2, index=look)
-            found, noise = decide([each[: look + 2] for each in values], looks)
+        for look in range(1, looks.count + 1):
+            found, noise = decide([each[: 1 + PASSES * look] for each in values], looks)
             if is_decided(found):
                 break
         correction = correct_for_selection(found.comparisons, looks.significance)

@@ -27,6 +27,8 @@ GRID_TRIALS = 5
 # A run's steps on the surfaces of this project, and at most on those of published tables.
 OWN_STEPS, MOST_STEPS, LONGEST_SECONDS, LEAST_RUN_STEPS = 200, 100, 600.0, 20
 FIRST_LOOK = WARM_UP_STEPS + LEAST_STEPS
+# The parent sees steps when the log is written.
+LOG_SECONDS = 1.0
 # A run that fails does so in its first steps.
 FAILING_SECONDS = 5.0
 
@@ -49,9 +51,19 @@ class Conditions:
 def race(
     surface: Surface, seed: int, conditions: Conditions, *, trials: int = TRIALS, jobs: Jobs = Jobs.SHARED
 ) -> Played:
-    """Round by round until the lab plans no more. ``share``: of a grid of five trials with a job each."""
+    """``Played.share``: of a grid of five trials with a job each."""
     suite = surface.suite(Search.RACE, trials=trials)
-    suite = replace(suite, measurement=replace(suite.measurement, jobs=jobs))
+    return _play(surface, replace(suite, measurement=replace(suite.measurement, jobs=jobs)), seed, conditions)
+
+
+def measure_grid(surface: Surface, seed: int, conditions: Conditions) -> Played:
+    suite = surface.suite(Search.GRID, trials=GRID_TRIALS)
+    separate = replace(suite.measurement, jobs=Jobs.SEPARATE)
+    return _play(surface, replace(suite, measurement=separate), seed, conditions)
+
+
+def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> Played:
+    """Round by round until the lab plans no more."""
     results, spent, number = list[RunResult](), 0.0, 1
     while True:
         runs = plan_round(
@@ -136,13 +148,11 @@ class _Carried:
         times = [step * exp(self.source.gauss(0, self.conditions.step_noise)) for _ in range(steps)]
         # Steps of unlike batches are compared by the work in them.
         work = step_seconds(self.surface, cell) / cell.seconds
-        done = FIRST_LOOK
-        while best and done < steps:
+        for done in _looks(times) if best else ():
             pace = pace_of(times[:done], work)
-            if pace and is_outpaced(pace, best):
+            if pace and best and is_outpaced(pace, best):
                 self.seconds += sum(times[:done])
                 return self._result(run, outcome=Outcome.OUTPACED), None
-            done *= 2
         self.seconds += sum(times)
         return self._result(run, seconds=cell.seconds * level), pace_of(times, work)
 
@@ -166,6 +176,16 @@ class _Carried:
         if seconds is None:
             return replace(result, measured=None)
         return replace(result, measured=at_rate(template, self.suite.workload.examples / seconds, STEPS))
+
+
+def _looks(times: Sequence[float]) -> Iterator[int]:
+    """After how many steps a run is judged: the parent sees them when the log is written, at most each second."""
+    elapsed = seen = sum(times[: FIRST_LOOK - 1])
+    for done in range(FIRST_LOOK, len(times)):
+        elapsed += times[done - 1]
+        if done == FIRST_LOOK or elapsed - seen >= LOG_SECONDS:
+            seen = elapsed
+            yield done
 
 
 def claims_too_much(surface: Surface, played: Played) -> bool:

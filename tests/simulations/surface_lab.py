@@ -1,10 +1,8 @@
-"""Plays a whole suite on a response surface: the lab's own rounds and verdict, with results drawn from the surface."""
+"""What a suite that is played on a response surface ends with, and a run's result at a given rate."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from random import Random
 
 from tests.simulations.response_surface import Surface, SurfaceCell
 from traindyno.core.jobs.attempt import Attempt
@@ -14,10 +12,8 @@ from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_ru
 from traindyno.core.step_log.line import environment_line, step_line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import GoalKind, Search
-from traindyno.core.suite.runs import make_runs
-from traindyno.core.suite.suite import Cell, Run, Suite
-from traindyno.core.verdict.rounds import plan_round
-from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.suite.suite import Run
+from traindyno.core.verdict.verdict import Verdict
 
 STEPS = 30
 
@@ -34,58 +30,6 @@ class Played:
     verdict: Verdict
 
 
-def play(surface: Surface, search: Search, seed: int) -> Played:
-    """Round by round until the lab plans no more; the same seed gives the same trials."""
-    suite, results, number = surface.suite(search), list[RunResult](), 1
-    while True:
-        runs = plan_round(
-            suite, surface.suite_cells, execution_id=f"execution-{seed}", round_number=number, results=results
-        )
-        if not runs:
-            return _played(surface, suite, results, rounds=number - 1)
-        results += [draw_result(surface, suite, run, seed) for run in runs]
-        number += 1
-
-
-def play_random(surface: Surface, seed: int, *, share: float) -> Played:
-    """Draws as many cells as ``share`` of the grid's billable seconds pays with the default trials."""
-    suite, source = surface.suite(Search.GRID), Random(f"random search {surface.name} {seed}")
-    budget, chosen = share * surface.grid_seconds(), list[Cell]()
-    for cell in source.sample(surface.suite_cells, len(surface.suite_cells)):
-        cost = surface.trial_seconds(cell.cell_id) * suite.measurement.trials
-        if chosen and cost > budget:
-            break
-        budget -= cost
-        chosen.append(cell)
-    trials = range(1, suite.measurement.trials + 1)
-    runs = make_runs(f"execution-{seed}", [(cell, trial) for trial in trials for cell in chosen])
-    return _played(surface, suite, [draw_result(surface, suite, run, seed) for run in runs], rounds=1)
-
-
-def draw_result(surface: Surface, suite: Suite, run: Run, seed: int) -> RunResult:
-    """The trial of a cell is the same in every search with this seed."""
-    cell = surface.by_id[run.cell.cell_id]
-    template = result_template()
-    billable_seconds = cell.billable_seconds
-    attempt = replace(
-        template.attempts[0],
-        billable_seconds=billable_seconds,
-        outcome=cell.outcome,
-        phase_seconds={"training": billable_seconds},
-    )
-    result = replace(
-        template,
-        run=run,
-        attempts=(attempt,),
-        billable_seconds=billable_seconds,
-        price=PaidPrice(usd_per_instance_hour=surface.price(run.cell.cell_id)),
-    )
-    if cell.seconds is None:
-        return replace(result, outcome=cell.outcome, measured=None)
-    seconds = cell.draw_seconds(Random(f"{surface.name} {seed} {run.run_id}"))
-    return replace(result, measured=at_rate(template, suite.workload.examples / seconds, billable_seconds))
-
-
 def at_rate(template: RunResult, samples_per_second: float, steady_seconds: float) -> MeasuredRun:
     """Steady for the whole trial, so that the projection is the work at this rate."""
     measured = template.measured
@@ -96,19 +40,6 @@ def at_rate(template: RunResult, samples_per_second: float, steady_seconds: floa
         throughput=replace(measured.throughput, samples_per_second=samples_per_second),
         samples_before_steady=0,
         steady_seconds=steady_seconds,
-    )
-
-
-def _played(surface: Surface, suite: Suite, results: Sequence[RunResult], *, rounds: int) -> Played:
-    verdict = judge(suite, surface.suite_cells, results)
-    spent = sum(surface.trial_seconds(result.run.cell.cell_id) for result in results)
-    return Played(
-        surface=surface.name,
-        share=spent / surface.grid_seconds(suite.measurement.trials),
-        regret=surface.regret(verdict.recommended) if verdict.recommended else float("inf"),
-        rounds=rounds,
-        runs=len(results),
-        verdict=verdict,
     )
 
 

@@ -77,15 +77,15 @@ def test_the_further_trials_that_are_named_settle_four_suites_of_five(cells: int
 
 @pytest.mark.parametrize("cells", [2, 8])
 @pytest.mark.parametrize("model", [independent, noisy_leader])
-def test_looking_after_every_round_claims_no_more_than_one_look(model: NoiseModel, cells: int) -> None:
-    wrong = wrong_with_looks(model, cells, trials=6)
+def test_looking_after_every_job_claims_no_more_than_one_look(model: NoiseModel, cells: int) -> None:
+    wrong = wrong_with_looks(model, cells, trials=9)
     assert wrong.share <= 0.05 + wrong.error(0.05)
 
 
 @pytest.mark.parametrize("cells", [2, 8])
 def test_intervals_hold_the_truth_wherever_a_search_stops(cells: int) -> None:
     """The last place is the worst of equal cells, which is a choice too: its interval has to hold all the same."""
-    found, last = coverage_with_looks(cells, trials=6)
+    found, last = coverage_with_looks(cells, trials=9)
     for share in (found.expected, found.against_baseline, last):
         assert share.share >= 0.95 - share.error(0.95)
 

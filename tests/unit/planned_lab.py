@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -116,31 +116,61 @@ def planned(applied: int, **changes: Any) -> MemoryLab:
     return lab
 
 
+def planned_by_default(applied: int, **changes: Any) -> MemoryLab:
+    """Of a suite that does not name its search."""
+    lab = empty_lab()
+    take_in(lab, {name: value for name, value in unprepared_document(**changes).items() if name != "search"})
+    check_quotas(EXECUTION, quotas=FixedQuotas(applied), bucket=lab.bucket, now=NOW)
+    return lab
+
+
 def runs_of_item(item: Mapping[str, Any]) -> tuple[Run, ...]:
     return runs_of(parse_owner(item))
 
 
-def measure(lab: MemoryLab, item: Mapping[str, Any], *, host_id: str | None = None, step_seconds: float = 0.5) -> None:
-    """The item's job starts and completes, and each of its runs is recorded."""
+def measure(
+    lab: MemoryLab,
+    item: Mapping[str, Any],
+    *,
+    host_id: str | None = None,
+    step_seconds: float = 0.5,
+    carried: Mapping[str, "Carried"] | None = None,
+) -> None:
+    """The item's job starts and completes, and each of its runs is recorded. ``carried``: by run id; else all alike."""
     owner = parse_owner(item)
     submit_run(owner, owner_id(owner), services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     name = list(lab.jobs.jobs)[-1]
     lab.jobs.end(name, "Completed", billable_seconds=START_SECONDS + OWN_SECONDS * len(runs_of(owner)))
-    environment, *lines = log_lines(step_seconds=[step_seconds] * 40)
-    lines.insert(0, json.dumps(json.loads(environment) | {"host_id": host_id}) + "\n")
-    for key, content in _files(owner, name, "".join(lines).encode()).items():
+    alike = Carried(step_seconds=(step_seconds,) * 40)
+    known = {run.run_id: (carried or {}).get(run.run_id, alike) for run in runs_of(owner)}
+    for key, content in _files(owner, name, known, host_id).items():
         lab.objects.contents[f"{checkpoints_prefix(EXECUTION, owner_id(owner))}{key}"] = content
     finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
     for run in runs_of(owner):
         record_run(run, final=None, services=lab.services)
 
 
-def _files(owner: AttemptOwner, job_name: str, log: bytes) -> dict[str, bytes]:
-    """What the job leaves in its folder of checkpoints, if each of its runs has this step log."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """The steps of a run, and how it ended in a shared job if it is not completed."""
+
+    step_seconds: tuple[float, ...]
+    end: Mapping[str, Any] = field(default_factory=dict)
+
+    def log(self, host_id: str | None) -> bytes:
+        environment, *lines = log_lines(step_seconds=list(self.step_seconds))
+        lines.insert(0, json.dumps(json.loads(environment) | {"host_id": host_id}) + "\n")
+        return "".join(lines).encode()
+
+
+def _files(owner: AttemptOwner, job_name: str, carried: Mapping[str, Carried], host_id: str | None) -> dict[str, bytes]:
+    """What the job leaves in its folder of checkpoints."""
     if not isinstance(owner, Job):
-        return {f"step_log/{job_name}/rank-00000.1790000000000.jsonl": log}
+        (alone,) = carried.values()
+        return {f"step_log/{job_name}/rank-00000.1790000000000.jsonl": alone.log(host_id)}
     written = WrittenJob(job_name=job_name, started_at=NOW + START_SECONDS)
     written.start()
     for run in owner.runs:
-        written.carry_logged(run.run_id, OWN_SECONDS, log)
+        found = carried[run.run_id]
+        written.carry_logged(run.run_id, OWN_SECONDS, found.log(host_id), **found.end)
     return written.files

@@ -9,7 +9,7 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.reader import StepLog, read_step_log
-from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.core.suite.choices import GoalKind, Search, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Limits, Measurement, Run, Suite
@@ -27,6 +27,7 @@ def make_suite(*, goal: Goal | None = None, examples: int = 100_000, **changes: 
         "baseline": {},
         "matrix": {"strategy": ("ddp",)},
         "measurement": Measurement(),
+        "search": Search.GRID,
         "limits": Limits(max_usd=Decimal(100), max_hours=Decimal(1), max_job_seconds=600),
         **changes,
     }

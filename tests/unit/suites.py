@@ -29,6 +29,7 @@ def small_document(**changes: Any) -> dict[str, Any]:
         "baseline": {"compiler": "none"},
         "matrix": {"compiler": ["none", "inductor"]},
         "measurement": {"trials": 2},
+        "search": "grid",
         "limits": {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800},
         **changes,
     }

@@ -13,7 +13,6 @@ from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.planning.wave_items import wave_items
 from traindyno.core.planning.waves import fill_waves
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
-from traindyno.core.suite.choices import Search
 from traindyno.core.suite.preparation import is_packed
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -32,7 +31,7 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     number = finished_rounds + 1
-    needs_results = suite.search is not Search.GRID or suite.limits.max_contended_repeats
+    needs_results = suite.search.is_race or suite.limits.max_contended_repeats
     results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()
     runs = plan_round(
         suite,

@@ -7,6 +7,7 @@ from traindyno.core.costs.quantity_text import UNKNOWN, number_text, seconds_tex
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.search_path import RoundOutcome, follow_search
+from traindyno.core.verdict.search_text import describe_replaced
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.plot import at, row_label, svg, text
 from traindyno.report.download import PlotData
@@ -32,7 +33,7 @@ def draw_search(report: Report) -> Markup | None:
     return element(
         "section",
         element("h2", "The search"),
-        element("p", f"Search: {report.suite.search}. {_spent(outcomes)}"),
+        element("p", describe_replaced(report.suite) or f"Search: {report.suite.search}.", f" {_spent(outcomes)}"),
         draw_figure(TITLE, _draw(shown, outcomes, report), data=_data(cells, outcomes), note=note) if shown else None,
         _unmeasured(unmeasured),
         id="search",

@@ -28,7 +28,6 @@ def draw_verdict(verdict: Verdict) -> Markup:
         _list("Statistics", text.support),
         _list("What would change the answer", text.changes),
         _list("Cautions", text.cautions),
-        _list("Cells that the search dropped (expected difference from the best, 95 % interval)", text.dropped),
         id="verdict",
         class_=f"verdict {tone}",
     )

@@ -8,7 +8,6 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
-from traindyno.core.suite.choices import Search
 from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
@@ -61,7 +60,7 @@ def _inherited(suite: Suite) -> set[str]:
 
 def _race(suite: Suite) -> dict[str, Any]:
     """Nothing else than a race drops cells. A quality may need fewer steps at a slower rate."""
-    if suite.search is not Search.RACE:
+    if not suite.search.is_race:
         return {}
     race = {} if suite.goal.target is not None else {"race": {"samples": suite.workload.examples}}
     return {"warm_up_steps": WARM_UP_STEPS + LEAST_STEPS, **race}

@@ -21,7 +21,6 @@ from tests.simulations.suites.logs import (
 )
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import Verdict, judge
@@ -42,7 +41,6 @@ class Situation:
     levels: tuple[float, ...]
     noise: LevelNoise = field(default_factory=lambda: hosts(0.005))
     processes: Mapping[int, Process] = field(default_factory=dict)
-    search: Search = Search.GRID
     trials: int = 5
     instance_count: int = 1
     warm_pool_seconds: int = 0
@@ -50,7 +48,6 @@ class Situation:
     def suite(self) -> Suite:
         return make_suite(
             trials=self.trials,
-            search=self.search,
             matrix={"loader_workers": tuple(range(len(self.levels)))},
             training={"instance_count": self.instance_count},
             warm_pool_seconds=self.warm_pool_seconds,

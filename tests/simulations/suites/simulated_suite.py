@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from traindyno.core.suite.cells import make_cell
-from traindyno.core.suite.choices import GoalKind, Purchase, Task
+from traindyno.core.suite.choices import GoalKind, Purchase, Search, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Limits, Measurement, Suite
 from traindyno.core.suite.workload import Workload
@@ -27,6 +27,7 @@ def make_suite(
         "measurement": Measurement(trials=trials, checkpoint_every_steps=CHECKPOINT_STEPS),
         "limits": Limits(max_usd=Decimal(10**6), max_hours=Decimal(1000), max_job_seconds=86_400),
         "purchase": Purchase.ON_DEMAND,
+        "search": Search.GRID,
         **changes,
     }
     return Suite(**given)

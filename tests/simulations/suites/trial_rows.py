@@ -7,7 +7,6 @@ from tests.simulations.suites import levels
 from tests.simulations.suites.figures import Row
 from tests.simulations.suites.forms import of_trials, row
 from tests.simulations.suites.play import Situation, play_baseline
-from traindyno.core.suite.choices import Search
 
 THREE, TEN = (0.0, log(1.03)), (0.0, log(1.1))
 FIVE_ALIKE = tuple(0.0025 * cell if cell < 5 else 0.02 + 0.01 * (cell - 4) for cell in range(30))
@@ -67,9 +66,7 @@ COLD, DAY = "first trial of each cell slower by 12 %", "time of day: AR 0.95, CV
 ONE_AFTERNOON = ("covered",)
 TIME = (
     *of_trials(COLD, levels.cold_first_trials()),
-    *of_trials(f"{COLD}, elimination", levels.cold_first_trials(), forms="L", search=Search.ELIMINATE),
     *of_trials(DAY, levels.time_of_day(), excepted=ONE_AFTERNOON),
-    *of_trials(f"{DAY}, elimination", levels.time_of_day(), forms="L", search=Search.ELIMINATE, excepted=ONE_AFTERNOON),
     *(
         row(
             f"trials resemble the one before in their cell only (AR 0.7), {cells} equal cells",
@@ -103,10 +100,6 @@ LOST = (
 ONE_BETTER = (*THREE, log(1.03))
 SEARCH = (
     row("two equal, one better by 3 %, CV 2 %", Situation(levels=ONE_BETTER, noise=levels.hosts(0.02))),
-    row(
-        "the same, elimination, 10 trials",
-        Situation(levels=ONE_BETTER, noise=levels.hosts(0.02), trials=10, search=Search.ELIMINATE),
-    ),
     row(
         "30 cells, five of them within 1 %, CV 2 %",
         Situation(levels=FIVE_ALIKE, noise=levels.hosts(0.02)),

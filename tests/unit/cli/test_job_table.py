@@ -1,5 +1,6 @@
 """What a plan says of the jobs that runs share."""
 
+import pytest
 from rich.console import Console
 
 from tests.unit.suites import unprepared_suite
@@ -53,3 +54,19 @@ def test_a_suite_that_keeps_instances_warm_is_told_why_its_runs_share_no_job() -
     suite = unprepared_suite(warm_pool_seconds=600)
     assert jobs_of_plan(suite, plan_of(suite)) == []
     assert WARM_NOTE in text_of(totals_table(suite, plan_of(suite), None, None))
+
+
+@pytest.mark.parametrize(
+    ("search", "told"),
+    [
+        ("grid", ""),
+        ("race", "then only cells close behind the best one"),
+        ("eliminate", "search: eliminate is read as search: race"),
+        ("model", "search: model is read as search: race"),
+    ],
+)
+def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:
+    suite = unprepared_suite(search=search)
+    totals = text_of(totals_table(suite, plan_of(suite), None, None))
+    assert told in totals
+    assert ("in the first round" in totals) is (search != "grid")

@@ -27,8 +27,8 @@ from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import cell_on
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.verdict.elimination import next_trials
 from traindyno.core.verdict.evidence import gather_evidence
+from traindyno.core.verdict.race_search import next_race_trials
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite
@@ -282,12 +282,12 @@ def test_a_shared_job_moves_to_the_next_type_as_a_whole() -> None:
 
 def test_a_search_does_not_repeat_trials_that_ran_elsewhere() -> None:
     lab, runs = lab_with_preferences()
-    suite = parse_suite(small_document(instance_preferences=PREFERENCES, search="eliminate", measurement={"trials": 3}))
+    suite = parse_suite(small_document(instance_preferences=PREFERENCES, search="race", measurement={"trials": 3}))
     for run in runs:
         end(lab, run, start(lab, run), OTHER if run == runs[-1] else OWN)
-    results = [result_of(lab, run) for run in runs]
-    following = next_trials(suite, gather_evidence(suite, expand_cells(suite), results), results)
-    assert {(cell.cell_id, trial) for cell, trial in following} == {(run.cell.cell_id, 3) for run in runs}
+    results = [result_of(lab, run) for run in runs if run.trial == 1]
+    following = next_race_trials(suite, gather_evidence(suite, expand_cells(suite), results), results)
+    assert {(cell.cell_id, trial) for cell, trial in following} == {(run.cell.cell_id, 2) for run in runs}
 
 
 def test_quotas_of_every_type_are_needed() -> None:

@@ -1,13 +1,20 @@
 """PlanRound: the runs that come next, as items of the lanes."""
 
 import json
+from collections.abc import Mapping
 
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import measure, planned, runs_of_item
+from tests.unit.planned_lab import Carried, measure, planned, planned_by_default, runs_of_item
+from traindyno.core.jobs.job import Job, parse_owner
+from traindyno.core.jobs.journal_format import OUTPACED
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import report_html_key
+from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, bound_of, is_outpaced, pace_of
 from traindyno.core.suite.runs import parse_run
+from traindyno.core.suite.suite import Run
+from traindyno.core.verdict.verdict import Finding
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 
@@ -51,28 +58,6 @@ def test_what_is_carried_between_rounds_stays_small() -> None:
     assert len(json.dumps(answer)) < 500
 
 
-def test_model_search_takes_several_rounds_and_its_verdict_names_dropped_cells() -> None:
-    """Every run takes equally long, so no cell is better: the search ends without having measured all."""
-    matrix = {"batch_size_per_device": [1, 2, 4, 8], "gradient_accumulation_steps": [1, 2, 4], "compiler": ["none"]}
-    lab = planned(4, search="model", matrix=matrix, include=[], exclude=[], baseline={})
-    rounds = 0
-    measured: set[str] = set()
-    while lanes := plan_next_round(EXECUTION, finished_rounds=rounds, bucket=lab.bucket)["lanes"]:
-        rounds += 1
-        for wave in lanes[0]["packs"]:
-            for item in lab.bucket.read_json(wave["items_key"]):
-                measure(lab, item)
-                measured |= {run.cell.cell_id for run in runs_of_item(item)}
-    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    assert rounds > 1
-    unmeasured = {cell.cell_id for cell in verdict.dropped if not cell.trials}
-    assert unmeasured
-    assert measured | unmeasured == {row.cell_id for row in verdict.rows}
-    report = lab.bucket.read(report_html_key(EXECUTION)).decode()
-    assert all(verdict.row(cell_id).label in report for cell_id in unmeasured)
-    assert "Dropped without a measurement" in report
-
-
 def test_a_race_measures_all_cells_once_and_the_leaders_again_until_its_verdict() -> None:
     measurement = {"trials": 5, "jobs": "separate"}
     matrix = {"batch_size_per_device": [1, 2, 4, 8], "compiler": ["none"]}
@@ -96,3 +81,62 @@ def test_a_race_measures_all_cells_once_and_the_leaders_again_until_its_verdict(
     labels = {row.label for row in verdict.rows if row.trials == 1}
     assert len(labels) == 2
     assert "2 cells were dropped after one run" in lab.bucket.read(report_html_key(EXECUTION)).decode()
+
+
+STEPS, SAMPLES, FIRST_LOOK = 40, 8, WARM_UP_STEPS + LEAST_STEPS
+
+
+def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried]:
+    """What the parent of the job does: a run ends when an earlier one of another cell is out of reach."""
+    carried = dict[str, Carried]()
+    best: tuple[Run, Pace] | None = None
+    for run in job.runs:
+        batch = run.cell.settings.batch_size_per_device
+        assert batch is not None
+        seconds = tuple(step_seconds[batch] * (1 + 0.004 * ((run.trial + step) % 2)) for step in range(STEPS))
+        seen = pace_of(seconds[:FIRST_LOOK], SAMPLES)
+        assert seen is not None
+        if best is not None and best[0].cell != run.cell and is_outpaced(seen, best[1]):
+            bound = bound_of(seen, best[1], best[0].run_id)
+            end = {"reason": OUTPACED, "exit_code": None, "bound": bound}
+            carried[run.run_id] = Carried(step_seconds=seconds[:FIRST_LOOK], end=end)
+            continue
+        carried[run.run_id] = Carried(step_seconds=seconds)
+        pace = pace_of(seconds, SAMPLES)
+        if pace and (best is None or pace.seconds_per_sample < best[1].seconds_per_sample):
+            best = run, pace
+    return carried
+
+
+def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again() -> None:
+    """A suite that names neither its search nor its jobs."""
+    matrix = {"batch_size_per_device": [1, 2, 4, 8], "compiler": ["none"]}
+    limits = {"max_usd": 500, "max_hours": 8, "max_job_seconds": 1800}
+    document = {"measurement": {}, "matrix": matrix, "baseline": {}, "limits": limits}
+    lab = planned_by_default(4, **document)
+    step_seconds = {1: 2.0, 2: 1.5, 4: 0.46, 8: 0.44}
+    jobs: list[Job] = []
+    while lanes := plan_next_round(EXECUTION, finished_rounds=len(jobs), bucket=lab.bucket)["lanes"]:
+        (item,) = lab.bucket.read_json(lanes[0]["packs"][0]["items_key"])
+        job = parse_owner(item)
+        assert isinstance(job, Job)
+        measure(lab, item, host_id=job.job_id, carried=carry_race(job, step_seconds))
+        jobs.append(job)
+    verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    ran = [[run.cell.settings.batch_size_per_device for run in job.runs] for job in jobs]
+    assert sorted(ran[0]) == [1, 2, 4, 8]
+    assert [sorted(set(batches)) for batches in ran[1:]] == [[4, 8]] * len(ran[1:])
+    # forward and backward
+    assert [batches[:2] for batches in ran[1:]] == [batches[:1:-1] for batches in ran[1:]]
+    assert 2 <= len(jobs) <= 5
+    best = next(row for row in verdict.rows if row.cell_id == verdict.recommended)
+    assert "8" in best.label
+    assert verdict.finding is Finding.RECOMMENDED
+    report = lab.bucket.read(report_html_key(EXECUTION)).decode()
+    assert "Search: race." in report
+    # a run of batch 1 or 2 before the leaders is not outpaced by them, and its cell is dropped after it
+    slow = {row.label: row.outcomes for row in verdict.rows if row.label not in {best.label}}
+    outpaced = [label for label, outcomes in slow.items() if Outcome.OUTPACED.value in outcomes]
+    after = [batch for batch in ran[0][ran[0].index(next(each for each in ran[0] if each > 2)) :] if batch <= 2]
+    assert len(outpaced) >= len(after) > 0
+    assert "outpaced" in report

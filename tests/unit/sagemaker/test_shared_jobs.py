@@ -147,7 +147,7 @@ def test_only_a_race_to_do_the_work_ends_runs_that_cannot_win(search: Search, ac
     kind = GoalKind.CHEAPEST if accuracy is None else GoalKind.CHEAPEST_TO
     suite = replace(small_suite(), search=search, goal=Goal(kind=kind, accuracy=accuracy))
     document = job_document(shared_job(suite), suite, SETTINGS)
-    is_race = search is Search.RACE
+    is_race = search is not Search.GRID
     assert document.get("warm_up_steps") == (7 if is_race else None)
     samples = {"samples": suite.workload.examples}
     assert document.get("race") == (samples if is_race and accuracy is None else None)

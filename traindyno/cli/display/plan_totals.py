@@ -12,14 +12,13 @@ from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.step_log.line import SEED_VARIABLE
-from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
+from traindyno.core.suite.choices import Jobs, Purchase, Task
 from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.runs import compares_seeds, trial_seed
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
-from traindyno.core.verdict.elimination import first_trials
-from traindyno.core.verdict.model_search import screening_trials
+from traindyno.core.verdict.search_text import describe_replaced
 
 WARM_NOTE = "each in a job of its own: warm_pool_seconds keeps the instances of a job for the next one"
 
@@ -41,14 +40,10 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.warm_pool_seconds:
         yield "", WARM_NOTE
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
-    if suite.search is Search.ELIMINATE:
-        first = len(first_trials(suite))
-        yield "", f"at most: {cells * first} in the first round ({first} per cell), then only cells that can still win"
-    if suite.search is Search.MODEL:
-        first = len(screening_trials(suite, planned.cells))
-        yield "", f"at most: {first} in the first round, then only cells that a model finds likely to win"
-    if suite.search is Search.RACE:
+    if suite.search.is_race:
         yield "", f"at most: {cells} in the first round, then only cells close behind the best one"
+    if (replaced := describe_replaced(suite)) is not None:
+        yield "", replaced
     if planned.preparation:
         yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation, ending)
         if planned.preparation.stages_model and suite.workload.model:

@@ -44,7 +44,7 @@ def _lines(report: Report) -> Iterator[str]:
     verdict = report.verdict
     text = describe_verdict(verdict)
     yield from (*text.support, *_alternatives(verdict), *_prices(report), *text.changes)
-    more = (*text.cautions, *_not_steady(verdict), *text.dropped)
+    more = (*text.cautions, *_not_steady(verdict))
     scaling = tuple(line for fit in verdict.scaling for line in describe_scaling(fit))
     for lines in (more, scaling):
         yield from lines[:MOST_LINES]

@@ -13,7 +13,7 @@ from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
-from traindyno.core.suite.choices import Compiler, Jobs, Search
+from traindyno.core.suite.choices import Compiler, Jobs
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.strategies import TRAITS
@@ -94,7 +94,7 @@ def _is_older_than_torchrun(image: str) -> bool:
 def _shared_block(run: Run, suite: Suite) -> str:
     """What runs of one job have in common: their block; in a race their round, forward and backward."""
     block = run.block or str(run.trial)
-    return block.partition(".")[0] if suite.search is Search.RACE else block
+    return block.partition(".")[0] if suite.search.is_race else block
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:

@@ -37,25 +37,14 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """The number of looks at the results until the last trial, and the index of this look (from 1).
-
-    ``growth``: the exponent by which the significance is spent; 1 gives each look the same share.
-    """
+    """The number of looks at the results until the last trial."""
 
     count: int = 1
-    index: int = 1
-    growth: int = 2
 
     @property
     def significance(self) -> float:
-        """This look's share: shares grow with the trials and add up to 5 % over all looks, the last one included.
-
-        The power family of spending functions (Kim and DeMets 1987). The shares are added without
-        regard to what earlier looks share with this one (Bonferroni).
-        """
-        index = min(self.index, self.count)
-        used, before, all_looks = (float(number) ** self.growth for number in (index, index - 1, self.count))
-        return SIGNIFICANCE * (used - before) / all_looks
+        """Each look's share of 5 %, without regard to what looks share with each other (Bonferroni)."""
+        return SIGNIFICANCE / self.count
 
 
 def relate(comparisons: Sequence[Comparison], *, tolerance: float, significance: float) -> tuple[Relation, ...]:

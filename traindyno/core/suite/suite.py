@@ -40,8 +40,9 @@ class Measurement:
     trials: int = field(
         default=5,
         metadata=describe(
-            "runs of each cell; a round has one trial of every cell; an interval needs two",
+            "runs of each cell, in a race of each leading cell at most; an interval needs two",
             bound=Bound(least=1, most=1000),
+            default="9 in a race, 5 in a grid",
         ),
     )
     warmup_steps: int | None = field(
@@ -231,11 +232,11 @@ class Suite:
         ),
     )
     search: Search = field(
-        default=Search.GRID,
+        default=Search.RACE,
         metadata=describe(
-            "eliminate drops cells that can no longer win and adds trials where the answer is open; model measures few"
-            " cells, predicts the others from a model over the axes, and is meant for eight cells and more; race ends"
-            " runs that fall behind in their job and measures the leading cells again"
+            "race runs every cell once, ends runs that fall behind in their job, and measures the leading cells again;"
+            " grid measures every cell; eliminate and model, of earlier versions, are read as race",
+            default="race; grid where each run has its own job",
         ),
     )
     purchase: Purchase = field(

@@ -24,7 +24,7 @@ from traindyno.core.documents.problems import (
 from traindyno.core.documents.stored import JsonValue, is_number
 from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
-from traindyno.core.suite.choices import GoalKind, Jobs, Quality
+from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, setting_types
 from traindyno.core.suite.suite import Suite
@@ -40,6 +40,8 @@ GOAL_LIMITS: dict[GoalKind, tuple[str, ...]] = {
 }
 CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
 JOBS = "jobs"
+# The first run of a leading cell, and four further jobs in which it runs forward and backward
+TRIALS_OF_A_RACE = 9
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
@@ -78,17 +80,23 @@ def _register_suite(converter: Converter) -> None:
     structure = dataclass_structure(
         converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
     )
-    converter.register_structure_hook(Suite, lambda value, kind: _with_its_jobs(value, structure(value, kind)))
+    converter.register_structure_hook(Suite, lambda value, kind: _with_defaults(value, structure(value, kind)))
 
 
-def _with_its_jobs(document: Mapping[str, Any], suite: Suite) -> Suite:
-    """A suite that keeps instances warm and doesn't name its jobs was written when each run had its own job."""
-    is_chosen = JOBS in document.get("measurement", {})
-    return with_separate_jobs(suite) if suite.warm_pool_seconds and not is_chosen else suite
+def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
+    """The suite with the defaults that depend on other settings.
 
-
-def with_separate_jobs(suite: Suite) -> Suite:
-    return replace(suite, measurement=replace(suite.measurement, jobs=Jobs.SEPARATE))
+    One that keeps instances warm and doesn't name its jobs was written when each run had its own. Without shared jobs
+    the first round of a race is not cheap, and most such suites are asked what one job of each cell costs.
+    """
+    named, measurement, search = document.get("measurement", {}), suite.measurement, suite.search
+    if suite.warm_pool_seconds and JOBS not in named:
+        measurement = replace(measurement, jobs=Jobs.SEPARATE)
+    if "search" not in document and measurement.jobs is Jobs.SEPARATE:
+        search = Search.GRID
+    if "trials" not in named and search.is_race:
+        measurement = replace(measurement, trials=TRIALS_OF_A_RACE)
+    return replace(suite, measurement=measurement, search=search)
 
 
 def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.reason_text import merge_reasons
-from traindyno.core.verdict.search_text import describe_unfinished_search
+from traindyno.core.verdict.search_text import left_behind
 from traindyno.core.verdict.verdict import Finding, Method, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
@@ -33,7 +33,6 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     if verdict.metric is Metric.INSTANCE_HOURS:
         yield "No price is known. All cells use one instance type, so they are compared by instance hours."
     yield from _interruptions(verdict)
-    yield from describe_unfinished_search(verdict)
     yield from _failures(verdict)
     yield from _hosts(verdict)
     yield from _seeds(verdict)
@@ -120,7 +119,7 @@ def _hosts(verdict: Verdict) -> Iterator[str]:
 
 
 def _losses(verdict: Verdict) -> Iterator[str]:
-    dropped = {cell.cell_id for cell in verdict.dropped}
+    dropped = {row.cell_id for row in left_behind(verdict)}
     for parity in verdict.parities:
         is_expected = parity.finding is ParityFinding.ONE_TRIAL and parity.cell_id in dropped
         is_near = parity.finding is ParityFinding.ONE_SEED and _is_within_tolerance(parity)

@@ -1,35 +1,29 @@
 """What the verdict is based on: each cell's trials, their spread, and the cells that may be recommended."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
-from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.space import build_space
-from traindyno.core.search.survey import MeasuredCell, Survey, survey_cells
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
-from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_row import CellRow, build_rows
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of, measure_noise, suite_trials
+from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
-from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, limited_estimate, quantity_of
+from traindyno.core.verdict.goal_metric import Metric, choose_metric, quantity_of
 from traindyno.core.verdict.quantity import projected_usd
-from traindyno.core.verdict.refused_cells import BREAKS_LIMIT, find_refusals, may_yet_win, outpaced_cells
+from traindyno.core.verdict.refused_cells import find_refusals, outpaced_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """``trials`` and ``rows``: of all cells, in their order. ``refused``: cell id → why it can't be recommended.
 
-    ``compared``: the cells among which the verdict selects. ``survey``: the forecasts of a model over the axes for all
-    cells; None if the search uses no model.
+    ``compared``: the cells among which the verdict selects.
     """
 
     baseline: Cell | None
@@ -40,7 +34,6 @@ class Evidence:
     parities: tuple[LossParity, ...]
     refused: Mapping[str, str]
     compared: tuple[CellTrials, ...]
-    survey: Survey | None
 
     @property
     def shares_jobs(self) -> bool:
@@ -89,8 +82,6 @@ def gather_evidence(
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     refused = {**outpaced_cells(trials), **refused}
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
-    is_modelled = suite.search is Search.MODEL
-    drops_early = suite.search in (Search.MODEL, Search.RACE)
     return Evidence(
         baseline=baseline,
         trials=trials,
@@ -99,8 +90,7 @@ def gather_evidence(
         noise=noise,
         parities=parities,
         refused=refused,
-        compared=tuple(_with_repeats(eligible) if drops_early else eligible),
-        survey=survey_trials(suite, trials, rows, metric, refused) if is_modelled else None,
+        compared=tuple(_with_repeats(eligible) if suite.search.is_race else eligible),
     )
 
 
@@ -130,57 +120,3 @@ def check_parities(
         for group in groups.values()
         for parity in check_loss_parities([each.measured for each in group], history=history)
     )
-
-
-def survey_trials(
-    suite: Suite, trials: Sequence[CellTrials], rows: Sequence[CellRow], metric: Metric, refused: Mapping[str, str]
-) -> Survey:
-    """The forecasts of all cells, in their order."""
-    seen = {
-        index: found
-        for index, (each, row) in enumerate(zip(trials, rows, strict=True))
-        if (found := _seen(suite, each, row, metric, refused)) is not None
-    }
-    replicates = [trials[index].values(quantity_of(metric, suite.goal.target)) for index in sorted(seen)]
-    limits = (limited_estimate(rows[index], suite.goal)[1] for index in seen)
-    return survey_cells(
-        build_space([each.cell for each in trials]),
-        seen,
-        [index for index, each in enumerate(trials) if (each.failed or each.measured) and index not in seen],
-        tolerance=suite.tolerance,
-        limit=next(limits, None),
-        replicates=replicates,
-    )
-
-
-def _seen(
-    suite: Suite, trials: CellTrials, row: CellRow, metric: Metric, refused: Mapping[str, str]
-) -> MeasuredCell | None:
-    found = estimate_of(row, metric)
-    if found is None or found.mean <= 0:
-        return None
-    limited, _ = limited_estimate(row, suite.goal)
-    return MeasuredCell(
-        value=found.mean,
-        trials=found.count,
-        cost=_trial_cost(trials),
-        limited=limited.mean if limited else None,
-        may_win=(reason := refused.get(trials.cell.cell_id)) == BREAKS_LIMIT or may_yet_win(reason),
-    )
-
-
-def _trial_cost(trials: CellTrials) -> float:
-    """The cost in USD, or in billed instance hours if no price is known; 1 if neither is known."""
-    usd = mean_of([_usd(result) for result in trials.measured])
-    return usd or mean_of(list(_instance_hours(trials))) or 1.0
-
-
-def _usd(result: RunResult) -> float | None:
-    paid = paid_usd(result)
-    return None if paid is None else float(paid)
-
-
-def _instance_hours(trials: CellTrials) -> Iterator[float | None]:
-    for result in trials.measured:
-        seconds = result.billable_seconds
-        yield None if seconds is None else seconds * trials.cell.settings.instance_count / SECONDS_PER_HOUR

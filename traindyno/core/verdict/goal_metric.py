@@ -107,14 +107,6 @@ def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
     return None if found is None else found.high <= limit
 
 
-def may_keep_limit(row: CellRow, goal: Goal) -> bool:
-    """Whether further trials may show that it keeps a limit that it is not known to keep."""
-    found, limit = _limited_prediction(row, goal)
-    if limit is None or limited_estimate(row, goal)[0] is None or is_within_limit(row, goal):
-        return False
-    return found is None or found.low <= limit
-
-
 def _limited_prediction(row: CellRow, goal: Goal) -> tuple[Interval | None, float | None]:
     limit = limited_estimate(row, goal)[1]
     if row.prediction is None:

@@ -5,23 +5,11 @@ from collections.abc import Sequence
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.suite.choices import Search
 from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
-from traindyno.core.verdict.elimination import first_trials, next_trials
 from traindyno.core.verdict.evidence import gather_evidence
-from traindyno.core.verdict.model_search import most_rounds, next_model_trials, screening_trials
-from traindyno.core.verdict.race_search import most_rounds as most_race_rounds
-from traindyno.core.verdict.race_search import next_race_trials
+from traindyno.core.verdict.race_search import most_rounds, next_race_trials
 from traindyno.core.verdict.repeats import needed_repeats
-from traindyno.core.verdict.verdict import FIRST_TRIALS
-
-# What is measured after the first round
-FOLLOWING = {
-    Search.ELIMINATE: next_trials,
-    Search.MODEL: next_model_trials,
-    Search.RACE: next_race_trials,
-}
 
 
 def plan_round(
@@ -43,38 +31,19 @@ def plan_round(
     ``last_round``, however many results were lost.
     """
     if round_number == 1:
-        return with_seeds(suite, _first_round(suite, cells, execution_id))
-    if round_number > last_round(suite, cells):
+        trials = [1] if suite.search.is_race else range(1, suite.measurement.trials + 1)
+        return with_seeds(suite, trial_runs(execution_id, cells, trials))
+    if round_number > last_round(suite):
         return ()
     repeats = needed_repeats(suite, cells, results)
-    if repeats or suite.search is Search.GRID:
+    if repeats or not suite.search.is_race:
         return with_seeds(suite, make_runs(execution_id, repeats, round_number=round_number))
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
-    chosen = FOLLOWING[suite.search](suite, evidence, results)
+    chosen = next_race_trials(suite, evidence, results)
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
 
 
-def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
+def last_round(suite: Suite) -> int:
     """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
-    match suite.search:
-        case Search.GRID:
-            rounds = 1
-        case Search.ELIMINATE:
-            rounds = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
-        case Search.MODEL:
-            rounds = most_rounds(suite, cells)
-        case Search.RACE:
-            rounds = most_race_rounds(suite)
+    rounds = most_rounds(suite) if suite.search.is_race else 1
     return 2 * rounds * (1 + suite.limits.max_contended_repeats)
-
-
-def _first_round(suite: Suite, cells: Sequence[Cell], execution_id: str) -> tuple[Run, ...]:
-    match suite.search:
-        case Search.GRID:
-            return trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
-        case Search.ELIMINATE:
-            return trial_runs(execution_id, cells, first_trials(suite))
-        case Search.MODEL:
-            return make_runs(execution_id, screening_trials(suite, cells))
-        case Search.RACE:
-            return trial_runs(execution_id, cells, [1])

@@ -11,16 +11,13 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import LEAST_COUNT, Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors, HostSpread
 from traindyno.core.statistics.selection import Looks, Relation
-from traindyno.core.suite.choices import Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.confounds import Confound, find_confound
-from traindyno.core.verdict.dropped import DroppedCell, find_dropped
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
 from traindyno.core.verdict.goal_metric import Metric, estimate_of, quantity_of
 from traindyno.core.verdict.recommendation import (
@@ -35,12 +32,8 @@ from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
 VERDICT = Format(name="verdict", version=2, unmarked=1)
-# The fewest trials before a cell is judged.
-FIRST_TRIALS = LEAST_COUNT
 # One trial has no spread.
 LEAST_COMPARED = 2
-# Trials of each compared cell before the first look of the model-based search: two show a large lead.
-FIRST_SEARCHED = LEAST_COMPARED
 
 
 class Finding(StrEnum):
@@ -114,7 +107,6 @@ class Verdict:
     #: Curves of the time over the number of instances, from three measured sizes on.
     scaling: tuple[ScalingFit, ...] = ()
     #: Cells that a model-based search did not compare, the nearest to the recommended cell first.
-    dropped: tuple[DroppedCell, ...] = ()
     #: Number of runs in the rounds of the execution; None in verdicts without rounds and of earlier versions.
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
@@ -225,7 +217,6 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
-        dropped=find_dropped(evidence, found) if suite.search is Search.MODEL else (),
         max_contended_repeats=suite.limits.max_contended_repeats,
     )
     return _with_sensitivity(verdict)
@@ -241,26 +232,10 @@ def parse_verdict(document: Mapping[str, Any]) -> Verdict:
 
 
 def looks_of(suite: Suite, evidence: Evidence) -> Looks:
-    """A grid is judged once, at its end; elimination after each round from the first trials on.
-
-    A race is judged after each round from the second on, whose share is that of its trials. The model-based search
-    judges by how often the cells that it compares were measured at least: judging again at the same number of trials
-    uses no further significance.
-    """
-    if suite.search is Search.GRID:
+    """A grid is judged once, at its end; a race after each round from the second on, with the share of its trials."""
+    if not suite.search.is_race:
         return Looks()
-    if suite.search is Search.RACE:
-        return Looks(count=max(1, (suite.measurement.trials - 1) // evidence.last_passes), growth=1)
-    if suite.search is Search.MODEL:
-        first, done = FIRST_SEARCHED, min(map(_count_trials, evidence.compared), default=0)
-    else:
-        first, done = FIRST_TRIALS, max(map(_count_trials, evidence.trials), default=0)
-    count = max(1, suite.measurement.trials - first + 1)
-    return Looks(count=count, index=min(count, max(1, done - first + 1)))
-
-
-def _count_trials(trials: CellTrials) -> int:
-    return len(trials.measured) + len(trials.others)
+    return Looks(count=max(1, (suite.measurement.trials - 1) // evidence.last_passes))
 
 
 def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:

@@ -25,7 +25,7 @@ from traindyno.core.verdict.contention_text import describe_remedies, programs_t
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
-from traindyno.core.verdict.search_text import describe_dropped, describe_search, none_near
+from traindyno.core.verdict.search_text import describe_search, none_near
 from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Method, Verdict
 
 MOST_CHANGES = 6
@@ -39,7 +39,6 @@ class VerdictText:
     support: tuple[str, ...]
     changes: tuple[str, ...]
     cautions: tuple[str, ...]
-    dropped: tuple[str, ...] = ()
 
 
 def describe_verdict(verdict: Verdict) -> VerdictText:
@@ -48,7 +47,6 @@ def describe_verdict(verdict: Verdict) -> VerdictText:
         support=tuple(_support(verdict)),
         changes=tuple(_changes(verdict))[:MOST_CHANGES],
         cautions=tuple(describe_cautions(verdict)),
-        dropped=tuple(describe_dropped(verdict)),
     )
 
 

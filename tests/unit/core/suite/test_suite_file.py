@@ -11,7 +11,7 @@ import yaml
 from tests.unit.suites import says, script_document, small_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.accepted_suite import parse_suite
-from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Strategy
+from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Search, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import LearningRate
 from traindyno.core.suite.suite import StopWhen
@@ -20,7 +20,9 @@ from traindyno.core.suite.suite_file import (
     parse_measurement,
     parse_settings,
     parse_workload,
+    read_stored_suite,
     settings_document,
+    stored_suite,
     suite_document,
     workload_document,
 )
@@ -543,3 +545,34 @@ def test_a_training_plan_is_named_by_its_arn() -> None:
     (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": "my-plan"}))
     expected = "training_plans.ml.g5.xlarge: expected arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
     assert says(problem, expected)
+
+
+def without_search(**changes: Any) -> dict[str, Any]:
+    return {name: value for name, value in small_document(**changes).items() if name != "search"}
+
+
+@pytest.mark.parametrize(
+    ("document", "search", "trials"),
+    [
+        (without_search(measurement={}), Search.RACE, 9),
+        (without_search(measurement={"trials": 4}), Search.RACE, 4),
+        (small_document(measurement={}), Search.GRID, 5),
+        (without_search(measurement={"jobs": "separate"}), Search.GRID, 5),
+        (without_search(measurement={}, warm_pool_seconds=600), Search.GRID, 5),
+        (small_document(measurement={"jobs": "separate"}, search="race"), Search.RACE, 9),
+        (small_document(measurement={}, search="eliminate"), Search.ELIMINATE, 9),
+        (small_document(measurement={"trials": 3}, search="model"), Search.MODEL, 3),
+    ],
+    ids=["nothing", "trials", "grid", "separate", "warm", "separate race", "eliminate", "model"],
+)
+def test_a_race_is_the_default_where_runs_share_jobs(document: dict[str, Any], search: Search, trials: int) -> None:
+    suite = parse_suite(document)
+    assert (suite.search, suite.measurement.trials) == (search, trials)
+    assert read_stored_suite(stored_suite(suite)) == suite
+    assert suite.search.is_race is (search is not Search.GRID)
+
+
+def test_a_stored_suite_without_a_search_measured_every_cell() -> None:
+    stored = stored_suite(parse_suite(small_document(measurement={"trials": 3})))
+    old = {name: value for name, value in stored.items() if name != "search"}
+    assert read_stored_suite(old).search is Search.GRID

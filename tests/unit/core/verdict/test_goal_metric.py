@@ -15,7 +15,6 @@ from traindyno.core.verdict.goal_metric import (
     estimate_of,
     is_within_limit,
     limited_estimate,
-    may_keep_limit,
     quantity_of,
 )
 from traindyno.core.verdict.quantity import SecondsToTarget, projected_instance_hours, projected_usd
@@ -61,24 +60,19 @@ def predicted(low: float, high: float) -> Prediction:
 
 
 @pytest.mark.parametrize(
-    ("usd", "is_within", "may_keep"),
-    [("11", True, False), ("10.9", False, True), ("10", False, True), ("9", False, True), ("8.9", False, False)],
+    ("usd", "is_within"), [("11", True), ("10.9", False), ("10", False), ("9", False), ("8.9", False)]
 )
-def test_a_limit_is_kept_if_95_percent_of_single_runs_keep_it(usd: str, is_within: bool, may_keep: bool) -> None:
+def test_a_limit_is_kept_if_95_percent_of_single_runs_keep_it(usd: str, is_within: bool) -> None:
     row = make_row(prediction=predicted(9.0, 11.0))
     assert is_within_limit(row, USD[usd]) is is_within
-    assert may_keep_limit(row, USD[usd]) is may_keep
 
 
 def test_with_one_trial_it_is_unknown_whether_a_limit_is_kept() -> None:
     alone = make_row(usd=make_estimate(10.0))
     assert is_within_limit(alone, USD["11"]) is None
-    assert may_keep_limit(alone, USD["11"])
     unknown = make_row(usd=None)
     assert is_within_limit(unknown, USD["11"]) is None
-    assert not may_keep_limit(unknown, USD["9"])
     assert is_within_limit(unknown, CHEAPEST) is True
-    assert not may_keep_limit(alone, CHEAPEST)
 
 
 def test_the_front_has_no_cell_that_another_one_beats_in_time_and_money() -> None:
