@@ -24,9 +24,9 @@ from localcloud.sagemaker_service.service import EXTRA_VALUES
 from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_document, damaged_text
 from tests.unit.sagemaker.test_request import SETTINGS
+from traindyno.api.suite_loading import LoadedSuite, SuiteFileInvalid, load_suite
+from traindyno.api.suite_text import SuiteUnreadable, read_suite_text
 from traindyno.aws import clients
-from traindyno.cli.inputs.suite_loading import LoadedSuite, SuiteFileInvalid, load_suite
-from traindyno.cli.inputs.suite_text import SuiteUnreadable, read_suite_text
 from traindyno.core.costs.prices import Price
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import needed_tokens

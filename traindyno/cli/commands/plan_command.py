@@ -9,6 +9,13 @@ from typing import Any
 import typer
 from botocore.exceptions import ClientError
 
+from traindyno.api.dataset_lines import data_lines
+from traindyno.api.local_paths import StagingRefused, travel_lines
+from traindyno.api.memory_estimates import estimate_cells
+from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs, read_spot_assumption
+from traindyno.api.sample_data import SampleUnknown
+from traindyno.api.staging import StagingArea
+from traindyno.api.suite_loading import LoadedSuite, load_startable_suite
 from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
@@ -16,22 +23,14 @@ from traindyno.cli.display.job_table import jobs_document
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.region_table import print_regions
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
-from traindyno.cli.inputs.dataset_lines import data_lines
-from traindyno.cli.inputs.local_paths import StagingRefused, travel_lines
-from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
-from traindyno.cli.inputs.plan_inputs import (
-    PlanInputs,
+from traindyno.cli.inputs.plan_options import (
+    MemoryOption,
     PricesOption,
     QuotasOption,
     SpotDiscountOption,
     SpotInterruptionsOption,
-    read_plan_inputs,
-    read_spot_assumption,
 )
 from traindyno.cli.inputs.region_comparison import RegionsOption, compare_regions, split_regions
-from traindyno.cli.inputs.sample_data import SampleUnknown
-from traindyno.cli.inputs.staging import StagingArea
-from traindyno.cli.inputs.suite_loading import LoadedSuite, load_startable_suite
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds

@@ -10,22 +10,22 @@ from typing import Annotated
 
 import typer
 
+from traindyno.api.dataset_lines import data_lines
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.local_paths import travel_lines
+from traindyno.api.staging import StagingArea
+from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws import clients
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
-from traindyno.cli.inputs.dataset_lines import data_lines
-from traindyno.cli.inputs.local_paths import travel_lines
-from traindyno.cli.inputs.staging import StagingArea
-from traindyno.cli.inputs.suite_loading import load_startable_suite
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,
     FolderOption,
     FormatOption,
     LabChoice,
-    LabTarget,
     SuiteArgument,
     with_options_of,
 )

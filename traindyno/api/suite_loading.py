@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from traindyno.cli.inputs.local_paths import find_local, find_path_problems
-from traindyno.cli.inputs.model_check import find_model_problems
-from traindyno.cli.inputs.suite_text import SuiteText, SuiteUnreadable, read_suite_text
+from traindyno.api.local_paths import find_local, find_path_problems
+from traindyno.api.model_check import find_model_problems
+from traindyno.api.suite_text import SuiteText, SuiteUnreadable, read_suite_text
 from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite

@@ -1,0 +1,1 @@
+"""The Python interface: suites, plans, executions and their results. The command line calls it."""
