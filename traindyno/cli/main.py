@@ -12,7 +12,6 @@ from typer.core import TyperGroup
 
 from traindyno import __version__
 from traindyno.api.checkout import has_local_cloud, require_checkout
-from traindyno.api.suite_loading import SuiteFileInvalid
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
 from traindyno.cli.commands import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
@@ -133,7 +132,7 @@ def app() -> None:
     """Exit status: 0 success, 1 failure, 2 input or suite refused, 3 no run was measured, 130 interrupted."""
     try:
         commands()
-    except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
+    except (SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
         _leave(str(error), REFUSED)
     except (DocumentInvalid, ModelNotServable, DatasetFilesInvalid) as error:
         _leave(str(error), REFUSED)
