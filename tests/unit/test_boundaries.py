@@ -41,6 +41,7 @@ ROOMS = {
         *("checkout", "cache_folder", "training_code", "sample_data", "suite_text", "local_paths", "dataset_lines"),
         *("model_check", "suite_loading", "staging", "memory_estimates", "plan_inputs", "lab_target", "job_position"),
         *("execution_state", "quiet_text", "progress_text", "progress", "plans", "starting", "reports"),
+        *("results", "notebook", "executions"),
     ),
     "traindyno/cli": (
         "output",
