@@ -5,6 +5,8 @@ __version__ = "0.3.0"
 # A container and a function import the package without them: api comes with the first use of a name.
 _API = (
     "ExecutionFailed",
+    "Figure",
+    "FigureMissing",
     "Lab",
     "PandasMissing",
     "PlannedSuite",

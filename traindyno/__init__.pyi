@@ -1,4 +1,6 @@
 from traindyno.api import ExecutionFailed as ExecutionFailed
+from traindyno.api import Figure as Figure
+from traindyno.api import FigureMissing as FigureMissing
 from traindyno.api import Lab as Lab
 from traindyno.api import PandasMissing as PandasMissing
 from traindyno.api import PlannedSuite as PlannedSuite

@@ -108,6 +108,7 @@ MAY_IMPORT = {
         "traindyno.store",
         "traindyno.lab",
         "traindyno.sagemaker",
+        "traindyno.report",
         "traindyno.bundle",
         "traindyno.travelling_files",
         "localcloud",

@@ -2,7 +2,7 @@
 
 from traindyno.api.executions import SuiteExecution, find_execution, plan, run
 from traindyno.api.lab_target import Lab
-from traindyno.api.notebook import ReportPage
+from traindyno.api.notebook import Figure, FigureMissing, ReportPage
 from traindyno.api.plans import PlannedSuite
 from traindyno.api.reports import ExecutionFailed, ReportMissing
 from traindyno.api.results import PandasMissing, ResultRow, Results
@@ -11,6 +11,8 @@ from traindyno.core.errors import SuiteInvalid, TraindynoError
 
 __all__ = [
     "ExecutionFailed",
+    "Figure",
+    "FigureMissing",
     "Lab",
     "PandasMissing",
     "PlannedSuite",

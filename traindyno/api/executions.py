@@ -1,4 +1,4 @@
-"""Plans and executions of suites, for programs and notebooks. A call uses the account of its lab for its own time only."""
+"""Plans and executions of suites, for programs and notebooks. A call uses its lab's account for its own time only."""
 
 import os
 from collections.abc import Collection, Iterable
@@ -37,13 +37,14 @@ class SuiteExecution:
         with self.lab.opened() as target:
             return target.executions.describe(self.execution_id)
 
-    def watch(self, *, say: Say = say_on_output) -> Report:
+    def watch(self, *, say: Say = say_on_output) -> "SuiteExecution":
         """Follows it to its end: in a notebook by a live display, elsewhere in lines that ``say`` gets.
 
-        Interrupting it leaves the execution running. Raises ExecutionFailed.
+        Interrupting it leaves the execution running. Returns itself. Raises ExecutionFailed.
         """
         with self.lab.opened() as target:
-            return read_report(target, follow(target, self.execution_id, display_here(say))).report
+            read_report(target, follow(target, self.execution_id, display_here(say)))
+        return self
 
     def report(self) -> ReportPage:
         """Raises ExecutionFailed, or ReportMissing while it runs."""

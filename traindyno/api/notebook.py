@@ -1,9 +1,10 @@
 """What a notebook shows: the progress of an execution, drawn again in place, and its report."""
 
-import html
 import importlib
+import os
 import sys
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from traindyno.api.execution_state import State
 from traindyno.api.progress import Display, PlainDisplay
 from traindyno.api.progress_text import state_line, state_rows
 from traindyno.api.reports import write_report
+from traindyno.core.documents.problems import shown
 from traindyno.core.documents.visible_text import visible
+from traindyno.core.errors import TraindynoError
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.html import draw_sections, render_section
 
-PAGE_HEIGHT_PIXELS = 800
+PAGE_HEIGHT_PIXELS, FIGURE_HEIGHT_PIXELS = 800, 420
 Say = Callable[[str], None]
 
 
@@ -65,24 +69,47 @@ class NotebookDisplay(Display):
         self._draw(Progress([*self._lines], state if state.execution.is_running else None))
 
 
-class ReportPage:
-    """An execution's report: ``data`` are its values, ``html`` is the page. A notebook shows the page."""
+class FigureMissing(TraindynoError):
+    """The report has no figure of this name."""
 
-    def __init__(self, data: Report, page: str) -> None:
-        self.data, self.html = data, page
 
-    def save(self, folder: str | Path = "reports") -> Path:
+class Figure:
+    """A page of HTML. A notebook shows it in a frame of its own, in which no script runs."""
+
+    def __init__(self, html: str, height_pixels: int) -> None:
+        self.html, self._height_pixels = html, height_pixels
+
+    def _repr_html_(self) -> str:
+        page = escape(self.html, quote=True)
+        return f'<iframe sandbox srcdoc="{page}" width="100%" height="{self._height_pixels}"></iframe>'
+
+
+class ReportPage(Figure):
+    """An execution's report: ``data`` are its values, ``html`` is the page."""
+
+    def __init__(self, data: Report, html: str) -> None:
+        super().__init__(html, PAGE_HEIGHT_PIXELS)
+        self.data = data
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The names of the sections that ``figure`` shows."""
+        return tuple(draw_sections(self.data))
+
+    def figure(self, name: str) -> Figure:
+        """One section of the page. Raises FigureMissing."""
+        sections = draw_sections(self.data)
+        if name not in sections:
+            raise FigureMissing(f"got {shown(name)} as a figure, expected one of {', '.join(sections)}")
+        return Figure(render_section(self.data, sections[name]), FIGURE_HEIGHT_PIXELS)
+
+    def save(self, folder: str | os.PathLike[str] = "reports") -> Path:
         """Writes the page to a file of the execution's name, and returns its path. Raises ReportUnwritable."""
         return write_report(Path(folder), self.data.execution_id, self.html.encode())
 
     def __repr__(self) -> str:
         return visible("\n".join(recommendation_sentences(self.data.verdict)))
 
-    def _repr_html_(self) -> str:
-        """In a frame of its own, so that the page's style and the notebook's do not meet; it runs no script."""
-        page = html.escape(self.html, quote=True)
-        return f'<iframe sandbox srcdoc="{page}" width="100%" height="{PAGE_HEIGHT_PIXELS}"></iframe>'
-
 
 def _escaped(text: str) -> str:
-    return html.escape(visible(text))
+    return escape(visible(text))
