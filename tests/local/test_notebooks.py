@@ -17,7 +17,7 @@ from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 pytestmark = pytest.mark.local
 
 NOTEBOOKS = sorted((REPO_ROOT / "notebooks").glob("*.ipynb"))
-IN_MAKE_TEST = "gpt2_compiler"
+IN_MAKE_TEST = "albert_scaling"
 XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
 TRAINED_IN_FORKS = repeat_of(
     "tests/training/test_packs.py::test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names"
@@ -41,7 +41,5 @@ def test_a_notebook_runs_from_its_suite_to_the_figure(
     (figure,) = [each for each in shown if isinstance(each, Figure)]
     assert {row.summary.outcome.value for row in results} == {"completed"}
     assert all(row.summary.samples_per_second for row in results)
-    labels = {row.summary.cell_label for row in results}
-    assert len(labels) > 1
-    assert [label for label in labels if label.split(" · ")[0] not in figure.html] == []
-    assert figure.html.count("<svg") >= 1
+    assert len({row.summary.cell_id for row in results}) > 1
+    assert "<svg" in figure.html
