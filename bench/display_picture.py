@@ -13,10 +13,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from localcloud.home import REPO_ROOT
-from traindyno.cli.display.progress import observe
-from traindyno.cli.display.progress_text import ended_line, render_state
-from traindyno.cli.inputs.execution_state import State, read_state
-from traindyno.cli.lab_choice import LabChoice, LabTarget
+from traindyno.api.execution_state import State, read_state
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.progress import observe
+from traindyno.api.progress_text import ended_line
+from traindyno.cli.display.live_table import render_state
+from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.output import Terminal
 
 PICTURE = REPO_ROOT / "docs" / "live-display.svg"

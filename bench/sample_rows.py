@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from traindyno.cli.inputs.sample_data import PYTHON_STANDARD_LIBRARY, SCHEME, write_sample
+from traindyno.api.sample_data import PYTHON_STANDARD_LIBRARY, SCHEME, write_sample
 
 LEAST_CHARACTERS = 40
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.frozen.environments import FrozenEnvironment, NoInterpreter, make_environment
 from tests.frozen.trials import TRIALS, Trial, problems_of, run
-from traindyno.cli.inputs.sample_data import write_sample
+from traindyno.api.sample_data import write_sample
 from traindyno.core.step_log.reader import StepLog
 
 SMALL_INPUTS = Path(__file__).parent / "small_inputs.py"

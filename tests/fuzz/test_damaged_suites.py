@@ -24,9 +24,9 @@ from localcloud.sagemaker_service.service import EXTRA_VALUES
 from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_document, damaged_text
 from tests.unit.sagemaker.test_request import SETTINGS
+from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_suite
+from traindyno.api.suite_text import SuiteUnreadable, read_suite_text
 from traindyno.aws import clients
-from traindyno.cli.inputs.suite_loading import LoadedSuite, SuiteFileInvalid, load_suite
-from traindyno.cli.inputs.suite_text import SuiteUnreadable, read_suite_text
 from traindyno.core.costs.prices import Price
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import needed_tokens
@@ -156,7 +156,7 @@ def _as_json(document: Any) -> str | None:
         return None
 
 
-def _load(path: Path, text: str) -> LoadedSuite | None:
+def _load(path: Path, text: str) -> Suite | None:
     path.write_bytes(text.encode("utf-8", errors="surrogatepass"))
     try:
         return load_suite(path)
@@ -166,7 +166,7 @@ def _load(path: Path, text: str) -> LoadedSuite | None:
         return None
 
 
-def _send_jobs(loaded: LoadedSuite, source: random.Random, api: Api) -> None:
+def _send_jobs(loaded: Suite, source: random.Random, api: Api) -> None:
     run = trial_runs("execution-1", expand_cells(loaded.suite)[:1], [1])[0]
     try:
         request = build_training_job_request(run, loaded.suite, attempt=1, settings=SETTINGS)

@@ -26,13 +26,13 @@ from tests.local.oracle import Evidence, check_ended, check_finished, check_paid
 from tests.local.recorded_calls import check_calls, writing_calls
 from tests.local.small_disk import full_disk, is_small_disk, small_disk
 from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_document
+from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Executions
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.table import Table
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.inputs.local_restart import settle_restart
-from traindyno.cli.lab_choice import LabTarget
 from traindyno.lab.services import LabServices
 from traindyno.store.results_bucket import ResultsBucket
 

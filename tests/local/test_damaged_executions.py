@@ -16,7 +16,7 @@ import pytest
 
 from tests.fuzz.mutations import damaged_document
 from tests.local.local_lab import LocalLab
-from traindyno.cli.inputs.suite_text import read_suite_text
+from traindyno.api.suite_text import read_suite_text
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.s3_keys import plan_key
 

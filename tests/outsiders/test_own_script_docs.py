@@ -21,7 +21,7 @@ from localcloud.sagemaker_service.host.toolkit import (
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
 from tests.outsiders.test_scripts import logged, run
-from traindyno.cli.inputs.suite_loading import load_startable_suite
+from traindyno.api.suite_loading import load_startable_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.sagemaker.toolkit_arguments import command_arguments
 

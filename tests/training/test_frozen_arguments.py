@@ -13,7 +13,7 @@ from experiments.gptj_parallel import arguments as gptj_arguments
 from localcloud.sagemaker_service.host.toolkit import PREFIX
 from tests.frozen.trials import TRIALS, Trial
 from tests.training.jobs import REPO_ROOT
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.sagemaker.toolkit_arguments import command_arguments
 

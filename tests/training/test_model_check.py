@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.unit.suites import unprepared_document
-from traindyno.cli.inputs.model_check import find_model_problems
+from traindyno.api.model_check import find_model_problems
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import tensor_degrees

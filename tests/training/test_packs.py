@@ -17,8 +17,8 @@ from tests.frozen.small_inputs import word_piece_tokenizer
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
 from tests.training.run_documents import ENTRY_POINT, write_texts
-from traindyno.cli.inputs.sample_data import write_sample
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.sample_data import write_sample
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document

@@ -6,8 +6,8 @@ import pytest
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
-from traindyno.cli.inputs.sample_data import is_sample, write_sample
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.sample_data import is_sample, write_sample
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.sagemaker.toolkit_arguments import command_arguments
 

@@ -37,10 +37,15 @@ ROOMS = {
         *("errors", "models", "process", "data", "accelerators", "compilers", "strategies", "checkpoints", "serving"),
         *("doctor", "run", "main", "memory", "prepare_data", "entry"),
     ),
+    "traindyno/api": (
+        *("checkout", "cache_folder", "training_code", "sample_data", "suite_text", "local_paths", "dataset_lines"),
+        *("model_check", "suite_loading", "staging", "memory_estimates", "plan_inputs", "lab_target", "job_position"),
+        *("execution_state", "quiet_text", "progress_text", "progress", "plans", "starting", "reports"),
+        *("results", "notebook", "executions"),
+    ),
     "traindyno/cli": (
         "output",
         "confirmation",
-        "checkout",
         "lab_choice",
         "inputs",
         "display",
@@ -95,11 +100,27 @@ MAY_IMPORT = {
         "traindyno.lab",
         "mypy_boto3_*",
     },
-    "traindyno/cli": {
-        "traindyno",
+    # It shows nothing on a terminal: the command line calls it, and notebooks do.
+    "traindyno/api": {
+        "traindyno.api",
+        "traindyno.core",
+        "traindyno.aws",
+        "traindyno.store",
+        "traindyno.lab",
+        "traindyno.sagemaker",
+        "traindyno.report",
+        "traindyno.bundle",
+        "traindyno.travelling_files",
         "localcloud",
         "training.models.model_check",  # the image installs it
         "huggingface_hub",
+        "botocore",
+        "yaml",
+        "mypy_boto3_*",
+    },
+    "traindyno/cli": {
+        "traindyno",
+        "localcloud",
         "boto3",
         "botocore",
         "typer",
@@ -113,8 +134,8 @@ MAY_IMPORT = {
         "traindyno.aws.executions.Execution",
         "traindyno.store.model_deployments",
         "traindyno.store.owners",
+        "traindyno.api",
         "traindyno.cli",
-        "botocore.exceptions",
         "rich",
     },
     "lambdas": {

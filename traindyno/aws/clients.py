@@ -116,3 +116,10 @@ def stepfunctions() -> "SFNClient":
 @cache
 def table(name: str) -> "Table":
     return boto3.resource("dynamodb", config=CONFIG).Table(name)
+
+
+def forget() -> None:
+    """The next use of each client makes it again, with the environment of that time."""
+    for made in list(globals().values()):
+        if hasattr(made, "cache_clear"):
+            made.cache_clear()

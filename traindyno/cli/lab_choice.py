@@ -10,15 +10,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from traindyno.aws import clients
-from traindyno.aws.deployment import Deployment, find_deployment
-from traindyno.aws.executions import Executions
-from traindyno.cli.checkout import require_checkout
+from traindyno.api.checkout import require_checkout
+from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.cli.output import OutputFormat
-from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
-from traindyno.lab.environment import BucketEnvironment
-from traindyno.lab.services import LabServices, open_services
-from traindyno.store.results_bucket import ResultsBucket
+from traindyno.core.lab_names import DEFAULT_LAB
 
 SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file.", exists=False)]
 ExecutionArgument = Annotated[str, typer.Argument(help="The execution's name, as `traindyno list` shows it.")]
@@ -34,59 +29,6 @@ ProfileOption = Annotated[str | None, typer.Option(help="The AWS profile; by def
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabTarget:
-    """The lab that a command uses: the local cloud's, or one in an AWS account."""
-
-    is_local: bool
-    deployment: Deployment
-    executions: Executions
-    services: LabServices
-
-    @property
-    def results(self) -> ResultsBucket:
-        return self.services.bucket
-
-    @property
-    def option(self) -> str:
-        """The options that select the same lab in another command."""
-        if self.is_local:
-            return " --local"
-        return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
-
-    def find_stall(self) -> str | None:
-        """Why the local cloud can't make progress; None if it works, and for a lab on AWS."""
-        if not self.is_local:
-            return None
-        from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
-
-        return cloud.find_stall(home.Home.from_environment())
-
-    def require_space(self) -> None:
-        """Raises DiskFull if the disk of the local cloud has no space for another execution."""
-        if self.is_local:
-            from localcloud import disk_space, home  # noqa: PLC0415  (the wheel lacks it)
-
-            disk_space.require_space(home.Home.from_environment().folder)
-
-    def find_full_disk(self, *, cause: str) -> str | None:
-        """The sentence about the disk of the local cloud, if it led to ``cause``; None for a lab on AWS."""
-        if not self.is_local:
-            return None
-        from localcloud import disk_space, home  # noqa: PLC0415  (the wheel lacks it)
-
-        return disk_space.find_full_disk(home.Home.from_environment().folder, cause=cause)
-
-    @property
-    def function_logs(self) -> str:
-        """Where the errors of the lab's functions are."""
-        if not self.is_local:
-            return f"the log groups {lab_stack_name(self.deployment.lab)}-… of CloudWatch Logs"
-        from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
-
-        return str(home.Home.from_environment().log(cloud.MINISTACK))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AccountChoice:
     """The account that a command uses: the local cloud's, or that of the AWS settings."""
 
@@ -94,23 +36,17 @@ class AccountChoice:
     region: RegionOption = None
     profile: ProfileOption = None
 
+    @property
+    def chosen(self) -> Lab:
+        return Lab(local=self.local, region=self.region, profile=self.profile)
+
     def choose(self) -> None:
         """Make every AWS client that is created after this call use the chosen account."""
         if self.local:
-            environment = _local_environment()
-            os.environ.clear()
-            os.environ.update(environment)
-        if self.profile:
-            os.environ["AWS_PROFILE"] = self.profile
-        if self.region and not self.local:
-            os.environ["AWS_REGION"] = os.environ["AWS_DEFAULT_REGION"] = self.region
-
-
-def _local_environment() -> dict[str, str]:
-    require_checkout("--local")
-    from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
-
-    return cloud.environment_of(home.Home.from_environment())
+            require_checkout("--local")
+        environment = self.chosen.environment()
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,20 +56,17 @@ class LabChoice(AccountChoice):
     lab: LabOption = DEFAULT_LAB
 
     @property
+    def chosen(self) -> Lab:
+        return Lab(local=self.local, name=self.lab, region=self.region, profile=self.profile)
+
+    @property
     def deployed_name(self) -> str:
-        return DEFAULT_LAB if self.local else self.lab
+        return self.chosen.deployed_name
 
     def find_target(self) -> LabTarget:
         """Choose the account, and find the lab in it."""
         self.choose()
-        deployment = find_deployment(clients.cloudformation(), self.deployed_name)
-        environment = BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
-        return LabTarget(
-            is_local=self.local,
-            deployment=deployment,
-            executions=Executions(clients.stepfunctions(), deployment.state_machine_arn),
-            services=open_services(environment),
-        )
+        return self.chosen.find()
 
 
 def with_options_of(choice: type[AccountChoice]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -11,8 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from typer.core import TyperGroup
 
 from traindyno import __version__
+from traindyno.api.checkout import has_local_cloud, require_checkout
+from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
-from traindyno.cli.checkout import has_local_cloud, require_checkout
 from traindyno.cli.commands import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
 from traindyno.cli.commands.claims_command import claims
 from traindyno.cli.commands.compare_command import compare
@@ -22,8 +23,6 @@ from traindyno.cli.commands.plan_command import plan
 from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
-from traindyno.cli.inputs.suite_loading import SuiteFileInvalid
-from traindyno.cli.inputs.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.cli.output import STANDARD_OUTPUT, print_json, tell
 from traindyno.core.documents.visible_text import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
@@ -133,7 +132,7 @@ def app() -> None:
     """Exit status: 0 success, 1 failure, 2 input or suite refused, 3 no run was measured, 130 interrupted."""
     try:
         commands()
-    except (SuiteFileInvalid, SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
+    except (SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
         _leave(str(error), REFUSED)
     except (DocumentInvalid, ModelNotServable, DatasetFilesInvalid) as error:
         _leave(str(error), REFUSED)

@@ -52,6 +52,25 @@ SECTION_NAMES = {
 
 
 def render(report: Report) -> str:
+    present = draw_sections(report)
+    body = element(
+        "body",
+        _header(report, list(present)),
+        element("main", draw_verdict(report.verdict), *present.values()),
+        element("footer", element("p", f"Traindyno report of {report.execution_id}")),
+        class_="simulated" if report.is_simulated else None,
+    )
+    return _page(report, body)
+
+
+def render_section(report: Report, section: Markup) -> str:
+    """A page of one section, with the mark of simulated results."""
+    class_ = "simulated" if report.is_simulated else None
+    return _page(report, element("body", _badge(report), element("main", section), class_=class_))
+
+
+def draw_sections(report: Report) -> dict[str, Markup]:
+    """The sections below the verdict that have something to show, by their names in ``SECTION_NAMES``."""
     sections = {
         "cells": draw_cells(report.verdict),
         "trade-off": draw_trade_off(report.verdict),
@@ -73,14 +92,10 @@ def render(report: Report) -> str:
         "provenance": draw_provenance(report),
         "data": draw_raw_data(report),
     }
-    present = {name: section for name, section in sections.items() if section is not None}
-    body = element(
-        "body",
-        _header(report, list(present)),
-        element("main", draw_verdict(report.verdict), *present.values()),
-        element("footer", element("p", f"Traindyno report of {report.execution_id}")),
-        class_="simulated" if report.is_simulated else None,
-    )
+    return {name: section for name, section in sections.items() if section is not None}
+
+
+def _page(report: Report, body: Markup) -> str:
     return f"<!DOCTYPE html>\n{element('html', _head(report), body, lang='en')}\n"
 
 
@@ -99,14 +114,17 @@ def _head(report: Report) -> Markup:
 def _header(report: Report, names: list[str]) -> Markup:
     written = datetime.fromtimestamp(report.created_at, UTC).strftime("%-d %B %Y, %H:%M UTC")
     links = (element("a", SECTION_NAMES[name], href=f"#{name}") for name in names)
-    badge = element("span", "Simulated results", class_="badge large") if report.is_simulated else None
     return element(
         "header",
         element("p", "Traindyno", class_="brand"),
-        element("h1", report.suite.name, badge),
+        element("h1", report.suite.name, _badge(report)),
         element("p", join(f"{len(report.cells)} cells, {len(report.results)} runs, {written}"), class_="hint"),
         element("nav", *links, aria_label="Sections"),
     )
+
+
+def _badge(report: Report) -> Markup | None:
+    return element("span", "Simulated results", class_="badge large") if report.is_simulated else None
 
 
 @cache

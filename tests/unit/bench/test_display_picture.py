@@ -8,7 +8,7 @@ import pytest
 
 from bench.display_picture import draw, ended_lines, moment_to_show
 from tests.unit.cli.test_progress import JOB, state
-from traindyno.cli.inputs.execution_state import State
+from traindyno.api.execution_state import State
 
 STATES: list[State] = [
     state(ended=0, jobs=()),

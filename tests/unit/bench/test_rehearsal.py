@@ -19,7 +19,7 @@ from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_
 from tests.unit.run_samples import make_attempt
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.line import evaluation_line

@@ -9,7 +9,7 @@ import pytest
 from bench import report
 from bench.own_cloud import OwnCloud
 from bench.report import FOLDER_VARIABLE, TRIALS_VARIABLE, Shown, most_mb_by_trials, show, write_suite
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.report.html import POLICY
 

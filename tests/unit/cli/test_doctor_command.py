@@ -19,6 +19,7 @@ import yaml
 from botocore.stub import Stubber
 
 from tests.unit.stubbed import stubbed
+from traindyno.api.suite_text import InputFileInvalid
 from traindyno.aws import account_checks
 from traindyno.aws.caller_permissions import ACTIONS
 from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
@@ -26,7 +27,6 @@ from traindyno.cli.inputs import machine_checks
 from traindyno.cli.inputs.account_findings import BASE_IMAGES, check_account
 from traindyno.cli.inputs.machine_checks import Check
 from traindyno.cli.inputs.quota_findings import SMOKE_INSTANCE
-from traindyno.cli.inputs.suite_text import InputFileInvalid
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
 ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"

@@ -9,11 +9,11 @@ import pytest
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT
+from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
 from traindyno.cli.commands.receipt_command import summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
-from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job

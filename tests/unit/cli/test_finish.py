@@ -12,11 +12,11 @@ import typer
 
 from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
+from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution
 from traindyno.callbacks import full_disk
 from traindyno.cli import main
 from traindyno.cli.commands.run_commands import finish
-from traindyno.cli.lab_choice import LabTarget
 from traindyno.cli.output import OutputFormat
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult

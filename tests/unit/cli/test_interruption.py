@@ -11,9 +11,10 @@ import pytest
 import typer
 
 from tests.unit.lab_in_memory import NOW, make_lab
+from traindyno.api.reports import ReportUnwritable, write_report
 from traindyno.cli import main
 from traindyno.cli.commands import run_commands
-from traindyno.cli.commands.run_commands import ReportUnwritable, follow_to_end, write_report
+from traindyno.cli.commands.run_commands import follow_to_end
 from traindyno.store.attempts import AttemptRow
 
 RUN = make_lab()[1][0]

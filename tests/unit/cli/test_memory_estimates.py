@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import unprepared_document, unprepared_suite
+from traindyno.api import memory_estimates, training_code
+from traindyno.api.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.cli.display.plan_table import print_memory
-from traindyno.cli.inputs import memory_estimates, training_code
-from traindyno.cli.inputs.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.cli.output import Terminal
 from traindyno.core.documents.versions import Format
 from traindyno.core.planning.plan import plan_suite

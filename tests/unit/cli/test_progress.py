@@ -21,14 +21,15 @@ from tests.unit.lab_in_memory import EXECUTION, PLANNED, MemoryExecutions
 from tests.unit.planned_lab import empty_lab, take_in
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
+from traindyno.api import execution_state, progress
+from traindyno.api.execution_state import RunningJob, State, find_leader, read_state
+from traindyno.api.job_position import latest_position
+from traindyno.api.progress import CloudUnreachable, NoProgress, observe
+from traindyno.api.progress_text import ended_line, prepared_line, state_line
+from traindyno.api.quiet_text import AWS_QUIET_SECONDS, LOCAL_QUIET_SECONDS, is_explained, quiet_line
 from traindyno.aws.executions import Execution
-from traindyno.cli.display import progress
-from traindyno.cli.display.progress import CloudUnreachable, NoProgress, observe
-from traindyno.cli.display.progress_text import ended_line, prepared_line, render_state, state_line
-from traindyno.cli.display.quiet_text import AWS_QUIET_SECONDS, LOCAL_QUIET_SECONDS, is_explained, quiet_line
-from traindyno.cli.inputs import execution_state
-from traindyno.cli.inputs.execution_state import RunningJob, State, find_leader, read_state
-from traindyno.cli.inputs.job_position import latest_position
+from traindyno.cli.display.live_table import render_state
+from traindyno.cli.display.progress import follow
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
@@ -259,7 +260,7 @@ def shown(
     monkeypatch.setattr(progress, "observe", observations)
     sink = io.StringIO()
     console = Terminal(file=sink, width=160, force_terminal=is_terminal, soft_wrap=True)
-    progress.follow(Target(), "demo", console)  # type: ignore[arg-type]
+    follow(Target(), "demo", console)  # type: ignore[arg-type]
     return sink.getvalue()
 
 
@@ -352,7 +353,7 @@ def test_who_follows_an_execution_that_hangs_is_told(monkeypatch: pytest.MonkeyP
 
     sink = io.StringIO()
     console = Terminal(file=sink, width=160, force_terminal=False, soft_wrap=True)
-    progress.follow(Target(), "demo", console)  # type: ignore[arg-type]
+    follow(Target(), "demo", console)  # type: ignore[arg-type]
     assert "no progress: nothing has changed for 3 min" in sink.getvalue()
     assert "/home/me/logs/ministack.log. Stop it with: traindyno stop demo --local" in sink.getvalue()
 

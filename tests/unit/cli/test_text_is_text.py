@@ -26,6 +26,8 @@ from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from tests.unit.serving_in_memory import DEPLOYMENT
 from tests.unit.suites import script_document
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.progress import NoProgress, PlainDisplay
 from traindyno.aws.executions import Execution
 from traindyno.cli.commands.compare_command import print_comparison
 from traindyno.cli.commands.doctor_command import line_of
@@ -36,7 +38,7 @@ from traindyno.cli.display import progress
 from traindyno.cli.display.deployment_text import lines_before
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.inputs.machine_checks import Check
-from traindyno.cli.lab_choice import LabChoice, LabTarget
+from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import app, commands
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell
 from traindyno.core.costs.prices import Price
@@ -119,24 +121,24 @@ def show_start(_: Path) -> None:
         tell(line)
 
 
-def show_progress(display: Callable[[Terminal], Any], console: Terminal) -> None:
+def show_progress(display: Callable[[Any], Any], console: Any) -> None:
     summary = replace(SUMMARY, outcome=Outcome.USER_CODE_ERROR, message=HOSTILE, cell_label=HOSTILE)
     summary = replace(summary, is_contended=True, busy_programs=HOSTILE)
     job = replace(JOB, label=HOSTILE, phase=HOSTILE, step=None)
     seen = replace(state(ended=2), ended={"r1": summary}, jobs=(job,))
     with display(console) as shown:
         shown.update(seen)
-        shown.update(progress.NoProgress(HOSTILE))
+        shown.update(NoProgress(HOSTILE))
 
 
 def watch_a_log(_: Path) -> None:
-    show_progress(progress._PlainDisplay, STANDARD_ERROR)
+    show_progress(PlainDisplay, STANDARD_ERROR.print)
 
 
 def watch_on_a_terminal(_: Path) -> None:
     """Rich's own sequences move the cursor, so what it draws between them is looked at."""
     console = Terminal(file=StringIO(), width=WIDE)
-    show_progress(progress._LiveDisplay, console)
+    show_progress(progress.LiveDisplay, console)
     sys.stdout.write(console.file.getvalue())  # type: ignore[attr-defined]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.report.test_report import downloads, report_of, structure_of
 from tests.unit.run_samples import completed_result, make_suite
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells

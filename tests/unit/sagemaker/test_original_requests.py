@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.request import build_training_job_request

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.lab_in_memory import SETTINGS
 from tests.unit.suites import small_document, small_suite
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, needed_tokens, preparation_seconds
 from traindyno.core.suite.runs import trial_runs

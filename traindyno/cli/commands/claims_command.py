@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from traindyno.cli.inputs.suite_loading import CLAIMS_SHAPE
-from traindyno.cli.inputs.suite_text import read_input_file
+from traindyno.api.suite_loading import CLAIMS_SHAPE
+from traindyno.api.suite_text import read_input_file
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, styled
 from traindyno.core.costs.quantity_text import number_text, range_text

@@ -9,14 +9,15 @@ from typing import Annotated
 
 import typer
 
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.staging import StagingArea
 from traindyno.aws import clients
 from traindyno.aws.executions import Execution, Executions
 from traindyno.aws.prices import BATCH_TRANSFORM, HOSTING, read_prices
 from traindyno.cli.display.deployment_text import closing_text, lines_after, lines_before, row_document
 from traindyno.cli.inputs.also_send import read_also_send
 from traindyno.cli.inputs.deployment_choice import DeploymentChoice
-from traindyno.cli.inputs.staging import StagingArea
-from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabTarget, with_options_of
+from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, with_options_of
 from traindyno.cli.output import OutputFormat, print_json, tell
 from traindyno.core.costs.prices import Price
 from traindyno.core.errors import TraindynoError

@@ -7,10 +7,10 @@ from typing import Annotated
 import boto3
 import typer
 
+from traindyno.api.suite_text import InputFileInvalid
 from traindyno.aws.caller_permissions import DEFAULT_QUALIFIER
 from traindyno.cli.inputs.account_findings import check_account
 from traindyno.cli.inputs.machine_checks import Check, check_machine
-from traindyno.cli.inputs.suite_text import InputFileInvalid
 from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
 from traindyno.cli.output import STANDARD_OUTPUT
 from traindyno.core.lab_names import DEFAULT_LAB

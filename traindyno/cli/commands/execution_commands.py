@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution
 from traindyno.cli.commands.receipt_command import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
@@ -15,7 +16,6 @@ from traindyno.cli.lab_choice import (
     ExecutionArgument,
     FormatOption,
     LabChoice,
-    LabTarget,
     with_options_of,
 )
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from traindyno.api.plan_inputs import account_region, read_quotas
+from traindyno.api.suite_loading import load_suite
 from traindyno.aws import clients
 from traindyno.aws.quota_requests import QuotaRequests
 from traindyno.cli.confirmation import confirm
-from traindyno.cli.inputs.plan_inputs import account_region, read_quotas
-from traindyno.cli.inputs.suite_loading import load_suite
 from traindyno.cli.lab_choice import AccountChoice, FormatOption, SuiteArgument, with_options_of
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.documents.stored import to_document

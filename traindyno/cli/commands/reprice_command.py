@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from traindyno.api.plan_inputs import read_price_file
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
-from traindyno.cli.inputs.plan_inputs import PricesOption, read_price_file
+from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
 from traindyno.core.costs.money import exact_usd_text

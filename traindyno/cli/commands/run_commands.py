@@ -1,56 +1,39 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from traindyno.aws import clients
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.plans import file_lines
+from traindyno.api.reports import ExecutionFailed, read_page, read_report, write_report
+from traindyno.api.starting import start_suite
+from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
-from traindyno.cli.inputs.dataset_lines import data_lines
-from traindyno.cli.inputs.local_paths import travel_lines
-from traindyno.cli.inputs.staging import StagingArea
-from traindyno.cli.inputs.suite_loading import load_startable_suite
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,
     FolderOption,
     FormatOption,
     LabChoice,
-    LabTarget,
     SuiteArgument,
     with_options_of,
 )
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
-from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
-from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
-from traindyno.core.verdict.report_data import parse_report
 from traindyno.sagemaker.serving.serving_request import why_isolated_serves_none
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
-# The errors that end an execution before any of its runs started.
-REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__name__}
-UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}
-
-
-class ReportMissing(TraindynoError):
-    """The execution has no report: it is still running, or it ended before the first result."""
-
-
-class ReportUnwritable(TraindynoError):
-    """The folder for the report can't be written."""
 
 
 @with_options_of(LabChoice)
@@ -68,17 +51,9 @@ def run(
     """Run a suite and print its verdict."""
     loaded = load_startable_suite(suite)
     allowed = read_also_send(also_send)
-    reads = data_lines(loaded.suite, beside=suite.parent, allowed=allowed)
+    files = tuple(file_lines(loaded, allowed))
     target = choice.find_target()
-    target.require_space()
-    for line in (*travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed), *reads):
-        tell(line)
-    stage = StagingArea(
-        beside=suite.parent, s3=clients.s3(), bucket=target.deployment.bucket, tell=tell, allowed=allowed
-    )
-    document = stage.stage_suite(loaded.document)
-    execution_id = name or _execution_id(loaded.suite.name)
-    target.executions.start(execution_id, document)
+    execution_id = start_suite(loaded, target, files=files, name=name, allowed=allowed, say=tell)
     isolated = target.deployment.lab if target.deployment.isolates_network else None
     for line in start_lines(loaded.suite, execution_id, target.option, isolated_lab=isolated):
         tell(line)
@@ -94,10 +69,6 @@ def start_lines(suite: Suite, execution_id: str, option: str, *, isolated_lab: s
     reason = why_not_servable(suite) or (why_isolated_serves_none(isolated_lab) if isolated_lab else None)
     if reason is not None:
         yield f"this execution will have no model to deploy: {reason}"
-
-
-def _execution_id(suite_name: str) -> str:
-    return f"{suite_name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 @with_options_of(LabChoice)
@@ -148,37 +119,18 @@ def _interrupted_line(target: LabTarget, execution: str) -> str:
 
 def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Path) -> None:
     """Print the result of an execution and exit with its status."""
-    if ended.status in UNSUCCESSFUL:
-        tell(f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}")
-        is_own = ended.error == PreparationFailed.__name__  # a script of the suite, which may fill other disks
-        for line in (None if is_own else target.find_full_disk(cause=ended.cause or ""), ended.cause):
-            if line:
-                tell(line)
-        raise typer.Exit(REFUSED if ended.error in REFUSALS else FAILED)
-    found = target.results.find_as(report_data_key(ended.execution_id), lambda stored: (stored, parse_report(stored)))
-    if found is None:
-        raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
-    document, report = found
-    if output is OutputFormat.JSON:
-        print_json(document)
-    else:
-        print_verdict(STANDARD_OUTPUT, report)
-    path = write_report(folder, ended.execution_id, target.results.read(report_html_key(ended.execution_id)))
-    tell(f"report: {path}")
-    if not any(map(is_measured, report.results)):
-        tell(f"no run of {len(report.results)} was measured")
-        raise typer.Exit(NOTHING_MEASURED)
-
-
-def write_report(folder: Path, execution_id: str, content: bytes) -> Path:
-    """The file's absolute path. Raises ReportUnwritable."""
-    path = (folder / f"{execution_id}.html").resolve()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise ReportUnwritable(
-            f"the report can't be written to {path}: {error.strerror}; name another folder with: traindyno report "
-            f"{execution_id} --output FOLDER"
-        ) from error
-    return path
+        found = read_report(target, ended)
+    except ExecutionFailed as failed:
+        for line in failed.lines:
+            tell(line)
+        raise typer.Exit(REFUSED if failed.is_refusal else FAILED) from None
+    if output is OutputFormat.JSON:
+        print_json(found.document)
+    else:
+        print_verdict(STANDARD_OUTPUT, found.report)
+    path = write_report(folder, ended.execution_id, read_page(target, ended.execution_id))
+    tell(f"report: {path}")
+    if not any(map(is_measured, found.report.results)):
+        tell(f"no run of {len(found.report.results)} was measured")
+        raise typer.Exit(NOTHING_MEASURED)

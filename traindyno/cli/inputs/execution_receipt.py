@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution, ExecutionUnknown
 from traindyno.cli.inputs.deployment_cost import DeploymentCost, costs_of
 from traindyno.cli.inputs.paid_results import AnyResult, load_paid
-from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.costs.receipt import Receipt, write_receipt
 from traindyno.lab.services import LabServices

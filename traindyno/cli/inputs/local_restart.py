@@ -10,9 +10,9 @@ from localcloud.aws_client import local_client
 from localcloud.credentials import read_access_key
 from localcloud.environment import local_environment
 from localcloud.home import Home, HomeUnusable, Ports
+from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
-from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB

@@ -58,7 +58,12 @@ def find_axes(cells: Sequence[Cell]) -> tuple[HeatMapAxis, ...]:
 
 def value_text(cell: Cell, name: str) -> str:
     """The text of a setting's or hyperparameter's value."""
-    return _text(_values(cell).get(name))
+    return _text(value_of(cell, name))
+
+
+def value_of(cell: Cell, name: str) -> Any:
+    """A setting's or hyperparameter's value as a suite writes it; None where the cell has none."""
+    return _values(cell).get(name)
 
 
 def map_heat(cells: Sequence[Cell], verdict: Verdict) -> tuple[HeatMap, ...]:

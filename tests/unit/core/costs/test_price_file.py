@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.cli.inputs.plan_inputs import read_price_file
-from traindyno.cli.inputs.suite_text import InputFileInvalid, SuiteUnreadable
+from traindyno.api.plan_inputs import read_price_file
+from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 
 GOOD = "region: us-west-2\nas_of: 2026-11-21\nprices:\n  ml.trn1.32xlarge: 24.725\n  ml.p4d.24xlarge: '25.251286'\n"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import unprepared_suite
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.planning.loader_notes import loader_notes
 from traindyno.core.suite.cells import expand_cells
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import script_document
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.frozen_software import find_frozen, frozen_notes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas

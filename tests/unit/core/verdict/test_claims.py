@@ -9,7 +9,7 @@ import yaml
 
 from tests.unit.run_samples import completed_result, make_suite
 from tests.unit.step_log_samples import START
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import GIVEN_CLAIMS, evaluation_line
 from traindyno.core.suite.arithmetic import ArithmeticInvalid, evaluate

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells

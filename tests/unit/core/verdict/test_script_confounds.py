@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.run_samples import completed_result
-from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells

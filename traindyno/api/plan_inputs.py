@@ -1,18 +1,16 @@
-"""The options of a plan: prices and quotas, from files or from the account, and assumptions about spot instances."""
+"""What a plan reads: prices and quotas, from files or from the account, and assumptions about spot instances."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from botocore.exceptions import NoCredentialsError, NoRegionError
 
+from traindyno.api.suite_text import InputFileInvalid, read_input_file
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
-from traindyno.cli.inputs.suite_text import InputFileInvalid, read_input_file
 from traindyno.core.costs import price_file
 from traindyno.core.costs.price_file import parse_prices
 from traindyno.core.costs.prices import Price, PriceList
@@ -23,25 +21,6 @@ from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
 from traindyno.core.planning.quotas import QuotaReadings, needed_quotas
 from traindyno.core.suite.suite import Cell, Suite
-
-PricesOption = Annotated[
-    Path | None,
-    typer.Option(help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: 1.408}}."),
-]
-QuotasOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file of quotas: {region: us-east-1, quotas: {NAME: 8, NAME: {applied: 8, in_use: 2}}}; NAME as in "
-        'Service Quotas, such as "ml.g5.xlarge for training job usage".'
-    ),
-]
-SpotDiscountOption = Annotated[
-    float | None,
-    typer.Option(help="Assume that spot saves this share of the on-demand price: 0.6 is 60 %.", min=0, max=0.99),
-]
-SpotInterruptionsOption = Annotated[
-    float | None, typer.Option(help="Assume this many spot interruptions per hour of a job.", min=0, max=60)
-]
 
 
 class AccountUnreachable(TraindynoError):

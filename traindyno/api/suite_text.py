@@ -17,6 +17,7 @@ BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
 YAML_TAG = "tag:yaml.org,2002:"
 PLAIN_TAGS = {"str", "int", "float", "bool", "null", "seq", "map", "merge"}
 MOST_BYTES = 10 * 2**20
+SUITE_FIELDS = "name, goal, workload, matrix…"
 LAST_PART = re.compile(r"(\.?[^.\[\]]+|\[\d+\])$")
 Value = TypeVar("Value")
 
@@ -129,9 +130,13 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+.0123456
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 
 
-def read_suite_text(source: Path, *, fields: str = "name, goal, workload, matrix…") -> SuiteText:
+def read_suite_text(source: Path, *, fields: str = SUITE_FIELDS) -> SuiteText:
     """Raise ``SuiteUnreadable`` for a text that is no YAML mapping; the message names the expected ``fields``."""
-    text = _read(source)
+    return parse_suite_text(_read(source), source, fields=fields)
+
+
+def parse_suite_text(text: str, source: Path, *, fields: str = SUITE_FIELDS) -> SuiteText:
+    """``read_suite_text`` of a text that is read already."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

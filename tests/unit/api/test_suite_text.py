@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.cli.inputs import suite_text
-from traindyno.cli.inputs.suite_text import SuiteUnreadable, read_suite_text
+from traindyno.api import suite_text
+from traindyno.api.suite_text import SuiteUnreadable, read_suite_text
 
 
 def write(folder: Path, text: str) -> Path:

@@ -8,8 +8,8 @@ import yaml
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.suites import small_document
-from traindyno.cli.inputs.suite_loading import SuiteFileInvalid, load_suite
-from traindyno.cli.inputs.suite_text import SuiteUnreadable
+from traindyno.api.suite_loading import SuiteFileInvalid, load_suite
+from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 
 

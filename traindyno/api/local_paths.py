@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from traindyno.cli.inputs import sample_data
+from traindyno.api import sample_data
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS

@@ -5,9 +5,9 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from traindyno.cli.inputs.cache_folder import cache_folder, keep, read_kept
-from traindyno.cli.inputs.local_paths import find_local
-from traindyno.cli.inputs.training_code import has_training_code, missing_libraries, training_code_digest
+from traindyno.api.cache_folder import cache_folder, keep, read_kept
+from traindyno.api.local_paths import find_local
+from traindyno.api.training_code import has_training_code, missing_libraries, training_code_digest
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.processes import tensor_degrees

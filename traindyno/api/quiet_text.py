@@ -1,6 +1,6 @@
 """The line for an execution in which nothing has changed for longer than can be explained."""
 
-from traindyno.cli.inputs.execution_state import DESCRIBED_JOBS, State
+from traindyno.api.execution_state import DESCRIBED_JOBS, State
 from traindyno.core.costs.quantity_text import seconds_text
 
 # MiniStack waits 60 s at most between two attempts, and no function of a local lab takes longer than two minutes.

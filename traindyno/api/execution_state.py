@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from traindyno.api.job_position import Position, ended_in, find_position
+from traindyno.api.lab_target import LabTarget
 from traindyno.aws import clients
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.cli.inputs.job_position import Position, ended_in, find_position
-from traindyno.cli.lab_choice import LabTarget
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, runs_of
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome

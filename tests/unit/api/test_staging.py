@@ -9,9 +9,9 @@ import boto3
 import pytest
 from botocore.stub import ANY, Stubber
 
+from traindyno.api.local_paths import StagingRefused
+from traindyno.api.staging import StagingArea
 from traindyno.cli.inputs.also_send import read_also_send
-from traindyno.cli.inputs.local_paths import StagingRefused
-from traindyno.cli.inputs.staging import StagingArea
 
 
 @pytest.fixture

@@ -1,12 +1,8 @@
-"""The text of the progress display: a line for each ended run, and the state in one line or as a live table."""
+"""The text of the progress display: a line for each ended run, and the state in one line or as rows."""
 
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-
-from traindyno.cli.inputs.execution_state import Leader, RunningJob, State
+from traindyno.api.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
@@ -15,7 +11,6 @@ from traindyno.core.suite.preparation import label_of
 from traindyno.core.verdict.cell_trials import MEASURED_OUTCOMES
 from traindyno.store.owners import PreparationSummary
 
-BAR_WIDTH = 30
 SHOWN_FROM_SECONDS = 1.0
 
 
@@ -49,18 +44,9 @@ def state_line(state: State) -> str:
     return f"{elapsed}: {'; '.join(parts)}"
 
 
-def render_state(state: State) -> RenderableType:
-    """The same as a table, which a terminal redraws in place."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    for name, content in _rows(state):
-        table.add_row(name, content)
-    return Group("", table)
-
-
-def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
-    yield "runs", _bar(state)
+def state_rows(state: State) -> Iterator[tuple[str, str]]:
+    """The same in rows, for a display that is drawn again in place."""
+    yield "runs", _count(state)
     for lane in state.lanes:
         yield "lane", f"{lane.instance}: {lane.running} running, {lane.ended} ended"
     for job in described_jobs(state):
@@ -74,16 +60,14 @@ def _rows(state: State) -> Iterator[tuple[str, RenderableType]]:
         yield "leader", _leader(state.leader)
 
 
-def _bar(state: State) -> RenderableType:
-    bar = Table.grid(padding=(0, 1))
-    completed = state.runs_ended - state.runs_repeated
-    bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=completed, width=BAR_WIDTH), _count(state))
-    return bar
+def runs_done(state: State) -> int:
+    """The planned runs that have ended."""
+    return state.runs_ended - state.runs_repeated
 
 
 def _count(state: State) -> str:
     """``2 of 4``; ``0`` until they are planned; after the last planned run ``4 of 4 and 1 repeated``."""
-    done = state.runs_ended - state.runs_repeated
+    done = runs_done(state)
     repeated = f" and {state.runs_repeated} repeated" if state.runs_repeated else ""
     return f"{done}" if state.runs_planned is None else f"{done} of {state.runs_planned}{repeated}"
 

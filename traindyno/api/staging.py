@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from traindyno import bundle
-from traindyno.cli.inputs import sample_data
-from traindyno.cli.inputs.local_paths import (
+from traindyno.api import sample_data
+from traindyno.api.local_paths import (
     StagingRefused,
     expanded,
     find_data,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from traindyno.cli.inputs.local_paths import find_local
+from traindyno.api.local_paths import find_local
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.data_formats import is_documentation, is_hidden
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid, split_files

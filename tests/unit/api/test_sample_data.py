@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.cli.inputs.sample_data import SAMPLES, SampleUnknown, labelled_lines, write_sample
+from traindyno.api.sample_data import SAMPLES, SampleUnknown, labelled_lines, write_sample
 
 SOURCE = '''"""A module about nothing in particular."""
 # A comment that is long enough to be kept

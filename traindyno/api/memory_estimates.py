@@ -1,4 +1,4 @@
-"""`traindyno plan --memory`: each cell's estimated memory, computed in a separate process and cached by content."""
+"""Each cell's estimated memory, computed in a separate process and cached by content."""
 
 import hashlib
 import json
@@ -7,13 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from traindyno.cli.inputs.cache_folder import cache_folder, keep, read_kept
-from traindyno.cli.inputs.local_paths import find_local
-from traindyno.cli.inputs.training_code import (
+from traindyno.api.cache_folder import cache_folder, keep, read_kept
+from traindyno.api.local_paths import find_local
+from traindyno.api.training_code import (
     LIBRARIES,
     has_training_code,
     missing_libraries,
@@ -40,12 +37,6 @@ from traindyno.core.suite.workload import Workload
 MODULE = "training.memory"
 MODEL_FILE = "config.json"
 
-MemoryOption = Annotated[
-    bool,
-    typer.Option(
-        "--memory", help="Estimate each cell's memory per device on this machine; needs the packages of extra train."
-    ),
-]
 Say = Callable[[str], None]
 
 

@@ -1,0 +1,124 @@
+"""Plans and executions of suites, for programs and notebooks. A call uses its lab's account for its own time only."""
+
+import os
+from collections.abc import Collection, Iterable
+from contextlib import nullcontext
+from pathlib import Path
+
+from traindyno.api.lab_target import Lab
+from traindyno.api.notebook import ReportPage, Say, display_here, say_on_output
+from traindyno.api.plans import PlannedSuite, file_lines, plan_in_account
+from traindyno.api.progress import follow
+from traindyno.api.reports import read_page, read_report
+from traindyno.api.results import Results, results_of
+from traindyno.api.starting import start_suite
+from traindyno.api.suite_loading import Suite, check_startable
+from traindyno.aws.account import account_of
+from traindyno.aws.executions import Execution
+from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.verdict import Verdict
+from traindyno.travelling_files import allowed_path
+
+AWS = Lab()
+PathText = str | os.PathLike[str]
+
+
+class SuiteExecution:
+    """An execution of a suite in a lab."""
+
+    def __init__(self, execution_id: str, lab: Lab) -> None:
+        self.execution_id, self.lab = execution_id, lab
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.execution_id!r}, {self.lab!r})"
+
+    def describe(self) -> Execution:
+        """Its status and times. Raises ExecutionUnknown."""
+        with self.lab.opened() as target:
+            return target.executions.describe(self.execution_id)
+
+    def watch(self, *, say: Say = say_on_output) -> "SuiteExecution":
+        """Follows it to its end: in a notebook by a live display, elsewhere in lines that ``say`` gets.
+
+        Interrupting it leaves the execution running. Returns itself. Raises ExecutionFailed.
+        """
+        with self.lab.opened() as target:
+            read_report(target, follow(target, self.execution_id, display_here(say)))
+        return self
+
+    def report(self) -> ReportPage:
+        """Raises ExecutionFailed, or ReportMissing while it runs."""
+        with self.lab.opened() as target:
+            data = read_report(target, target.executions.describe(self.execution_id)).report
+            return ReportPage(data, read_page(target, self.execution_id).decode())
+
+    def verdict(self) -> Verdict:
+        """Raises as ``report`` does."""
+        return self._data().verdict
+
+    def results(self) -> Results:
+        """A row for each run. Raises as ``report`` does."""
+        return results_of(self._data())
+
+    def _data(self) -> Report:
+        with self.lab.opened() as target:
+            return read_report(target, target.executions.describe(self.execution_id)).report
+
+
+def plan(
+    suite: Suite,
+    *,
+    lab: Lab = AWS,
+    prices: PathText | None = None,
+    quotas: PathText | None = None,
+    memory: bool = False,
+    also_send: Iterable[PathText] = (),
+    say: Say = say_on_output,
+) -> PlannedSuite:
+    """The suite's cells, lanes, quotas, cost and time, as ``traindyno plan`` shows them. Creates nothing.
+
+    With files of ``prices`` and ``quotas``, no account and no lab are needed. ``memory`` estimates each cell's.
+    Raises SuiteInvalid.
+    """
+    check_startable(suite)
+    is_offline = prices is not None and quotas is not None
+    with nullcontext() if is_offline else account_of(lab.environment()):
+        return plan_in_account(
+            suite,
+            lab=lab.deployed_name,
+            prices=None if prices is None else Path(prices),
+            quotas=None if quotas is None else Path(quotas),
+            memory=memory,
+            allowed=_allowed(also_send),
+            say=say,
+        )
+
+
+def run(
+    suite: Suite,
+    *,
+    lab: Lab = AWS,
+    name: str | None = None,
+    also_send: Iterable[PathText] = (),
+    say: Say = say_on_output,
+) -> SuiteExecution:
+    """Starts the suite, as ``traindyno run --no-wait`` does; ``name`` is by default the suite's and the time.
+
+    Raises SuiteInvalid, LabNotDeployed, StagingRefused or ExecutionNameRefused.
+    """
+    check_startable(suite)
+    allowed = _allowed(also_send)
+    files = tuple(file_lines(suite, allowed))
+    with lab.opened() as target:
+        return SuiteExecution(start_suite(suite, target, files=files, name=name, allowed=allowed, say=say), lab)
+
+
+def find_execution(execution_id: str, *, lab: Lab = AWS) -> SuiteExecution:
+    """An execution that was started before. Raises ExecutionUnknown."""
+    found = SuiteExecution(execution_id, lab)
+    found.describe()
+    return found
+
+
+def _allowed(paths: Iterable[PathText]) -> Collection[Path]:
+    return frozenset(allowed_path(Path(path)) for path in paths)

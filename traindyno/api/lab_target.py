@@ -1,0 +1,119 @@
+"""The lab that a call uses: which one, and what it is once it is found in its account."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from traindyno.api.checkout import require_checkout
+from traindyno.aws import clients
+from traindyno.aws.account import account_of
+from traindyno.aws.deployment import Deployment, find_deployment
+from traindyno.aws.executions import Executions
+from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.services import LabServices, open_services
+from traindyno.store.results_bucket import ResultsBucket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabTarget:
+    """The lab that a command uses: the local cloud's, or one in an AWS account."""
+
+    is_local: bool
+    deployment: Deployment
+    executions: Executions
+    services: LabServices
+
+    @property
+    def results(self) -> ResultsBucket:
+        return self.services.bucket
+
+    @property
+    def option(self) -> str:
+        """The options that select the same lab in another command."""
+        if self.is_local:
+            return " --local"
+        return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
+
+    def find_stall(self) -> str | None:
+        """Why the local cloud can't make progress; None if it works, and for a lab on AWS."""
+        if not self.is_local:
+            return None
+        from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+        return cloud.find_stall(home.Home.from_environment())
+
+    def require_space(self) -> None:
+        """Raises DiskFull if the disk of the local cloud has no space for another execution."""
+        if self.is_local:
+            from localcloud import disk_space, home  # noqa: PLC0415  (the wheel lacks it)
+
+            disk_space.require_space(home.Home.from_environment().folder)
+
+    def find_full_disk(self, *, cause: str) -> str | None:
+        """The sentence about the disk of the local cloud, if it led to ``cause``; None for a lab on AWS."""
+        if not self.is_local:
+            return None
+        from localcloud import disk_space, home  # noqa: PLC0415  (the wheel lacks it)
+
+        return disk_space.find_full_disk(home.Home.from_environment().folder, cause=cause)
+
+    @property
+    def function_logs(self) -> str:
+        """Where the errors of the lab's functions are."""
+        if not self.is_local:
+            return f"the log groups {lab_stack_name(self.deployment.lab)}-… of CloudWatch Logs"
+        from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+        return str(home.Home.from_environment().log(cloud.MINISTACK))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lab:
+    """Which lab: that of the local cloud on this machine, or the one of this name in an AWS account.
+
+    ``region`` and ``profile``: by default those of your AWS settings.
+    """
+
+    local: bool = False
+    name: str = DEFAULT_LAB
+    region: str | None = None
+    profile: str | None = None
+
+    @property
+    def deployed_name(self) -> str:
+        return DEFAULT_LAB if self.local else self.name
+
+    def environment(self) -> dict[str, str]:
+        """The environment variables of a process that uses the lab's account."""
+        environment = _local_environment() if self.local else dict(os.environ)
+        if self.profile:
+            environment["AWS_PROFILE"] = self.profile
+        if self.region and not self.local:
+            environment["AWS_REGION"] = environment["AWS_DEFAULT_REGION"] = self.region
+        return environment
+
+    def find(self) -> LabTarget:
+        """The lab in the account of this process's environment. Raises LabNotDeployed."""
+        deployment = find_deployment(clients.cloudformation(), self.deployed_name)
+        environment = BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
+        return LabTarget(
+            is_local=self.local,
+            deployment=deployment,
+            executions=Executions(clients.stepfunctions(), deployment.state_machine_arn),
+            services=open_services(environment),
+        )
+
+    @contextmanager
+    def opened(self) -> Iterator[LabTarget]:
+        """The lab, for the time of the block; then the process has the account again that it had."""
+        with account_of(self.environment()):
+            yield self.find()
+
+
+def _local_environment() -> dict[str, str]:
+    require_checkout("the local cloud")
+    from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+    return cloud.environment_of(home.Home.from_environment())

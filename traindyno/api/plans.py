@@ -1,0 +1,145 @@
+"""A suite's plan: cells, quotas, cost, time and reasons to refuse it, before anything is created."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from traindyno.api.dataset_lines import data_lines
+from traindyno.api.local_paths import StagingRefused, travel_lines
+from traindyno.api.memory_estimates import estimate_cells
+from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
+from traindyno.api.sample_data import SampleUnknown
+from traindyno.api.staging import StagingArea
+from traindyno.api.suite_loading import Suite
+from traindyno.aws import clients
+from traindyno.aws.client_errors import error_code, is_access_denied
+from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.core.documents.stored import to_document
+from traindyno.core.planning.history import Histories, learn_from
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.refusals import Refusal, refusal_lines
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.services import open_services
+from traindyno.sagemaker.images import unavailable_images
+from traindyno.store.past_runs import read_past_runs
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundHistories:
+    """Earlier runs of the suite's cells; ``why_none`` says why none could be read."""
+
+    by_cell: Histories = field(default_factory=dict)
+    why_none: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSuite:
+    """``plan`` has cells, lanes, costs and times; ``inputs`` prices and quotas; ``files`` says what would be sent."""
+
+    suite: Suite
+    plan: Plan
+    inputs: PlanInputs
+    histories: FoundHistories
+    files: tuple[str, ...]
+
+    @property
+    def is_refused(self) -> bool:
+        return bool(self.plan.refusals)
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why the suite would be refused, in lines; none if it would start."""
+        return tuple(line for refusal in self.plan.refusals for line in refusal_lines(refusal))
+
+    def document(self) -> dict[str, Any]:
+        """The plan with its inputs, of JSON values and decimal numbers."""
+        document: dict[str, Any] = to_document(self.plan)
+        del document["execution_id"]
+        return {
+            "suite": self.suite.suite.name,
+            "region": self.inputs.region,
+            "is_refused": self.is_refused,
+            "limits": to_document(self.suite.suite.limits),
+            **document,
+            "quotas": to_document(tuple(self.inputs.quotas.values())),
+            "why_no_history": self.histories.why_none,
+        }
+
+
+def plan_in_account(
+    suite: Suite,
+    *,
+    lab: str,
+    prices: Path | None,
+    quotas: Path | None,
+    memory: bool,
+    allowed: Collection[Path],
+    say: Say,
+) -> PlannedSuite:
+    """The plan by the prices, quotas and earlier runs of the account of this process's environment.
+
+    With files of both, no account is needed. ``allowed`` are the files that travel although the rule leaves them out.
+    """
+    files = tuple(file_lines(suite, allowed))
+    inputs = read_plan_inputs(
+        suite.staged, expand_cells(suite.suite), price_path=prices, quota_path=quotas, now=time.time()
+    )
+    histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
+    if prices is None or quotas is None:
+        histories = _find_histories(suite, lab=lab, allowed=allowed, say=say)
+    planned = plan_suite(
+        suite.staged,
+        execution_id=suite.suite.name,
+        prices=inputs.prices,
+        quotas=inputs.quotas,
+        histories=histories.by_cell,
+        memory=estimate_cells(suite.suite, beside=suite.folder, say=say) if memory else (),
+    )
+    return PlannedSuite(
+        suite=suite,
+        plan=_with_unavailable_images(planned, suite, inputs.region),
+        inputs=inputs,
+        histories=histories,
+        files=files,
+    )
+
+
+def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
+    """Which files of this machine ``run`` sends, and what each split reads. Raises for files that are missing."""
+    reads = data_lines(suite.suite, beside=suite.folder, allowed=allowed)
+    yield from travel_lines(suite.document["workload"], beside=suite.folder, allowed=allowed)
+    yield from reads
+
+
+def _with_unavailable_images(planned: Plan, suite: Suite, region: str | None) -> Plan:
+    unavailable = unavailable_images(planned.cells, suite.suite.workload, region) if region else ()
+    return replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
+
+
+def _find_histories(suite: Suite, *, lab: str, allowed: Collection[Path], say: Say) -> FoundHistories:
+    """Reads the lab's table; writes nothing."""
+    try:
+        deployment = find_deployment(clients.cloudformation(), lab)
+        stage = StagingArea(
+            beside=suite.folder, s3=clients.s3(), bucket=deployment.bucket, tell=say, sends=False, allowed=allowed
+        )
+        staged = parse_suite(stage.stage_suite(suite.document))
+        services = open_services(
+            BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
+        )
+        past = read_past_runs(staged, index=services.work_index, executions=services.executions, runs=services.runs)
+        return FoundHistories(by_cell=learn_from(staged, past))
+    except (LabNotDeployed, StagingRefused, SampleUnknown) as error:
+        return FoundHistories(why_none=str(error))
+    except ClientError as error:
+        if is_access_denied(error):
+            return FoundHistories(why_none=f"{error_code(error)} in {error.operation_name} of lab {lab}")
+        raise

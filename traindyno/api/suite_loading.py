@@ -1,0 +1,125 @@
+"""A suite from a file, a text or Python values, checked; problems say place, value found and values accepted."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from traindyno.api.local_paths import find_local, find_path_problems
+from traindyno.api.model_check import find_model_problems
+from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_text, read_suite_text
+from traindyno.core.errors import Problem, SuiteInvalid
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.suite import Suite as CheckedSuite
+
+CLAIMS_SHAPE = "title, source and claims"
+# Where `run` would put a local model; a plan asks only whether it is in S3.
+STAGED_MODEL = "s3://staged/model/"
+TEXT = Path("<text>")
+Place = Callable[[str], str]
+
+
+class SuiteFileInvalid(SuiteInvalid):
+    """A suite's text with problems; ``lines`` have each with its file and line."""
+
+    def __init__(self, problems: Sequence[Problem], place: Place) -> None:
+        super().__init__(problems)
+        self.lines = tuple(f"{place(problem.path)}: {problem}" for problem in problems)
+        self.args = ("\n".join(self.lines),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A suite that has passed the checks; ``suite`` has its settings, with all defaults.
+
+    ``document`` is what was written, without defaults, with the content of its claims file: the state machine receives
+    it as its input. Relative paths in it start at ``folder``. ``text`` is None if no text was read.
+    """
+
+    document: dict[str, Any]
+    suite: CheckedSuite
+    folder: Path
+    text: SuiteText | None = None
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> "Suite":
+        """Raises SuiteUnreadable, or SuiteInvalid with all problems."""
+        return load_suite(Path(path))
+
+    @classmethod
+    def from_text(cls, text: str, *, folder: str | os.PathLike[str] = ".") -> "Suite":
+        """YAML, or JSON. Raises SuiteUnreadable, or SuiteInvalid with all problems."""
+        return _checked(parse_suite_text(text, TEXT), Path(folder))
+
+    @classmethod
+    def of(cls, *, folder: str | os.PathLike[str] = ".", **sections: Any) -> "Suite":
+        """``sections`` are those of the suite file: ``name``, ``goal``, ``workload``, ``matrix`` and so on.
+
+        Raises SuiteInvalid with all problems.
+        """
+        document = _plain(sections)
+        return cls(document=document, suite=parse_suite(document), folder=Path(folder))
+
+    @property
+    def staged(self) -> CheckedSuite:
+        """The suite as a plan counts its jobs: ``run`` uploads a local model, so that no job copies it from the Hub."""
+        workload = self.suite.workload
+        model = workload.model
+        if model is None or model.path is None or find_local(model.path, self.folder) is None:
+            return self.suite
+        return replace(self.suite, workload=replace(workload, model=replace(model, path=STAGED_MODEL)))
+
+
+def load_suite(path: Path) -> Suite:
+    return _checked(read_suite_text(path), path.parent)
+
+
+def load_startable_suite(path: Path) -> Suite:
+    """``load_suite``, and ``check_startable``."""
+    loaded = load_suite(path)
+    check_startable(loaded)
+    return loaded
+
+
+def check_startable(suite: Suite) -> None:
+    """Whether the local files exist and the model can be built. Raises SuiteInvalid with all problems of that kind."""
+    problems = [*find_path_problems(suite.document["workload"], suite.folder)]
+    problems = problems or find_model_problems(suite.suite, suite.folder)
+    if problems:
+        raise SuiteInvalid(problems) if suite.text is None else SuiteFileInvalid(problems, suite.text.place)
+
+
+def _checked(text: SuiteText, folder: Path) -> Suite:
+    document = _with_claims(text, folder)
+    try:
+        return Suite(text=text, document=document, suite=parse_suite(document), folder=folder)
+    except SuiteInvalid as error:
+        raise SuiteFileInvalid(error.problems, text.place) from error
+
+
+def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as JSON has them, which is what the state machine receives."""
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(sections, default=os.fspath))
+    except (TypeError, ValueError, RecursionError) as error:
+        message = (
+            f"a value has no JSON form ({error}); accepted: text, numbers, true, false, None, paths, lists, mappings"
+        )
+        raise SuiteInvalid([Problem(path="", message=message)]) from error
+    return found
+
+
+def _with_claims(text: SuiteText, folder: Path) -> dict[str, Any]:
+    named = text.document.get("claims")
+    if not isinstance(named, str):
+        return text.document
+    path = folder / named
+    if not path.is_file():
+        message = f"{path} is no file of this machine; expected a file with {CLAIMS_SHAPE}"
+        raise SuiteFileInvalid([Problem(path="claims", message=message)], text.place)
+    try:
+        return {**text.document, "claims": read_suite_text(path, fields=CLAIMS_SHAPE).document}
+    except SuiteUnreadable as error:
+        raise SuiteFileInvalid([Problem(path="claims", message=str(error))], text.place) from error
