@@ -48,6 +48,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "activation_offloading": lambda value: "offloading" if value else "no offloading",
     "pin_memory": lambda value: "pinned memory" if value else "pageable memory",
     "tensor_degree": lambda value: f"tensor degree {_text(value)}",
+    "tensor_plan": lambda value: f"tensor plan {_text(value)}",
     "pipeline_degree": lambda value: f"pipeline degree {_text(value)}",
 }
 PLACE = ("instance", "instance_count")

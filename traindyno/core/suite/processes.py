@@ -30,8 +30,10 @@ def processes_per_replica(settings: Settings, processes: int) -> int:
 
 
 def tensor_degrees(settings: Iterable[Settings]) -> tuple[int, ...]:
-    """The distinct degrees of those that split heads, in order; without those of unknown device counts."""
-    sharded = (each for each in settings if TRAITS[each.strategy].splits_heads)
+    """The distinct degrees of those that split heads by the model's own plan, in order; without those of unknown device
+    counts.
+    """
+    sharded = (each for each in settings if TRAITS[each.strategy].splits_heads and each.tensor_plan is None)
     sizes = ((each, world_size(each)) for each in sharded)
     return tuple(sorted({processes_per_replica(each, size) for each, size in sizes if size is not None}))
 

@@ -104,6 +104,27 @@ class LearningRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TensorLayers:
+    """Paths of linear layers within the base model; ``*`` stands for one name. The styles are those of transformers."""
+
+    colwise: tuple[str, ...] = field(default=(), metadata=describe("layers whose outputs are divided"))
+    rowwise: tuple[str, ...] = field(default=(), metadata=describe("layers whose inputs are divided already"))
+    colwise_gather_output: tuple[str, ...] = field(
+        default=(), metadata=describe("layers whose outputs are divided, and gathered behind the layer")
+    )
+    rowwise_split_input: tuple[str, ...] = field(
+        default=(), metadata=describe("layers whose whole inputs are divided before the layer")
+    )
+
+    def styles(self) -> dict[str, str]:
+        """Path → style."""
+        return {path: each.name for each in fields(self) for path in getattr(self, each.name)}
+
+    def __str__(self) -> str:
+        return ", ".join(self.styles()) or "no layers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that a cell may vary. A suite's ``training`` section fixes some of it, ``matrix`` varies the rest."""
 
@@ -246,6 +267,15 @@ class Settings:
             default="all processes",
             used_by=(Strategy.TENSOR,),
             effect=Effect.DEGREE,
+        ),
+    )
+    tensor_plan: TensorLayers | None = field(
+        default=None,
+        metadata=setting(
+            "the layers that are divided: {colwise: [layers.*.mlp.up_proj], rowwise: [layers.*.mlp.down_proj]}",
+            default="the model's own plan",
+            used_by=(Strategy.TENSOR,),
+            is_fixed_by_checkpoints=True,
         ),
     )
     pipeline_degree: int | None = field(

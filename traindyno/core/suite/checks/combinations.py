@@ -137,6 +137,13 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
     elif settings.shard_scope is ShardScope.HYBRID and instance_type.devices_per_instance == 1:
         reason = f"{instance_type.name} has one device, and shard_scope hybrid shards within an instance: expected full"
         yield Impossible(field="shard_scope", reason=reason)
+    if settings.tensor_plan is not None and not has_effect("tensor_plan", settings):
+        yield _without_effect("tensor_plan", settings)
+    elif settings.tensor_plan is not None and not settings.tensor_plan.styles():
+        reason = (
+            "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.*.mlp.up_proj]"
+        )
+        yield Impossible(field="tensor_plan", reason=reason)
     if settings.prefetch_factor is not None and settings.loader_workers == 0:
         yield Impossible(
             field="prefetch_factor", reason="prefetch_factor has no effect with loader_workers 0: expected 1 or more"
@@ -206,7 +213,8 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
         reason = f"the model has {blocks} blocks: expected at least {stages}, one for each stage"
         yield Impossible(field="pipeline_degree", reason=reason)
     heads = _first(config, HEAD_COUNTS)
-    if traits.splits_heads and heads is not None and heads % degree:
+    divides_heads = traits.splits_heads and settings.tensor_plan is None
+    if divides_heads and heads is not None and heads % degree:
         reason = f"tensor_degree {degree} does not divide the model's {heads} attention heads"
         yield Impossible(field="tensor_degree", reason=reason)
 
