@@ -103,6 +103,12 @@ PLANS: Mapping[str, TensorPlan] = {
     "modernbert": MODERNBERT,
     **dict.fromkeys(LIKE_BERT, BERT),
 }
+# transformers' plans with which a sweep over all families found another model than one process has, or an error.
+UNFIT = {
+    "esmc": "it divides the projections before a norm over all heads",
+    "gemma4_unified_text": "the divided model computes other losses than the whole one",
+    "neomme": "it divides the heads of a layer that counts all of them",
+}
 _OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
 _ATTENTION = re.compile(r"att(n|ention)")
 
@@ -140,6 +146,10 @@ def why_no_plan(config: PreTrainedConfig) -> str | None:
         return (
             f"strategy tensor has no plan for model type {kind}; expected one of {', '.join(PLANS)}, a model type with"
             f" a base_model_tp_plan or base_model_ep_plan in transformers, {_OR_ELSE}"
+        )
+    if kind in UNFIT:
+        return (
+            f"strategy tensor can't shard model type {kind} by transformers' plan: {UNFIT[kind]}; expected {_OR_ELSE}"
         )
     unknown = {*plan.styles.values()} - {*STYLES} | {*plan.experts.values()} - {*EXPERT_STYLES}
     if unknown:

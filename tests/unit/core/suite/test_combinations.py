@@ -27,6 +27,7 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         {"strategy": "smddp", "instance": "ml.p3dn.24xlarge", "image": "mine:1"},
         {"strategy": "fsdp", "shard_scope": "hybrid", "instance_count": 2, "compiler": "inductor"},
         {"strategy": "tensor", "tensor_degree": 8},
+        {"strategy": "tensor", "tensor_plan": {"colwise": ["h.*.mlp.c_fc"], "rowwise": ["h.*.mlp.c_proj"]}},
         {"strategy": "pipeline", "pipeline_degree": 4, "batch_size_per_device": 8, "micro_batches": 4},
         {
             "strategy": "pipeline",
@@ -85,6 +86,14 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         (
             {"strategy": "tensor", "tensor_degree": 3},
             "tensor_degree: tensor_degree 3 does not divide the 8 processes of the job",
+        ),
+        (
+            {"tensor_plan": {"colwise": ["h.*.mlp.c_fc"]}},
+            "tensor_plan: tensor_plan has no effect with strategy ddp: expected strategy tensor",
+        ),
+        (
+            {"strategy": "tensor", "tensor_plan": {}},
+            "tensor_plan: tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.",
         ),
         (
             {"tensor_degree": 2},

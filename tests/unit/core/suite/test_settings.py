@@ -101,7 +101,7 @@ def test_options_of_one_strategy_have_no_effect_with_others() -> None:
     assert not has_effect("pipeline_degree", tensor)
     assert has_effect("precision", tensor)
     assert options_of_strategies() == (
-        "shard_scope", "tensor_degree", "pipeline_degree", "pipeline_schedule", "micro_batches"
+        "shard_scope", "tensor_degree", "tensor_plan", "pipeline_degree", "pipeline_schedule", "micro_batches"
     )  # fmt: skip
 
 
