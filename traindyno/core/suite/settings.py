@@ -41,7 +41,7 @@ class Effect(StrEnum):
     LEARNING = "learning"  # the losses
     BATCH = "batch"  # the global batch size, by multiplying it
     PLACEMENT = "placement"  # how many replicas of the model share a global batch
-    DEGREE = "degree"  # how many processes hold one replica: a placement too
+    DEGREE = "degree"  # how the processes are divided: a placement too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,13 +259,33 @@ class Settings:
             used_by=(Strategy.FSDP,),
         ),
     )
+    replicate_degree: int | None = field(
+        default=None,
+        metadata=setting(
+            "groups of processes that hold equal shards and average their gradients",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            default="1, or what the other degrees leave",
+            used_by=(Strategy.MESH,),
+            effect=Effect.DEGREE,
+        ),
+    )
+    shard_degree: int | None = field(
+        default=None,
+        metadata=setting(
+            "processes over which each parameter, gradient and optimizer state is sharded",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            default="what the other degrees leave",
+            used_by=(Strategy.MESH,),
+            effect=Effect.DEGREE,
+        ),
+    )
     tensor_degree: int | None = field(
         default=None,
         metadata=setting(
-            "processes that hold one replica together",
+            "processes that share the matrices of each block",
             bound=Bound(least=1, most=MOST_SAMPLES),
-            default="all processes",
-            used_by=(Strategy.TENSOR,),
+            default="all processes; with strategy mesh 1",
+            used_by=(Strategy.TENSOR, Strategy.MESH),
             effect=Effect.DEGREE,
         ),
     )
@@ -274,17 +294,17 @@ class Settings:
         metadata=setting(
             "the layers that are divided: {colwise: [layers.*.mlp.up_proj], rowwise: [layers.*.mlp.down_proj]}",
             default="the model's own plan",
-            used_by=(Strategy.TENSOR,),
+            used_by=(Strategy.TENSOR, Strategy.MESH),
             is_fixed_by_checkpoints=True,
         ),
     )
     pipeline_degree: int | None = field(
         default=None,
         metadata=setting(
-            "processes that hold one replica together",
+            "processes among which the blocks are divided",
             bound=Bound(least=1, most=MOST_SAMPLES),
-            default="all processes",
-            used_by=(Strategy.PIPELINE,),
+            default="all processes; with strategy mesh 1",
+            used_by=(Strategy.PIPELINE, Strategy.MESH),
             effect=Effect.DEGREE,
         ),
     )
@@ -292,14 +312,16 @@ class Settings:
         default=PipelineSchedule.GPIPE,
         metadata=setting(
             "the order of forward and backward passes of micro-batches",
-            used_by=(Strategy.PIPELINE,),
+            used_by=(Strategy.PIPELINE, Strategy.MESH),
             is_fixed_by_checkpoints=True,
         ),
     )
     micro_batches: int = field(
         default=1,
         metadata=setting(
-            "parts into which a batch is divided", bound=Bound(least=1, most=MOST_SAMPLES), used_by=(Strategy.PIPELINE,)
+            "parts into which a batch is divided",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            used_by=(Strategy.PIPELINE, Strategy.MESH),
         ),
     )
     dropout: float | None = field(
@@ -357,15 +379,3 @@ def has_effect(name: str, settings: Settings) -> bool:
     """Whether the cell's strategy uses this setting."""
     used_by = setting_descriptions()[name].used_by
     return not used_by or settings.strategy in used_by
-
-
-def degree_setting(strategy: Strategy) -> str | None:
-    """The setting for the number of processes that hold one replica; None if each process holds one."""
-    return next(
-        (
-            name
-            for name, description in setting_descriptions().items()
-            if description.effect is Effect.DEGREE and strategy in description.used_by
-        ),
-        None,
-    )
