@@ -4,12 +4,15 @@ Parameters, gradients and their parts have any shape [...].
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import distributed, nn
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
+from transformers import PreTrainedModel
 
 from training.data.batch import Batch
 from training.models.blueprint import Readable
@@ -38,23 +41,17 @@ class TensorParallel(WholeModelStrategy):
         self._replicas = Replicas(setup, "tensor")
         self.data_rank = self._replicas.data_rank
         self.data_world_size = self._replicas.data_world_size
-        self._converted: ConvertedLayers
+        self._sharded: ShardedMatrices
         self._partial: list[nn.Parameter]
 
     def _cut(self, objective: Objective) -> None:
-        model = objective.model
-        plan = plan_for(model)
-        check_divisible(model, plan, self._replicas.degree)
-        base = model.base_model
-        self._converted = ConvertedLayers(base, plan, self._replicas.degree)
-        parallelize_module(base, self._replicas.inner_mesh, _styles(plan))
-        _divide_head_counts(base, plan, self._replicas.degree)
+        self._sharded = shard_matrices(objective.model, self._replicas.inner_mesh)
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
-        return self._converted.convert(name, whole, f"{self._objective.model.base_model_prefix}.")
+        return self._sharded.converted.convert(name, whole, f"{self._objective.model.base_model_prefix}.")
 
     def _wrap(self, objective: Objective) -> nn.Module:
-        self._partial = _parameters_with_partial_gradients(objective.model.base_model, plan_for(objective.model))
+        self._partial = [getattr(module, name) for module, name in self._sharded.partial]
         return objective
 
     def _after_backward(self) -> None:
@@ -87,12 +84,30 @@ class TensorParallel(WholeModelStrategy):
         for name, tensor in model.state_dict().items():
             if self._setup.topology.is_first:
                 whole = _receive(tensor, ranks) if _is_cut(tensor) else _local(tensor).cpu()
-                restored = self._converted.restore(name, whole, f"{model.base_model_prefix}.")
+                restored = self._sharded.converted.restore(name, whole, f"{model.base_model_prefix}.")
                 del whole  # a copy of it may have been restored
                 yield name, restored
                 del restored
             elif _is_cut(tensor):
                 distributed.send(_local(tensor).contiguous(), dst=ranks[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedMatrices:
+    """``partial``: parameters, by module and name, of whose gradient each rank has the part of its own heads."""
+
+    converted: ConvertedLayers
+    partial: list[tuple[nn.Module, str]]
+
+
+def shard_matrices(model: PreTrainedModel, mesh: DeviceMesh) -> ShardedMatrices:
+    """Shards a model on the meta device, or a stage of it, by its plan. ``mesh`` has one dimension."""
+    plan, base, degree = plan_for(model), model.base_model, mesh.size()
+    check_divisible(model, plan, degree)
+    converted = ConvertedLayers(base, plan, degree)
+    parallelize_module(base, mesh, _styles(plan))
+    _divide_head_counts(base, plan, degree)
+    return ShardedMatrices(converted=converted, partial=_with_partial_gradients(base, plan))
 
 
 def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:
@@ -112,12 +127,11 @@ def _divide_head_counts(base: nn.Module, plan: TensorPlan, degree: int) -> None:
             setattr(module, attribute, getattr(module, attribute) // degree)
 
 
-def _parameters_with_partial_gradients(base: nn.Module, plan: TensorPlan) -> list[nn.Parameter]:
+def _with_partial_gradients(base: nn.Module, plan: TensorPlan) -> list[tuple[nn.Module, str]]:
     """The norms within a head: every rank has the whole weight, but its gradient covers only its own heads."""
     patterns = [path for path, style in plan.styles.items() if style == PARTIAL_GRADIENT]
-    return [
-        parameter for pattern in patterns for _, module in matching(base, pattern) for parameter in module.parameters()
-    ]
+    modules = (module for pattern in patterns for _, module in matching(base, pattern))
+    return [(module, name) for module in modules for name, _ in module.named_parameters(recurse=False)]
 
 
 def _sharded_and_replicated(parameters: Iterable[nn.Parameter]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
