@@ -107,7 +107,7 @@ def _agree(is_equal: bool, is_cut: bool) -> str:
     weight = torch.nn.Parameter(torch.ones(4))
     weight.grad = torch.full((4,), 1.0 if is_equal else 1.0 + rank)
     if is_cut:
-        mesh = init_device_mesh("cpu", (2,))
+        mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tensor",))
         weight = torch.nn.Parameter(DTensor.from_local(torch.ones(4), mesh, [Shard(0)]))
         weight.grad = DTensor.from_local(torch.full((4,), 1.0 + rank), mesh, [Shard(0)])
     try:

@@ -32,6 +32,7 @@ from training.models.tensor_plans import (
 )
 from training.strategies.conv1d import ConvertedLayers
 
+TENSOR = "tensor"  # the dimension of the mesh
 # Every rank of a tensor group has the same tokens: each computes its experts' part for all of them.
 EXPERTS_BY = "all_reduce"
 # Ranks compute a replicated gradient alike, up to rounding. One that lacks the other ranks' heads differs by far more.
@@ -75,11 +76,12 @@ def checked_plan(model: PreTrainedModel, chosen: TensorLayers | None, degree: in
     return plan
 
 
-def check_replicated_gradients(named: Iterable[tuple[str, nn.Parameter]], group: ProcessGroup) -> None:
+def check_replicated_gradients(named: Iterable[tuple[str, torch.Tensor]], group: ProcessGroup) -> None:
     """Raises WorkloadError if ranks of the group have different gradients of a parameter that each holds whole: the
     plan divides what comes before or after it, and names it neither as divided nor as partial.
     """
-    whole = {name: each for name, each in named if not is_cut(each) and each.grad is not None}
+    trained = ((name, each) for name, each in named if isinstance(each, nn.Parameter) and each.grad is not None)
+    whole = {name: parameter for name, parameter in trained if not _is_divided(parameter)}
     if not whole:
         return
     least = torch.stack(torch._foreach_norm(local_gradients(whole.values()))).float()
@@ -98,6 +100,14 @@ def check_replicated_gradients(named: Iterable[tuple[str, nn.Parameter]], group:
 def is_cut(tensor: torch.Tensor) -> bool:
     """Whether ranks hold different parts of ``tensor`` [...]."""
     return isinstance(tensor, DTensor) and any(placement.is_shard() for placement in tensor.placements)
+
+
+def _is_divided(tensor: torch.Tensor) -> bool:
+    """Whether ranks of a tensor group hold different parts of ``tensor`` [...], which may be sharded by FSDP, too."""
+    if not isinstance(tensor, DTensor):
+        return False
+    placed = zip(tensor.device_mesh.mesh_dim_names or (), tensor.placements, strict=True)
+    return any(name == TENSOR and not placement.is_replicate() for name, placement in placed)
 
 
 def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:
