@@ -129,6 +129,23 @@ def _rows() -> list[Row]:
         always=("causal-lm/qwen3_moe",),
         options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1, "gradient_accumulation_steps": 2},
     )
+    composed = {"strategy": Strategy.MESH, "tensor_degree": 2, **MEMORY_OPTIONS}
+    mesh = [
+        Row(
+            label="mesh, shard × tensor, experts by transformers' plan",
+            processes=4,
+            models=("causal-lm/mixtral", "causal-lm/qwen3_moe"),
+            always=("causal-lm/mixtral",),
+            options={**composed, "shard_degree": 2},
+        ),
+        Row(
+            label="mesh, pipeline × tensor, by a plan of the suite",
+            processes=4,
+            models=("llama", "qwen3"),
+            always=(),
+            options={**composed, "pipeline_degree": 2, "micro_batches": 2, "tensor_plan": CHOSEN_LAYERS},
+        ),
+    ]
     in_turn = [_in_turn(rows) for rows in (memory, lower, _four_processes())]
     return [
         *plain,
@@ -139,6 +156,7 @@ def _rows() -> list[Row]:
         by_suite,
         *in_turn[2],
         experts,
+        *mesh,
         *_compiled(),
         *_xla(),
     ]

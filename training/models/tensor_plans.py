@@ -218,7 +218,7 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
         counts = {name: getattr(config, name) for name in heads if getattr(config, name, None) is not None} | counts
     for pattern, style in plan.experts.items():
         if style == EXPERT_DISPATCH:
-            counts |= {f"{path}'s experts": experts.num_experts for path, experts in matching(base, pattern)}
+            counts |= {f"{path}'s experts": int(experts.num_experts) for path, experts in matching(base, pattern)}
     uneven = [f"{count} {name}" for name, count in counts.items() if count % degree]
     if uneven:
         raise WorkloadError(

@@ -122,7 +122,7 @@ def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:
 
 def _expert_names(base: nn.Module, plan: TensorPlan) -> dict[str, str]:
     """Names of parameters and modules, instead of patterns; parameters are first, as in the plan."""
-    found = {}
+    found: dict[str, str] = {}
     for pattern, style in plan.experts.items():
         module, _, parameter = pattern.rpartition(".")
         if style == EXPERT_DISPATCH:

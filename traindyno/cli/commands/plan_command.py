@@ -12,13 +12,19 @@ from botocore.exceptions import ClientError
 from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.cli.display.composition_table import print_compositions
 from traindyno.cli.display.job_table import jobs_document
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.region_table import print_regions
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
 from traindyno.cli.inputs.dataset_lines import data_lines
 from traindyno.cli.inputs.local_paths import StagingRefused, travel_lines
-from traindyno.cli.inputs.memory_estimates import MemoryOption, estimate_cells
+from traindyno.cli.inputs.memory_estimates import (
+    CompositionsOption,
+    MemoryOption,
+    estimate_cells,
+    estimate_compositions,
+)
 from traindyno.cli.inputs.plan_inputs import (
     PlanInputs,
     PricesOption,
@@ -40,7 +46,7 @@ from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.refusals import Refusal, refusal_lines
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
 from traindyno.lab.environment import BucketEnvironment
@@ -64,6 +70,7 @@ def plan(
     prices: PricesOption = None,
     quotas: QuotasOption = None,
     memory: MemoryOption = False,
+    compositions: CompositionsOption = False,
     regions: RegionsOption = None,
     spot_discount: SpotDiscountOption = None,
     spot_interruptions: SpotInterruptionsOption = None,
@@ -98,13 +105,18 @@ def plan(
         memory=estimate_cells(loaded.suite, beside=suite.parent, say=tell) if memory else (),
     )
     planned = _with_unavailable_images(planned, loaded.suite, inputs.region)
+    proposals = estimate_compositions(loaded.suite, beside=suite.parent, say=tell) if compositions else ()
     told = [*travel_lines(loaded.document["workload"], beside=suite.parent, allowed=allowed), *reads]
     if output is OutputFormat.JSON:
         for line in told:
             tell(line)
-        print_json(plan_document(loaded.suite, planned, inputs, histories, spot))
+        print_json(
+            {**plan_document(loaded.suite, planned, inputs, histories, spot), "compositions": to_document(proposals)}
+        )
     else:
         print_plan(STANDARD_OUTPUT, loaded.suite, planned, inputs, why_no_history=histories.why_none, spot=spot)
+        if compositions:
+            print_compositions(STANDARD_OUTPUT, baseline_cell(loaded.suite), proposals)
         for line in told:
             STANDARD_OUTPUT.print(line)
     if planned.refusals:

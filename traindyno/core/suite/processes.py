@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import log, prod
 
-from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type
 from traindyno.core.suite.choices import LearningRateScaling, ShardScope
 from traindyno.core.suite.settings import LearningRate, Settings, has_effect
 from traindyno.core.suite.strategies import TRAITS
@@ -102,6 +102,11 @@ def world_size(settings: Settings) -> int | None:
     if devices is None:
         return None
     return settings.instance_count * (1 if TRAITS[settings.strategy].one_process else devices)
+
+
+def neighbour_count(settings: Settings, processes: int) -> int:
+    """The processes on one host. Jobs of this machine's types share it, however many instances they have."""
+    return processes if settings.instance.startswith(LOCAL_PREFIX) else processes // settings.instance_count
 
 
 def processes_per_replica(settings: Settings, processes: int) -> int:
