@@ -217,8 +217,10 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
         heads = ("num_attention_heads", "num_key_value_heads")
         counts = {name: getattr(config, name) for name in heads if getattr(config, name, None) is not None} | counts
     for pattern, style in plan.experts.items():
-        if style == EXPERT_DISPATCH:
-            counts |= {f"{path}'s experts": int(experts.num_experts) for path, experts in matching(base, pattern)}
+        for path, experts in matching(base, pattern) if style == EXPERT_DISPATCH else ():
+            count = experts.num_experts
+            assert isinstance(count, int)
+            counts[f"{path}'s experts"] = count
     uneven = [f"{count} {name}" for name, count in counts.items() if count % degree]
     if uneven:
         raise WorkloadError(
