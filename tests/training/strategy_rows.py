@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.training.strategy_cases import MODELS, Case
 from traindyno.core.suite.choices import Compiler, OptimizerName, PipelineSchedule, Precision, ShardScope, Strategy
-from traindyno.core.suite.settings import LearningRate
+from traindyno.core.suite.settings import LearningRate, TensorLayers
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
 EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make chaos sets it
@@ -70,6 +70,11 @@ class Row:
         return TOLERANCES[self.options.get("precision", Precision.FP32)]
 
 
+# The MLP of one block, and the attention of another.
+CHOSEN_LAYERS = TensorLayers(
+    colwise=("layers.1.mlp.gate_proj", "layers.1.mlp.up_proj", *(f"layers.3.self_attn.{name}_proj" for name in "qkv")),
+    rowwise=("layers.1.mlp.down_proj", "layers.3.self_attn.o_proj"),
+)
 FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "ddp": {"strategy": Strategy.DDP},
     "zero1": {"strategy": Strategy.ZERO1, **ADAMW},
@@ -109,8 +114,52 @@ def _rows() -> list[Row]:
         always=("llama", "qwen3"),
         options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1},
     )
+    by_suite = Row(
+        label="tensor, by a plan of the suite",
+        processes=2,
+        models=("llama", "qwen3"),
+        always=("qwen3",),
+        options={**FAMILIES["tensor"], "tensor_plan": CHOSEN_LAYERS, "gradient_clip_norm": 0.1},
+    )
+    experts = Row(
+        label="tensor × data, experts by transformers' plan",
+        processes=4,
+        layer_count=2,
+        models=("causal-lm/mixtral", "causal-lm/qwen3_moe", "causal-lm/gpt_oss"),
+        always=("causal-lm/qwen3_moe",),
+        options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1, "gradient_accumulation_steps": 2},
+    )
+    composed = {"strategy": Strategy.MESH, "tensor_degree": 2, **MEMORY_OPTIONS}
+    mesh = [
+        Row(
+            label="mesh, shard × tensor, experts by transformers' plan",
+            processes=4,
+            models=("causal-lm/mixtral", "causal-lm/qwen3_moe"),
+            always=("causal-lm/mixtral",),
+            options={**composed, "shard_degree": 2},
+        ),
+        Row(
+            label="mesh, pipeline × tensor, by a plan of the suite",
+            processes=4,
+            models=("llama", "qwen3"),
+            always=(),
+            options={**composed, "pipeline_degree": 2, "micro_batches": 2, "tensor_plan": CHOSEN_LAYERS},
+        ),
+    ]
     in_turn = [_in_turn(rows) for rows in (memory, lower, _four_processes())]
-    return [*plain, *pipelines, *in_turn[0], *in_turn[1], by_transformers, *in_turn[2], *_compiled(), *_xla()]
+    return [
+        *plain,
+        *pipelines,
+        *in_turn[0],
+        *in_turn[1],
+        by_transformers,
+        by_suite,
+        *in_turn[2],
+        experts,
+        *mesh,
+        *_compiled(),
+        *_xla(),
+    ]
 
 
 def _in_turn(rows: Iterable[Row]) -> list[Row]:

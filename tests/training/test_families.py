@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from tests.training.family_page import NAMES, PAGE, row, strategy_row, version_line
-from tests.training.family_strategies import TRAINED, outcomes
+from tests.training.family_strategies import TRAINED, outcomes, with_tensor_plan
 from tests.training.family_sweep import compare, one_thread
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch
 from training.models.gradients import leaves_parameters_out
@@ -16,6 +16,7 @@ from training.models.objective import Objective
 
 EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make chaos sets it
 LEAST_EQUAL = 120
+SHARDED = with_tensor_plan(NAMES) if EVERY_FAMILY else ()
 REQUIREMENTS = PAGE.parents[1] / "requirements.txt"
 
 
@@ -33,6 +34,12 @@ def test_a_family_trains_as_the_page_says(name: str) -> None:
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_family_trains_in_two_processes_as_the_page_says(name: str) -> None:
     assert strategy_row(name, outcomes()[name]) in PAGE.read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", SHARDED)
+def test_a_family_with_a_tensor_plan_trains_as_one_process_or_is_refused(name: str) -> None:
+    found = outcomes(SHARDED, ("tensor",))[name]["tensor"]
+    assert found == "equal" or found.startswith("refused: "), found
 
 
 @pytest.mark.parametrize(

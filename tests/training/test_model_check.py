@@ -82,16 +82,24 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
         Task.CAUSAL_LM,
         {"model_type": "opt"},
         TENSOR,
-        "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, bert, albert, "
-        "or a model type with a base_model_tp_plan in transformers",
+        "matrix.strategy: strategy tensor has no plan for model type opt; expected one of gpt2, gptj, albert, "
+        "modernbert, bert, camembert, electra, roberta, xlm-roberta, a model type with a base_model_tp_plan or "
+        "base_model_ep_plan in transformers, a tensor_plan in the suite, or strategy fsdp",
     ),
     "experts that the strategy can't shard": (
         Task.CAUSAL_LM,
-        {"model_type": "mixtral"},
+        {"model_type": "longcat_flash"},
         TENSOR,
-        "matrix.strategy: strategy tensor can't shard model type mixtral: transformers' plan for it uses "
-        "moe_tp_experts, packed_colwise; expected a plan of colwise, rowwise, colwise_gather_output, "
-        "rowwise_split_input, replicated_with_grad_allreduce",
+        "matrix.strategy: strategy tensor can't shard model type longcat_flash: transformers' plan for it uses "
+        "mla_kv_a_proj, moe_identity_expert, moe_tp_experts, packed_colwise; expected a plan of colwise, rowwise, "
+        "colwise_gather_output, rowwise_split_input, replicated_with_grad_allreduce, grouped_gemm, "
+        "ep_dispatch_experts, a tensor_plan in the suite, or strategy fsdp",
+    ),
+    "three experts": (
+        Task.CAUSAL_LM,
+        {"model_type": "mixtral", "num_local_experts": 3},
+        TENSOR,
+        "matrix.tensor_degree: degree 2 does not divide the model's 3 num_local_experts",
     ),
     "one key-value head": (
         Task.CAUSAL_LM,

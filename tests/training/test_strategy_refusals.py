@@ -7,21 +7,28 @@ from typing import Any
 
 import pytest
 import torch
+from torch import distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
+from tests.training.forked import run_group
 from tests.training.strategy_cases import GPT, LLAMA, Case
 from tests.training.strategy_rows import ROWS
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.settings import TensorLayers
 from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
 from training.errors import MissingFromImage, WorkloadError
-from training.models.tensor_plans import check_divisible, plan_for
-from training.process.topology import Topology
+from training.models.tensor_plans import check_divisible, fused_count, plan_for
+from training.process.process_group import start_process_group
+from training.process.topology import Topology, read_topology
 from training.strategies import MODULES, build_strategy
 from training.strategies.conv1d import ConvertedLayers
 from training.strategies.pipeline_stages import cut
 from training.strategies.pipeline_stages import divide as divide_blocks
+from training.strategies.tensor_layers import check_replicated_gradients
 from training.strategies.zero1 import divide
 
 
@@ -54,8 +61,67 @@ def test_heads_and_features_that_do_not_divide_are_named() -> None:
 
 def test_a_model_without_a_tensor_plan_is_refused() -> None:
     model = causal_model("opt", hidden_size=16, ffn_dim=16, num_hidden_layers=1, num_attention_heads=2, vocab_size=8)
-    with pytest.raises(WorkloadError, match="no plan for model type opt"):
+    with pytest.raises(WorkloadError, match=r"no plan for model type opt.*tensor_plan in the suite, or strategy fsdp"):
         plan_for(model)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("lm_head", "no layer of this gpt2's base model (its head is never divided)"),
+        ("h.9.mlp.c_fc", "no layer of this gpt2's base model"),
+        ("h.*.mlp", "h.0.mlp, which is no linear layer of this gpt2's base model"),
+        ("wte", "wte, which is no linear layer of this gpt2's base model"),
+    ],
+)
+def test_a_path_of_a_plan_that_names_no_linear_layer_is_refused(path: str, found: str) -> None:
+    with pytest.raises(WorkloadError) as refused:
+        plan_for(causal_model("gpt2", **GPT), TensorLayers(colwise=(path,)))
+    said = str(refused.value)
+    assert said.startswith(f"tensor_plan's path {path} names {found}")
+    assert "expected a path such as h.*." in said
+
+
+def test_a_plan_of_the_suite_divides_only_the_heads_of_its_blocks() -> None:
+    chosen = TensorLayers(colwise=("h.1.attn.c_attn", "h.2.mlp.c_fc"), rowwise=("h.1.attn.c_proj", "h.2.mlp.c_proj"))
+    plan = plan_for(causal_model("gpt2", **GPT), chosen)
+    assert plan.per_rank == ("h.1.attn.num_heads", "h.1.attn.split_size")
+    assert (fused_count(plan, "h.1.attn.c_attn"), fused_count(plan, "h.2.mlp.c_fc")) == (3, 1)
+
+
+def test_chosen_layers_beside_attention_need_no_divisible_heads() -> None:
+    model = causal_model("gpt2", **{**GPT, "n_embd": 30, "n_head": 3})
+    chosen = TensorLayers(colwise=("h.*.mlp.c_fc",), rowwise=("h.*.mlp.c_proj",))
+    check_divisible(model, plan_for(model, chosen), 2)
+
+
+def test_experts_that_do_not_divide_are_named() -> None:
+    model = causal_model("mixtral", **LLAMA, num_local_experts=3)
+    with pytest.raises(WorkloadError, match=r"3 layers\.0\.mlp\.experts's experts"):
+        check_divisible(model, plan_for(model), 2)
+
+
+def _agree(is_equal: bool, is_cut: bool) -> str:
+    start_process_group("gloo", read_topology(), torch.device("cpu"))
+    rank = distributed.get_rank()
+    weight = torch.nn.Parameter(torch.ones(4))
+    weight.grad = torch.full((4,), 1.0 if is_equal else 1.0 + rank)
+    if is_cut:
+        mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tensor",))
+        weight = torch.nn.Parameter(DTensor.from_local(torch.ones(4), mesh, [Shard(0)]))
+        weight.grad = DTensor.from_local(torch.full((4,), 1.0 + rank), mesh, [Shard(0)])
+    try:
+        check_replicated_gradients([("norm.weight", weight)], distributed.group.WORLD)
+    except WorkloadError as error:
+        return str(error)
+    return "agree"
+
+
+def test_different_gradients_of_a_whole_parameter_are_refused() -> None:
+    assert run_group(_agree, True, False, processes=2) == ["agree"] * 2
+    assert run_group(_agree, False, True, processes=2) == ["agree"] * 2
+    for said in run_group(_agree, False, False, processes=2):
+        assert "processes compute different gradients of norm.weight, which all hold whole; expected a" in said
 
 
 def test_a_pipeline_needs_a_block_for_each_stage() -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from traindyno.api.cache_folder import cache_folder, keep, read_kept
@@ -19,6 +19,7 @@ from traindyno.api.training_code import (
 )
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
+from traindyno.core.planning.compositions import Proposal, possible_compositions, proposed_degrees
 from traindyno.core.planning.memory import (
     FINDINGS,
     CellMemory,
@@ -27,8 +28,8 @@ from traindyno.core.planning.memory import (
     memory_of_cells,
 )
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.memory_settings import distinct_settings
+from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.memory_settings import distinct_settings, memory_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, workload_document
@@ -46,26 +47,38 @@ class EstimatesUnavailable(TraindynoError):
 
 def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory, ...]:
     """Raises EstimatesUnavailable. ``say`` gets a line if an estimate is not in the cache and takes time."""
-    _check_installed()
     cells = expand_cells(suite)
-    model_path, model_content = _find_model(suite.workload, beside)
+    return memory_of_cells(cells, _findings(suite.workload, distinct_settings(cells), beside, say))
+
+
+def estimate_compositions(suite: Suite, *, beside: Path, say: Say) -> tuple[Proposal, ...]:
+    """Those of the baseline's model and devices. Raises EstimatesUnavailable."""
+    possible = possible_compositions(baseline_cell(suite), suite.workload)
+    plain = {settings: memory_settings(settings) for settings in possible}
+    findings = _findings(suite.workload, plain.values(), beside, say)
+    return tuple(
+        Proposal(degrees=proposed_degrees(settings), settings=settings, finding=findings[plain[settings]])
+        for settings in possible
+    )
+
+
+def _findings(
+    workload: Workload, settings: Iterable[Settings], beside: Path, say: Say
+) -> Mapping[Settings, MemoryFinding]:
+    _check_installed()
+    model_path, model_content = _find_model(workload, beside)
     code = f"{training_code_digest()} {model_content} {FINDINGS.version}"
-    wanted = {
-        settings: cache_folder("memory") / f"{memory_key(suite.workload, settings, code=code)}.json"
-        for settings in distinct_settings(cells)
-    }
-    kept = {settings: read_kept(path) for settings, path in wanted.items()}
-    findings = {
-        settings: from_document(json.loads(text), MemoryFinding) for settings, text in kept.items() if text is not None
-    }
-    missing = [settings for settings in wanted if settings not in findings]
+    wanted = {each: cache_folder("memory") / f"{memory_key(workload, each, code=code)}.json" for each in settings}
+    kept = {each: read_kept(path) for each, path in wanted.items()}
+    findings = {each: from_document(json.loads(text), MemoryFinding) for each, text in kept.items() if text is not None}
+    missing = [each for each in wanted if each not in findings]
     if missing:
         count = "1 configuration" if len(missing) == 1 else f"{len(missing)} configurations"
         say(f"estimating the memory of {count}; a large model takes about a minute each, once")
-        for settings, finding in _find(suite.workload, missing, model_path):
-            keep(wanted[settings], json.dumps(to_document(finding)))
-            findings[settings] = finding
-    return memory_of_cells(cells, findings)
+        for each, finding in _find(workload, missing, model_path):
+            keep(wanted[each], json.dumps(to_document(finding)))
+            findings[each] = finding
+    return findings
 
 
 def _check_installed() -> None:

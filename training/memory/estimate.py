@@ -15,7 +15,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.processes import processes_per_replica, world_size
+from traindyno.core.suite.processes import stage_ranks, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.workload import Workload
@@ -83,10 +83,9 @@ def _planned_topologies(settings: Settings) -> list[Topology]:
     """The processes with different parts of the model: those of one replica of a pipeline, else the first."""
     processes = world_size(settings)
     assert processes is not None
-    stages = processes_per_replica(settings, processes) if TRAITS[settings.strategy].has_stages else 1
     return [
         Topology(rank=rank, world_size=processes, local_world_size=processes // settings.instance_count)
-        for rank in range(stages)
+        for rank in stage_ranks(settings, processes)
     ]
 
 

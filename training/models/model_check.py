@@ -43,6 +43,7 @@ POSITIONS_BEHIND_PADDING = {
 # A model with one of these sets the size of its heads apart from its hidden size.
 HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels")
 HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
+EXPERT_COUNTS = ("num_local_experts", "num_experts", "n_routed_experts")
 
 
 def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> Iterator[Problem]:
@@ -174,7 +175,7 @@ def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[
         yield Problem(path="matrix.strategy", message=why_not)
         return
     for degree in wanted:
-        for name in HEAD_COUNTS:
+        for name in (*HEAD_COUNTS, *(each for each in EXPERT_COUNTS if each in config.to_dict())):
             count = _count(config, name)
             if count is not None and count % degree:
                 message = f"degree {degree} does not divide the model's {count} {name}"

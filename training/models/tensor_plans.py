@@ -1,5 +1,5 @@
-"""The layers of each model that tensor parallelism shards, and how: our plans for models without a plan in
-transformers.
+"""The layers of a model that tensor parallelism shards, and how: by the suite's plan, by transformers' plans of layers
+and of experts, or by our plans for models without one.
 
 Paths are relative to the base model (``model.base_model``), ``*`` stands for one name, as in transformers' own plans.
 """
@@ -7,10 +7,13 @@ Paths are relative to the base model (``model.base_model``), ``*`` stands for on
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
+from traindyno.core.suite.settings import TensorLayers
 from training.errors import WorkloadError
 
 COLUMNS = "colwise"
@@ -19,15 +22,21 @@ COLUMNS_GATHERED = "colwise_gather_output"
 ROWS_SPLIT = "rowwise_split_input"
 PARTIAL_GRADIENT = "replicated_with_grad_allreduce"
 STYLES = (COLUMNS, ROWS, COLUMNS_GATHERED, ROWS_SPLIT, PARTIAL_GRADIENT)
+EXPERT_WEIGHTS = "grouped_gemm"
+EXPERT_DISPATCH = "ep_dispatch_experts"
+EXPERT_STYLES = (EXPERT_WEIGHTS, EXPERT_DISPATCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorPlan:
-    """``per_rank`` are attributes that count heads or their features. ``fused`` counts the projections in one layer."""
+    """``per_rank`` are attributes that count heads or their features. ``fused`` counts the projections in one layer.
+    ``experts``: transformers' plan for experts, each of which is whole on one rank: their weights, then their modules.
+    """
 
     styles: Mapping[str, str]
     per_rank: tuple[str, ...] = ()
     fused: Mapping[str, int] = field(default_factory=dict)
+    experts: Mapping[str, str] = field(default_factory=dict)
 
 
 GPT2 = TensorPlan(
@@ -77,16 +86,54 @@ ALBERT = TensorPlan(
     },
     per_rank=(f"{_ALBERT_LAYER}.attention.num_attention_heads", f"{_ALBERT_LAYER}.attention.all_head_size"),
 )
-PLANS: Mapping[str, TensorPlan] = {"gpt2": GPT2, "gptj": GPTJ, "bert": BERT, "albert": ALBERT}
+MODERNBERT = TensorPlan(
+    styles={
+        "layers.*.attn.Wqkv": COLUMNS,
+        "layers.*.attn.Wo": ROWS,
+        "layers.*.mlp.Wi": COLUMNS,
+        "layers.*.mlp.Wo": ROWS,
+    },
+    fused={"layers.*.attn.Wqkv": 3, "layers.*.mlp.Wi": 2},
+)
+LIKE_BERT = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
+PLANS: Mapping[str, TensorPlan] = {
+    "gpt2": GPT2,
+    "gptj": GPTJ,
+    "albert": ALBERT,
+    "modernbert": MODERNBERT,
+    **dict.fromkeys(LIKE_BERT, BERT),
+}
+# transformers' plans with which a sweep over all families found another model than one process has, or an error.
+UNFIT = {
+    "esmc": "it divides the projections before a norm over all heads",
+    "gemma4_unified_text": "the divided model computes other losses than the whole one",
+    "neomme": "it divides the heads of a layer that counts all of them",
+}
+_OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
+_ATTENTION = re.compile(r"att(n|ention)")
 
 
-def plan_for(model: PreTrainedModel) -> TensorPlan:
-    """Raises WorkloadError if there is none."""
+def plan_for(model: PreTrainedModel, chosen: TensorLayers | None = None) -> TensorPlan:
+    """``chosen``: the layers that the suite names; None for the model's own plan. Raises WorkloadError if there is no
+    plan, or if the suite's does not fit the model.
+    """
+    if chosen is not None:
+        return _chosen_plan(model, chosen)
     why_not = why_no_plan(model.config)
     if why_not:
         raise WorkloadError(why_not)
-    own = PLANS.get(model.config.model_type)
-    return own or TensorPlan(styles=model.config.base_model_tp_plan or {})
+    return _own_plan(model.config)
+
+
+def _own_plan(config: PreTrainedConfig) -> TensorPlan:
+    experts = getattr(config, "base_model_ep_plan", None) or {}
+    return PLANS.get(config.model_type) or TensorPlan(styles=_styles_beside(config, experts), experts=experts)
+
+
+def _styles_beside(config: PreTrainedConfig, experts: Mapping[str, str]) -> dict[str, str]:
+    """transformers' plan of layers, without what its plan of experts divides."""
+    styles: Mapping[str, str] = getattr(config, "base_model_tp_plan", None) or {}
+    return {path: style for path, style in styles.items() if path not in experts}
 
 
 def why_no_plan(config: PreTrainedConfig) -> str | None:
@@ -94,36 +141,86 @@ def why_no_plan(config: PreTrainedConfig) -> str | None:
     kind = config.model_type
     if kind in PLANS:
         return None
-    styles = getattr(config, "base_model_tp_plan", None)
-    if not styles:
+    plan = _own_plan(config)
+    if not plan.styles and not plan.experts:
         return (
-            f"strategy tensor has no plan for model type {kind}; expected one of {', '.join(PLANS)},"
-            " or a model type with a base_model_tp_plan in transformers"
+            f"strategy tensor has no plan for model type {kind}; expected one of {', '.join(PLANS)}, a model type with"
+            f" a base_model_tp_plan or base_model_ep_plan in transformers, {_OR_ELSE}"
         )
-    unknown = sorted(set(styles.values()) - set(STYLES))
+    if kind in UNFIT:
+        return (
+            f"strategy tensor can't shard model type {kind} by transformers' plan: {UNFIT[kind]}; expected {_OR_ELSE}"
+        )
+    unknown = {*plan.styles.values()} - {*STYLES} | {*plan.experts.values()} - {*EXPERT_STYLES}
     if unknown:
         return (
-            f"strategy tensor can't shard model type {kind}: transformers' plan for it uses {', '.join(unknown)};"
-            f" expected a plan of {', '.join(STYLES)}"
+            f"strategy tensor can't shard model type {kind}: transformers' plan for it uses"
+            f" {', '.join(sorted(unknown))}; expected a plan of {', '.join((*STYLES, *EXPERT_STYLES))}, {_OR_ELSE}"
         )
     return None
 
 
+def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
+    """The suite's layers, with what our plan knows of them. Norms within divided heads get their style, too."""
+    base, known = model.base_model, _own_plan(model.config)
+    styles = chosen.styles()
+    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
+    for pattern in styles:
+        found = [path for path, _ in matching(base, pattern)]
+        wrong = [path for path in found if path not in linear]
+        if wrong or not found:
+            what = f"{wrong[0]}, which is no linear layer" if wrong else "no layer"
+            patterns = {re.sub(r"\b\d+\b", "*", path) for path in linear}
+            nearest = get_close_matches(pattern, patterns, n=3, cutoff=0.0)
+            raise WorkloadError(
+                f"tensor_plan's path {pattern} names {what} of this {model.config.model_type}'s base model (its head is"
+                f" never divided); expected a path such as {' or '.join(nearest)}"
+            )
+    paths = {path for pattern in styles for path, _ in matching(base, pattern)}
+    parents = {path.rpartition(".")[0] for path in paths}
+    norms = [
+        path
+        for pattern, style in known.styles.items()
+        if style == PARTIAL_GRADIENT
+        for path, _ in matching(base, pattern)
+        if path.rpartition(".")[0] in parents
+    ]
+    return TensorPlan(
+        styles={**styles, **dict.fromkeys(norms, PARTIAL_GRADIENT)},
+        per_rank=tuple(
+            f"{path}.{attribute}"
+            for module, _, attribute in (pattern.rpartition(".") for pattern in known.per_rank)
+            for path, _ in matching(base, module)
+            if any(each.startswith(f"{path}.") for each in paths)
+        ),
+        fused={path: count for pattern, count in known.fused.items() for path, _ in matching(base, pattern)},
+    )
+
+
+def fused_count(plan: TensorPlan, path: str) -> int:
+    """How many projections the layer of this path holds."""
+    return next((count for pattern, count in plan.fused.items() if _expression(pattern).fullmatch(path)), 1)
+
+
 def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> None:
     """Raises WorkloadError unless every rank gets whole heads and equal slices."""
-    config = model.config
-    counts = {
-        name: getattr(config, name)
-        for name in ("num_attention_heads", "num_key_value_heads")
-        if getattr(config, name, None) is not None
-    }
+    base, config = model.base_model, model.config
+    counts: dict[str, int] = {}
     for pattern, style in plan.styles.items():
-        for path, layer in matching(model.base_model, pattern):
+        for path, layer in matching(base, pattern):
             match style:
                 case "colwise" | "colwise_gather_output":
-                    counts[f"{path}'s output features"] = _features(layer)[1]
+                    counts[f"{path}'s output features"] = _features(layer)[1] // fused_count(plan, path)
                 case "rowwise" | "rowwise_split_input":
                     counts[f"{path}'s input features"] = _features(layer)[0]
+    if any(_ATTENTION.search(path) for path in plan.styles):
+        heads = ("num_attention_heads", "num_key_value_heads")
+        counts = {name: getattr(config, name) for name in heads if getattr(config, name, None) is not None} | counts
+    for pattern, style in plan.experts.items():
+        for path, experts in matching(base, pattern) if style == EXPERT_DISPATCH else ():
+            count = experts.num_experts
+            assert isinstance(count, int)
+            counts[f"{path}'s experts"] = count
     uneven = [f"{count} {name}" for name, count in counts.items() if count % degree]
     if uneven:
         raise WorkloadError(
@@ -132,8 +229,12 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
         )
 
 
+def _expression(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", "[^.]+"))
+
+
 def matching(module: nn.Module, pattern: str) -> Iterator[tuple[str, nn.Module]]:
-    expression = re.compile(re.escape(pattern).replace(r"\*", "[^.]+"))
+    expression = _expression(pattern)
     return ((path, found) for path, found in module.named_modules() if expression.fullmatch(path))
 
 

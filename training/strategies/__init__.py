@@ -34,6 +34,7 @@ MODULES = {
     Strategy.ZERO1: "training.strategies.zero1",
     Strategy.TENSOR: "training.strategies.tensor",
     Strategy.PIPELINE: "training.strategies.pipeline",
+    Strategy.MESH: "training.strategies.mesh",
 }
 
 OptimizerBuilder = Callable[[Iterable[nn.Parameter]], Optimizer]

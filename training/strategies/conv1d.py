@@ -1,4 +1,5 @@
-"""Turns GPT-2's Conv1D layers into linear layers that can be sharded by whole heads, and back again for saving.
+"""Turns GPT-2's Conv1D layers into linear layers, and orders the rows of fused projections, such as ModernBERT's, so
+that whole heads can be sharded; and back again for saving.
 
 A linear layer's weight is [O, I], a Conv1D's is [I, O]; both have a bias [O].
 """
@@ -10,7 +11,7 @@ from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from training.models.blueprint import Readable
-from training.models.tensor_plans import TensorPlan, matching
+from training.models.tensor_plans import TensorPlan, fused_count, matching
 
 RowOrder = torch.Tensor | None
 
@@ -18,36 +19,40 @@ RowOrder = torch.Tensor | None
 class ConvertedLayers:
     """Replaces every Conv1D that the plan names by a linear layer on the meta device.
 
-    ``convert`` gives a Conv1D's tensor as its linear layer keeps it.
+    ``convert`` gives a layer's tensor as the sharded model keeps it.
     """
 
     def __init__(self, base: nn.Module, plan: TensorPlan, degree: int) -> None:
         self._row_orders: dict[str, RowOrder] = {}
+        self._transposed: set[str] = set()
         for pattern in plan.styles:
             for path, layer in list(matching(base, pattern)):
+                count = fused_count(plan, path)
                 if isinstance(layer, Conv1D):
-                    order = _whole_heads_per_rank(layer.nf, plan.fused.get(pattern, 1), degree)
                     base.set_submodule(path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype))
-                    self._row_orders[path] = order
+                    self._row_orders[path] = _whole_heads_per_rank(layer.nf, count, degree)
+                    self._transposed.add(path)
+                elif isinstance(layer, nn.Linear) and count > 1:
+                    self._row_orders[path] = _whole_heads_per_rank(layer.out_features, count, degree)
 
     def convert(self, name: str, whole: Readable, base_prefix: str) -> Readable:
         """The inverse of ``restore``."""
         path, _, kind = name.removeprefix(base_prefix).rpartition(".")
         if path not in self._row_orders:
             return whole
-        rows = whole[...].t() if kind == "weight" else whole[...]
+        rows = whole[...].t() if kind == "weight" and path in self._transposed else whole[...]
         order = self._row_orders[path]
         return rows if order is None else rows[order]
 
     def restore(self, name: str, tensor: torch.Tensor, base_prefix: str) -> torch.Tensor:
-        """Returns the whole tensor of this name as Conv1D keeps it: of ``tensor`` [O, I] or [O] of a converted layer,
-        [I, O] or [O]. Those of other layers stay as they are.
+        """Returns the whole tensor of this name as transformers keeps it: of ``tensor`` [O, I] or [O] of a converted
+        layer, [I, O] for a Conv1D's weight, else [O, I] or [O]. Those of other layers stay as they are.
         """
         path, _, kind = name.removeprefix(base_prefix).rpartition(".")
         if path not in self._row_orders:
             return tensor
         rows = _original_rows(tensor, self._row_orders[path])
-        return rows.t() if kind == "weight" else rows
+        return rows.t() if kind == "weight" and path in self._transposed else rows
 
 
 def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int) -> RowOrder:

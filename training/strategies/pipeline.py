@@ -6,7 +6,6 @@ import torch
 from torch import distributed, nn
 from torch.optim import Optimizer
 
-from traindyno.core.suite.choices import PipelineSchedule
 from training.data.batch import Batch
 from training.models.blocks import saved_activations
 from training.models.blueprint import Blueprint
@@ -14,11 +13,9 @@ from training.models.gradients import local_gradients, scale_to_norm, sum_of_squ
 from training.models.objective import counted_labels, task_score
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 from training.strategies.pipeline_schedules import Schedules
-from training.strategies.pipeline_stages import cut
+from training.strategies.pipeline_stages import STAGES_PER_RANK, cut
 from training.strategies.pipeline_weights import PipelineWeights
 from training.strategies.replicas import Replicas
-
-STAGES_PER_RANK = {PipelineSchedule.GPIPE: 1, PipelineSchedule.ONE_F_ONE_B: 1, PipelineSchedule.INTERLEAVED: 2}
 
 
 class PipelineParallel:
@@ -95,7 +92,7 @@ class PipelineParallel:
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self.data_rank == 0:
-            yield from self._weights.stream(self._replicas.ranks[0])
+            yield from self._weights.stream(self._replicas.ranks[0], lambda _, tensor: tensor.detach().cpu())
 
 
 def build(setup: Setup) -> TrainingStrategy:

@@ -82,5 +82,5 @@ class Schedules:
 
 def _for_all(batch: Batch) -> dict[str, torch.Tensor]:
     """What every stage gets of the batch, each [B, L]."""
-    mask = {"attention_mask": batch["attention_mask"]} if "attention_mask" in batch else {}
-    return {"tokens": batch["input_ids"], **mask}
+    given: Batch = {name: batch[name] for name in ("attention_mask", "position_ids") if name in batch}
+    return {"tokens": batch["input_ids"], **given}

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.choices import Task
+from traindyno.core.suite.choices import PipelineSchedule, Task
 from training.errors import WorkloadError
 from training.strategies.pipeline_anatomy import (
     NOT_CALLED,
@@ -24,6 +24,8 @@ from training.strategies.pipeline_anatomy import (
     without_values,
 )
 
+STAGES_PER_RANK = {PipelineSchedule.GPIPE: 1, PipelineSchedule.ONE_F_ONE_B: 1, PipelineSchedule.INTERLEAVED: 2}
+
 
 class Stage(nn.Module):
     """Every stage of a replica gets the batch's tokens and mask, [B, L]; hidden states [B, L, D] are sent from stage to
@@ -32,7 +34,7 @@ class Stage(nn.Module):
 
     def __init__(
         self,
-        model: nn.Module,
+        model: PreTrainedModel,
         *,
         is_first: bool,
         is_last: bool,
@@ -48,13 +50,21 @@ class Stage(nn.Module):
         self._autocast = autocast
 
     def forward(
-        self, received: torch.Tensor, *, tokens: torch.Tensor, attention_mask: torch.Tensor | None = None
+        self,
+        received: torch.Tensor,
+        *,
+        tokens: torch.Tensor,
+        attention_mask: torch.Tensor | None = None,
+        position_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """``received`` [B, L] or [B, L, D] are tokens or hidden states. ``tokens`` [B, L], ``attention_mask`` [B, L].
+        """``received`` [B, L] or [B, L, D] are tokens or hidden states. ``tokens``, ``attention_mask`` and
+        ``position_ids`` are [B, L].
 
         Returns hidden states [B, L, D] or, from the last stage, logits: [B, L, V] or [B, C].
         """
         inputs = {} if self._is_first else {"inputs_embeds": received}
+        if position_ids is not None:
+            inputs["position_ids"] = position_ids
         if self._is_first or self._reads_tokens:
             inputs["input_ids"] = tokens
         with self._autocast or nullcontext():
@@ -129,8 +139,9 @@ def _stage(
     base: Any = with_replaced(model.base_model, stand_ins)
     if is_last and not is_first:
         base.register_forward_pre_hook(_without_tokens, with_kwargs=True)
+    whole: Any = with_replaced(model, {model.base_model_prefix: base})
     return Stage(
-        with_replaced(model, {model.base_model_prefix: base}) if is_last else base,
+        whole if is_last else base,
         is_first=is_first,
         is_last=is_last,
         reads_tokens=reads_tokens and is_last,

@@ -29,6 +29,9 @@ class PipelineWeights:
             name: tuple(rank for rank, ids in enumerate(held) if id(tensor) in ids)
             for name, tensor in self._saved().items()
         }
+        self._ids = {name: id(tensor) for name, tensor in self._saved().items()}
+        first = {number: name for name, number in reversed(self._ids.items())}
+        self._first_names = {name: first[number] for name, number in self._ids.items()}
         self._groups: dict[Holders, ProcessGroup] = {}
 
     def make_groups(self, replicas: Sequence[Sequence[int]]) -> None:
@@ -57,14 +60,34 @@ class PipelineWeights:
         for shared, group in self._groups.items():
             sum_gradients(self._parameters(lambda holders, shared=shared: holders == shared), group)  # type: ignore[misc]
 
-    def stream(self, ranks: Sequence[int]) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yields one weight after the other on the replica's first rank, nothing on its others. All of them call it."""
+    def tie_again(self) -> None:
+        """After a stage's modules have got other parameters: gives them to all modules that are tied to those."""
+        now = self._saved()
+        for name, tensor in now.items():
+            if self._inner_rank in self._holders[name]:
+                names = [each for each in now if self._first_names[each] == self._first_names[name]]
+                changed = next((now[each] for each in names if id(now[each]) != self._ids[each]), tensor)
+                path, _, attribute = name.rpartition(".")
+                module = self._model.get_submodule(path)
+                if isinstance(changed, nn.Parameter) and module._parameters[attribute] is not changed:
+                    module._parameters[attribute] = changed
+
+    def stream(
+        self, ranks: Sequence[int] | None, whole: Callable[[str, torch.Tensor], torch.Tensor]
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yields one weight after the other on the first of ``ranks``, nothing elsewhere. All processes call it.
+
+        ``ranks`` are those of one pipeline, None in the others. ``whole`` makes a weight whole, on the CPU.
+        """
         for name, tensor in self._saved().items():
             holder = self._holders[name][0]
-            if self._inner_rank == holder == 0:
-                yield name, tensor.detach().cpu()
-            elif self._inner_rank == holder:
-                distributed.send(tensor.detach().cpu(), dst=ranks[0])
+            made = whole(name, tensor) if self._inner_rank == holder else None
+            if ranks is None:
+                continue
+            if made is not None and holder == 0:
+                yield name, made
+            elif made is not None:
+                distributed.send(made.contiguous(), dst=ranks[0])
             elif self._inner_rank == 0:
                 received = torch.empty(self._shapes[name], dtype=tensor.dtype)
                 distributed.recv(received, src=ranks[holder])

@@ -3,32 +3,19 @@
 Parameters, gradients and their parts have any shape [...].
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import distributed, nn
-from torch.distributed.tensor import DTensor, Replicate, Shard
-from torch.distributed.tensor.parallel import ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module
+from torch.distributed.tensor import DTensor, Shard
 
 from training.data.batch import Batch
 from training.models.blueprint import Readable
 from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.models.objective import Objective
-from training.models.tensor_plans import (
-    COLUMNS,
-    COLUMNS_GATHERED,
-    PARTIAL_GRADIENT,
-    ROWS,
-    ROWS_SPLIT,
-    TensorPlan,
-    check_divisible,
-    matching,
-    plan_for,
-)
 from training.strategies import Setup, TrainingStrategy
-from training.strategies.conv1d import ConvertedLayers
 from training.strategies.replicas import Replicas
+from training.strategies.tensor_layers import DividedLayers, check_replicated_gradients, checked_plan, is_cut
 from training.strategies.whole_model import WholeModelStrategy
 
 
@@ -38,27 +25,27 @@ class TensorParallel(WholeModelStrategy):
         self._replicas = Replicas(setup, "tensor")
         self.data_rank = self._replicas.data_rank
         self.data_world_size = self._replicas.data_world_size
-        self._converted: ConvertedLayers
+        self._divided: DividedLayers
         self._partial: list[nn.Parameter]
+        self._are_gradients_checked = False
 
     def _cut(self, objective: Objective) -> None:
         model = objective.model
-        plan = plan_for(model)
-        check_divisible(model, plan, self._replicas.degree)
-        base = model.base_model
-        self._converted = ConvertedLayers(base, plan, self._replicas.degree)
-        parallelize_module(base, self._replicas.inner_mesh, _styles(plan))
-        _divide_head_counts(base, plan, self._replicas.degree)
+        plan = checked_plan(model, self._setup.settings.tensor_plan, self._replicas.degree)
+        self._divided = DividedLayers(model, self._replicas.inner_mesh, plan)
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
-        return self._converted.convert(name, whole, f"{self._objective.model.base_model_prefix}.")
+        return self._divided.converted.convert(name, whole, self._divided.prefix)
 
     def _wrap(self, objective: Objective) -> nn.Module:
-        self._partial = _parameters_with_partial_gradients(objective.model.base_model, plan_for(objective.model))
+        self._partial = self._divided.partial_gradients()
         return objective
 
     def _after_backward(self) -> None:
         sum_gradients(self._partial, self._replicas.inner_group)
+        if not self._are_gradients_checked:
+            check_replicated_gradients(self._objective.model.named_parameters(), self._replicas.inner_group)
+            self._are_gradients_checked = True
         self._replicas.average_gradients(self.parameters())
 
     def clip_gradients(self, max_norm: float) -> None:
@@ -83,41 +70,16 @@ class TensorParallel(WholeModelStrategy):
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self.data_rank != 0:
             return
-        model, ranks = self._objective.model, self._replicas.ranks[0]
-        for name, tensor in model.state_dict().items():
+        ranks = self._replicas.ranks[0]
+        for name, tensor in self._objective.model.state_dict().items():
             if self._setup.topology.is_first:
-                whole = _receive(tensor, ranks) if _is_cut(tensor) else _local(tensor).cpu()
-                restored = self._converted.restore(name, whole, f"{model.base_model_prefix}.")
+                whole = _receive(tensor, ranks) if is_cut(tensor) else _local(tensor).cpu()
+                restored = self._divided.converted.restore(name, whole, self._divided.prefix)
                 del whole  # a copy of it may have been restored
                 yield name, restored
                 del restored
-            elif _is_cut(tensor):
+            elif is_cut(tensor):
                 distributed.send(_local(tensor).contiguous(), dst=ranks[0])
-
-
-def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:
-    makers: Mapping[str, Callable[[], ParallelStyle]] = {
-        COLUMNS: ColwiseParallel,
-        ROWS: RowwiseParallel,
-        COLUMNS_GATHERED: partial(ColwiseParallel, output_layouts=Replicate()),
-        ROWS_SPLIT: partial(RowwiseParallel, input_layouts=Replicate()),
-    }
-    return {path: makers[style]() for path, style in plan.styles.items() if style in makers}
-
-
-def _divide_head_counts(base: nn.Module, plan: TensorPlan, degree: int) -> None:
-    for pattern in plan.per_rank:
-        path, _, attribute = pattern.rpartition(".")
-        for _, module in matching(base, path):
-            setattr(module, attribute, getattr(module, attribute) // degree)
-
-
-def _parameters_with_partial_gradients(base: nn.Module, plan: TensorPlan) -> list[nn.Parameter]:
-    """The norms within a head: every rank has the whole weight, but its gradient covers only its own heads."""
-    patterns = [path for path, style in plan.styles.items() if style == PARTIAL_GRADIENT]
-    return [
-        parameter for pattern in patterns for _, module in matching(base, pattern) for parameter in module.parameters()
-    ]
 
 
 def _sharded_and_replicated(parameters: Iterable[nn.Parameter]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -125,12 +87,8 @@ def _sharded_and_replicated(parameters: Iterable[nn.Parameter]) -> tuple[list[to
     cut: list[nn.Parameter] = []
     whole: list[nn.Parameter] = []
     for parameter in parameters:
-        (cut if _is_cut(parameter) else whole).append(parameter)
+        (cut if is_cut(parameter) else whole).append(parameter)
     return local_gradients(cut), local_gradients(whole)
-
-
-def _is_cut(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, DTensor) and any(placement.is_shard() for placement in tensor.placements)
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossSpread
+from traindyno.core.planning.composition_notes import composition_notes
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.jobs import share_jobs
@@ -129,6 +130,7 @@ def plan_suite(
         notes=(
             *write_notes(suite, lane_plans, quotas),
             *loader_notes(cells),
+            *composition_notes(cells),
             *frozen_notes(cells, suite.workload),
         ),
         expected=_expect(lane_plans, concurrency.lanes),

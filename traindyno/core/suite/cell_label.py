@@ -47,7 +47,10 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "activation_checkpointing": lambda value: "checkpointing" if value else "no checkpointing",
     "activation_offloading": lambda value: "offloading" if value else "no offloading",
     "pin_memory": lambda value: "pinned memory" if value else "pageable memory",
+    "replicate_degree": lambda value: f"replicate degree {_text(value)}",
+    "shard_degree": lambda value: f"shard degree {_text(value)}",
     "tensor_degree": lambda value: f"tensor degree {_text(value)}",
+    "tensor_plan": lambda value: f"tensor plan {_text(value)}",
     "pipeline_degree": lambda value: f"pipeline degree {_text(value)}",
 }
 PLACE = ("instance", "instance_count")

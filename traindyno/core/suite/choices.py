@@ -35,6 +35,7 @@ class Strategy(StrEnum):
     ZERO1 = "zero1"
     TENSOR = "tensor"
     PIPELINE = "pipeline"
+    MESH = "mesh"
 
 
 class Compiler(StrEnum):

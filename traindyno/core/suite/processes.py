@@ -1,11 +1,95 @@
-"""Processes, replicas and batches of a job. The planner and the container both compute them here."""
+"""Processes of a job, how they are divided, and batches. The planner and the container both compute them here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import log, prod
 
-from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.suite.choices import LearningRateScaling
-from traindyno.core.suite.settings import LearningRate, Settings, degree_setting
+from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type
+from traindyno.core.suite.choices import LearningRateScaling, ShardScope
+from traindyno.core.suite.settings import LearningRate, Settings, has_effect
 from traindyno.core.suite.strategies import TRAITS
+
+NAMED_NEAREST = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Degrees:
+    """How the processes are divided; the product is their number.
+
+    They are in the order of the mesh, the outermost dimension first: a tensor group consists of neighbours.
+    """
+
+    pipeline: int = 1
+    replicate: int = 1
+    shard: int = 1
+    tensor: int = 1
+
+    @property
+    def processes(self) -> int:
+        return self.replicas * self.per_replica
+
+    @property
+    def replicas(self) -> int:
+        """Replicas and shards train on different data."""
+        return self.replicate * self.shard
+
+    @property
+    def per_replica(self) -> int:
+        """The processes that share a batch."""
+        return self.pipeline * self.tensor
+
+
+def degrees_of(settings: Settings, processes: int) -> Degrees:
+    """The first degree that is left out takes what the others leave, in the strategy's own order; others are 1.
+
+    The product is not that of the processes if they can't be divided so.
+    """
+    given = given_degrees(settings)
+    if settings.shard_scope is ShardScope.HYBRID and has_effect("shard_scope", settings):
+        given["replicate"] = settings.instance_count
+    left_out = degree_that_follows(settings)
+    degrees = Degrees(**given)
+    return replace(degrees, **{left_out: processes // degrees.processes}) if left_out else degrees
+
+
+def given_degrees(settings: Settings) -> dict[str, int]:
+    """The degrees that the settings give and that have an effect, by name."""
+    names = ("pipeline", "replicate", "shard", "tensor")
+    found = {name: getattr(settings, f"{name}_degree") for name in names if has_effect(f"{name}_degree", settings)}
+    return {name: degree for name, degree in found.items() if degree is not None}
+
+
+def degree_that_follows(settings: Settings) -> str | None:
+    """The degree that takes what the given ones leave; None if all are given."""
+    given = given_degrees(settings)
+    return next((name for name in TRAITS[settings.strategy].takes_the_rest if name not in given), None)
+
+
+def stage_ranks(settings: Settings, processes: int) -> range:
+    """The ranks of the first replica's stages, each the first of its tensor group."""
+    degrees = degrees_of(settings, processes)
+    are_neighbours = TRAITS[settings.strategy].stages_are_neighbours
+    step = degrees.tensor if are_neighbours else max(1, processes // degrees.pipeline)
+    return range(0, step * degrees.pipeline, step)
+
+
+def nearest_degrees(settings: Settings, processes: int) -> list[dict[str, int]]:
+    """The possible degrees that change the given ones least, as ratios; the nearest first."""
+    given = given_degrees(settings)
+    is_part = degree_that_follows(settings) is not None
+    possible = [each for each in _divisions(len(given), processes) if is_part or prod(each) == processes]
+    possible.sort(key=lambda each: sum(abs(log(new / old)) for new, old in zip(each, given.values(), strict=True)))
+    return [dict(zip(given, each, strict=True)) for each in possible[:NAMED_NEAREST]]
+
+
+def _divisions(count: int, processes: int) -> Iterator[tuple[int, ...]]:
+    """All ``count`` numbers whose product divides the processes."""
+    if count == 0:
+        yield ()
+        return
+    for first in range(1, processes + 1):
+        if processes % first == 0:
+            yield from ((first, *others) for others in _divisions(count - 1, processes // first))
 
 
 def world_size(settings: Settings) -> int | None:
@@ -20,25 +104,28 @@ def world_size(settings: Settings) -> int | None:
     return settings.instance_count * (1 if TRAITS[settings.strategy].one_process else devices)
 
 
+def neighbour_count(settings: Settings, processes: int) -> int:
+    """The processes on one host. Jobs of this machine's types share it, however many instances they have."""
+    return processes if settings.instance.startswith(LOCAL_PREFIX) else processes // settings.instance_count
+
+
 def processes_per_replica(settings: Settings, processes: int) -> int:
-    """The number of processes that hold one replica of the model: all of the job's, if no degree is set."""
-    field = degree_setting(settings.strategy)
-    if field is None:
-        return 1
-    degree: int | None = getattr(settings, field)
-    return degree or processes
+    """The number of processes that share a batch."""
+    return degrees_of(settings, processes).per_replica
 
 
 def tensor_degrees(settings: Iterable[Settings]) -> tuple[int, ...]:
-    """The distinct degrees of those that split heads, in order; without those of unknown device counts."""
-    sharded = (each for each in settings if TRAITS[each.strategy].splits_heads)
-    sizes = ((each, world_size(each)) for each in sharded)
-    return tuple(sorted({processes_per_replica(each, size) for each, size in sizes if size is not None}))
+    """The distinct degrees of those that split heads by the model's own plan, in order; without those of unknown device
+    counts.
+    """
+    sizes = ((each, world_size(each)) for each in settings if each.tensor_plan is None)
+    found = {degrees_of(each, size).tensor for each, size in sizes if size is not None}
+    return tuple(sorted(degree for degree in found if degree > 1))
 
 
 def replica_count(settings: Settings, processes: int) -> int:
     """Replicas of the model that share a global batch; 0 if the degree exceeds the processes."""
-    return processes // processes_per_replica(settings, processes)
+    return degrees_of(settings, processes).replicas
 
 
 def global_batch_size(settings: Settings, processes: int) -> int:

@@ -41,7 +41,7 @@ class Effect(StrEnum):
     LEARNING = "learning"  # the losses
     BATCH = "batch"  # the global batch size, by multiplying it
     PLACEMENT = "placement"  # how many replicas of the model share a global batch
-    DEGREE = "degree"  # how many processes hold one replica: a placement too
+    DEGREE = "degree"  # how the processes are divided: a placement too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +101,27 @@ class LearningRate:
         default=LearningRateScaling.NONE,
         metadata=describe("global_batch scales the rate in proportion to the global batch size"),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorLayers:
+    """Paths of linear layers within the base model; ``*`` stands for one name. The styles are those of transformers."""
+
+    colwise: tuple[str, ...] = field(default=(), metadata=describe("layers whose outputs are divided"))
+    rowwise: tuple[str, ...] = field(default=(), metadata=describe("layers whose inputs are divided already"))
+    colwise_gather_output: tuple[str, ...] = field(
+        default=(), metadata=describe("layers whose outputs are divided, and gathered behind the layer")
+    )
+    rowwise_split_input: tuple[str, ...] = field(
+        default=(), metadata=describe("layers whose whole inputs are divided before the layer")
+    )
+
+    def styles(self) -> dict[str, str]:
+        """Path → style."""
+        return {path: each.name for each in fields(self) for path in getattr(self, each.name)}
+
+    def __str__(self) -> str:
+        return ", ".join(self.styles()) or "no layers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,23 +259,52 @@ class Settings:
             used_by=(Strategy.FSDP,),
         ),
     )
+    replicate_degree: int | None = field(
+        default=None,
+        metadata=setting(
+            "groups of processes that hold equal shards and average their gradients",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            default="1, or what the other degrees leave",
+            used_by=(Strategy.MESH,),
+            effect=Effect.DEGREE,
+        ),
+    )
+    shard_degree: int | None = field(
+        default=None,
+        metadata=setting(
+            "processes over which each parameter, gradient and optimizer state is sharded",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            default="what the other degrees leave",
+            used_by=(Strategy.MESH,),
+            effect=Effect.DEGREE,
+        ),
+    )
     tensor_degree: int | None = field(
         default=None,
         metadata=setting(
-            "processes that hold one replica together",
+            "processes that share the matrices of each block",
             bound=Bound(least=1, most=MOST_SAMPLES),
-            default="all processes",
-            used_by=(Strategy.TENSOR,),
+            default="all processes; with strategy mesh 1",
+            used_by=(Strategy.TENSOR, Strategy.MESH),
             effect=Effect.DEGREE,
+        ),
+    )
+    tensor_plan: TensorLayers | None = field(
+        default=None,
+        metadata=setting(
+            "the layers that are divided: {colwise: [layers.*.mlp.up_proj], rowwise: [layers.*.mlp.down_proj]}",
+            default="the model's own plan",
+            used_by=(Strategy.TENSOR, Strategy.MESH),
+            is_fixed_by_checkpoints=True,
         ),
     )
     pipeline_degree: int | None = field(
         default=None,
         metadata=setting(
-            "processes that hold one replica together",
+            "processes among which the blocks are divided",
             bound=Bound(least=1, most=MOST_SAMPLES),
-            default="all processes",
-            used_by=(Strategy.PIPELINE,),
+            default="all processes; with strategy mesh 1",
+            used_by=(Strategy.PIPELINE, Strategy.MESH),
             effect=Effect.DEGREE,
         ),
     )
@@ -262,14 +312,16 @@ class Settings:
         default=PipelineSchedule.GPIPE,
         metadata=setting(
             "the order of forward and backward passes of micro-batches",
-            used_by=(Strategy.PIPELINE,),
+            used_by=(Strategy.PIPELINE, Strategy.MESH),
             is_fixed_by_checkpoints=True,
         ),
     )
     micro_batches: int = field(
         default=1,
         metadata=setting(
-            "parts into which a batch is divided", bound=Bound(least=1, most=MOST_SAMPLES), used_by=(Strategy.PIPELINE,)
+            "parts into which a batch is divided",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            used_by=(Strategy.PIPELINE, Strategy.MESH),
         ),
     )
     dropout: float | None = field(
@@ -327,15 +379,3 @@ def has_effect(name: str, settings: Settings) -> bool:
     """Whether the cell's strategy uses this setting."""
     used_by = setting_descriptions()[name].used_by
     return not used_by or settings.strategy in used_by
-
-
-def degree_setting(strategy: Strategy) -> str | None:
-    """The setting for the number of processes that hold one replica; None if each process holds one."""
-    return next(
-        (
-            name
-            for name, description in setting_descriptions().items()
-            if description.effect is Effect.DEGREE and strategy in description.used_by
-        ),
-        None,
-    )

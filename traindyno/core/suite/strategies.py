@@ -11,8 +11,9 @@ class StrategyTraits:
     """``one_process``: a job is one process, which uses one device.
 
     ``holds_whole_model``: each process does, so that sharding would save memory.
-    ``has_stages``: each process of a replica holds other blocks of the model. ``splits_heads``: each holds a part of
-    every block, with some of its attention heads.
+    ``takes_the_rest``: the degrees of which the first that is left out takes the processes that the others leave.
+    ``stages_are_neighbours``: a pipeline stays within an instance if it fits; else its stages are far apart, and the
+    groups that communicate more are neighbours.
     ``runs_with_xla``: it communicates only to average gradients, which XLA devices do themselves.
     ``resumes_resharded``: another number of processes can resume from its checkpoints, which name whole parameters, or
     slices that PyTorch reshards.
@@ -22,8 +23,8 @@ class StrategyTraits:
 
     one_process: bool = False
     holds_whole_model: bool = False
-    has_stages: bool = False
-    splits_heads: bool = False
+    takes_the_rest: tuple[str, ...] = ("replicate",)
+    stages_are_neighbours: bool = False
     runs_with_xla: bool = False
     resumes_resharded: bool = False
     sagemaker_collectives: bool = False
@@ -38,10 +39,11 @@ TRAITS: Mapping[Strategy, StrategyTraits] = {
     Strategy.SMDDP: StrategyTraits(
         holds_whole_model=True, resumes_resharded=True, sagemaker_collectives=True, stand_in=Strategy.DDP
     ),
-    Strategy.FSDP: StrategyTraits(resumes_resharded=True),
+    Strategy.FSDP: StrategyTraits(resumes_resharded=True, takes_the_rest=("shard",)),
     Strategy.ZERO1: StrategyTraits(holds_whole_model=True, resumes_resharded=True),
-    Strategy.TENSOR: StrategyTraits(splits_heads=True),
-    Strategy.PIPELINE: StrategyTraits(has_stages=True),
+    Strategy.TENSOR: StrategyTraits(takes_the_rest=("tensor", "replicate")),
+    Strategy.PIPELINE: StrategyTraits(takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True),
+    Strategy.MESH: StrategyTraits(takes_the_rest=("shard", "replicate", "pipeline", "tensor")),
 }
 
 

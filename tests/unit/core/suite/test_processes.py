@@ -1,18 +1,24 @@
 """Processes, replicas and batches, by hand."""
 
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from traindyno.core.suite.choices import LearningRateScaling, Strategy
+from traindyno.core.suite.choices import LearningRateScaling, ShardScope, Strategy
 from traindyno.core.suite.processes import (
+    Degrees,
+    degrees_of,
+    given_degrees,
     global_batch_size,
+    nearest_degrees,
     planned_batch_size,
     planned_learning_rate,
     processes_per_replica,
     replica_count,
     scaled_learning_rate,
+    stage_ranks,
     tensor_degrees,
     world_size,
 )
@@ -67,3 +73,49 @@ def test_tensor_degrees_are_those_of_the_cells_that_use_them() -> None:
         replace(UNKNOWN, strategy=Strategy.TENSOR),
     ]
     assert tensor_degrees(cells) == (4, 16)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Degrees(replicate=16)),
+        ({"strategy": Strategy.FSDP}, Degrees(shard=16)),
+        ({"strategy": Strategy.FSDP, "shard_scope": ShardScope.HYBRID}, Degrees(replicate=2, shard=8)),
+        ({"strategy": Strategy.TENSOR, "tensor_degree": 4}, Degrees(replicate=4, tensor=4)),
+        ({"strategy": Strategy.PIPELINE}, Degrees(pipeline=16)),
+        ({"strategy": Strategy.MESH}, Degrees(shard=16)),
+        ({"strategy": Strategy.MESH, "tensor_degree": 2, "pipeline_degree": 2}, Degrees(pipeline=2, shard=4, tensor=2)),
+        ({"strategy": Strategy.MESH, "shard_degree": 4}, Degrees(replicate=4, shard=4)),
+        (
+            {"strategy": Strategy.MESH, "shard_degree": 4, "replicate_degree": 1, "pipeline_degree": 2},
+            Degrees(pipeline=2, shard=4, tensor=2),
+        ),
+    ],
+)
+def test_the_first_degree_that_is_left_out_follows(changes: dict[str, Any], expected: Degrees) -> None:
+    assert degrees_of(settings(**changes), 16) == expected
+    assert expected.processes == 16
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_nearest_degrees_are_possible(seed: int) -> None:
+    draw = random.Random(seed)
+    processes = draw.randint(1, 96)
+    names = draw.sample(["pipeline", "replicate", "shard", "tensor"], draw.randint(1, 4))
+    asked = mesh({name: draw.choice([1, 2, 3, 4, 8]) for name in names})
+    nearest = nearest_degrees(asked, processes)
+    assert nearest
+    for each in nearest:
+        assert degrees_of(mesh(each), processes).processes == processes
+    is_possible = degrees_of(asked, processes).processes == processes
+    assert (nearest[0] == given_degrees(asked)) == is_possible
+
+
+def mesh(degrees: dict[str, int]) -> Settings:
+    return settings(strategy=Strategy.MESH, **{f"{name}_degree": degree for name, degree in degrees.items()})
+
+
+def test_stages_are_far_apart_on_a_mesh_and_neighbours_without_other_groups() -> None:
+    assert [*stage_ranks(mesh({"pipeline": 2, "tensor": 2}), 16)] == [0, 8]
+    assert [*stage_ranks(settings(strategy=Strategy.PIPELINE, pipeline_degree=4), 16)] == [0, 1, 2, 3]
+    assert [*stage_ranks(P4D, 16)] == [0]

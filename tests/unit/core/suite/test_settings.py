@@ -22,7 +22,6 @@ from traindyno.core.suite.settings import (
     Effect,
     LearningRate,
     Settings,
-    degree_setting,
     has_effect,
     options_of_strategies,
     setting,
@@ -101,7 +100,8 @@ def test_options_of_one_strategy_have_no_effect_with_others() -> None:
     assert not has_effect("pipeline_degree", tensor)
     assert has_effect("precision", tensor)
     assert options_of_strategies() == (
-        "shard_scope", "tensor_degree", "pipeline_degree", "pipeline_schedule", "micro_batches"
+        "shard_scope", "replicate_degree", "shard_degree", "tensor_degree", "tensor_plan", "pipeline_degree",
+        "pipeline_schedule", "micro_batches",
     )  # fmt: skip
 
 
@@ -111,9 +111,8 @@ def test_settings_are_listed_by_their_effect() -> None:
     )  # fmt: skip
     assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
     assert settings_with(Effect.BATCH) == ("batch_size_per_device", "gradient_accumulation_steps")
-    assert [degree_setting(strategy) for strategy in (Strategy.DDP, Strategy.TENSOR, Strategy.PIPELINE)] == [
-        None, "tensor_degree", "pipeline_degree"
-    ]  # fmt: skip
+    degrees = ("replicate_degree", "shard_degree", "tensor_degree", "pipeline_degree")
+    assert settings_with(Effect.DEGREE) == degrees
 
 
 def test_replicas_share_a_batch_of_this_size() -> None:
@@ -148,5 +147,5 @@ def test_a_learning_rate_scales_with_the_global_batch() -> None:
 
 def test_checkpoint_fixes_settings_of_losses_degrees_and_the_form_of_the_weights() -> None:
     assert set(settings_of_checkpoints()) == {
-        *settings_with(Effect.LEARNING, Effect.DEGREE), "strategy", "precision", "pipeline_schedule",
+        *settings_with(Effect.LEARNING, Effect.DEGREE), "strategy", "precision", "tensor_plan", "pipeline_schedule",
     }  # fmt: skip

@@ -6,7 +6,14 @@ from typing import Any
 
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
 from traindyno.core.suite.choices import Compiler, DatasetFormat, PipelineSchedule, Precision, ShardScope, Task
-from traindyno.core.suite.processes import processes_per_replica, world_size
+from traindyno.core.suite.processes import (
+    Degrees,
+    degree_that_follows,
+    degrees_of,
+    given_degrees,
+    nearest_degrees,
+    world_size,
+)
 from traindyno.core.suite.settings import (
     DOCUMENT_CHECK_TOKENS,
     Effect,
@@ -23,7 +30,6 @@ SMDDP_FAMILIES = ("p4d", "p4de", "p3dn")
 TRAINING_COMPILER_FAMILIES = ("p3", "p3dn", "g4dn", "p4d", "g5")
 NATIVE_NEURON_FAMILIES = ("trn2",)
 XLA_STRATEGIES = strategies_with(lambda traits: traits.runs_with_xla)
-PIPELINE_MODELS = ("gpt2", "gptj", "bert", "albert")
 STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
 BLOCK_COUNTS = ("num_hidden_layers", "n_layer")
 HEAD_COUNTS = ("num_attention_heads", "n_head")
@@ -137,6 +143,13 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
     elif settings.shard_scope is ShardScope.HYBRID and instance_type.devices_per_instance == 1:
         reason = f"{instance_type.name} has one device, and shard_scope hybrid shards within an instance: expected full"
         yield Impossible(field="shard_scope", reason=reason)
+    if settings.tensor_plan is not None and not has_effect("tensor_plan", settings):
+        yield _without_effect("tensor_plan", settings)
+    elif settings.tensor_plan is not None and not settings.tensor_plan.styles():
+        reason = (
+            "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.*.mlp.up_proj]"
+        )
+        yield Impossible(field="tensor_plan", reason=reason)
     if settings.prefetch_factor is not None and settings.loader_workers == 0:
         yield Impossible(
             field="prefetch_factor", reason="prefetch_factor has no effect with loader_workers 0: expected 1 or more"
@@ -144,33 +157,44 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
 
 
 def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+    used = [field for field in settings_with(Effect.DEGREE) if has_effect(field, settings)]
     for field in settings_with(Effect.DEGREE):
-        degree: int | None = getattr(settings, field)
-        if has_effect(field, settings):
-            yield from _check_degree(settings, field, degree)
-        elif degree is not None:
+        if field not in used and getattr(settings, field) is not None:
             yield _without_effect(field, settings)
-
-
-def _check_degree(settings: Settings, field: str, degree: int | None) -> Iterator[Impossible]:
-    """Without a degree, all processes hold one replica together."""
     processes = world_size(settings)
-    if processes is None:
-        reason = f"the number of devices of {settings.instance} is not known, so {field} can't be checked"
+    if used and processes is None:
+        reason = f"the number of devices of {settings.instance} is not known, so {used[0]} can't be checked"
         yield Impossible(field="instance", reason=reason)
-    elif (degree or processes) < 2:
-        reason = f"{field} is {degree or processes} with strategy {settings.strategy}: expected 2 or more"
-        yield Impossible(field=field, reason=reason)
-    elif processes % (degree or processes):
-        reason = f"{field} {degree} does not divide the {processes} processes of the job"
-        yield Impossible(field=field, reason=reason)
+    elif used and processes:
+        yield from _check_product(settings, used, processes)
+
+
+def _check_product(settings: Settings, used: list[str], processes: int) -> Iterator[Impossible]:
+    degrees, given = degrees_of(settings, processes), given_degrees(settings)
+    if len(used) == 1 and degrees.per_replica < 2:
+        reason = f"{used[0]} is {degrees.per_replica} with strategy {settings.strategy}: expected 2 or more"
+        yield Impossible(field=used[0], reason=reason)
+    elif degrees.processes != processes:
+        asked = " × ".join(f"{name}_degree {degree}" for name, degree in given.items())
+        verb = "divide" if degree_that_follows(settings) else "equal"
+        nearest = " or ".join(
+            ", ".join(f"{name}_degree {degree}" for name, degree in each.items())
+            for each in nearest_degrees(settings, processes)
+        )
+        reason = f"{asked} does not {verb} the {processes} processes of the job: expected {nearest}"
+        yield Impossible(field=f"{next(iter(given))}_degree", reason=reason)
 
 
 def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
-    count, degree = settings.micro_batches, _planned_degree(settings)
+    count, degrees = settings.micro_batches, _planned_degrees(settings)
     if not has_effect("micro_batches", settings):
         if count != 1:
             yield _without_effect("micro_batches", settings)
+        return
+    degree = degrees.pipeline if degrees else 0
+    if degree == 1 and count != 1:
+        reason = "micro_batches has no effect with pipeline_degree 1: expected micro_batches 1"
+        yield Impossible(field="micro_batches", reason=reason)
         return
     if settings.batch_size_per_device % count:
         reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size_per_device}"
@@ -183,31 +207,25 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
         yield Impossible(field="micro_batches", reason=reason)
 
 
-def _planned_degree(settings: Settings) -> int | None:
-    """Processes that hold one replica; None if the number of the job's processes is unknown."""
+def _planned_degrees(settings: Settings) -> Degrees | None:
+    """None if the number of the job's processes is unknown."""
     processes = world_size(settings)
-    return None if processes is None else processes_per_replica(settings, processes)
+    return None if processes is None else degrees_of(settings, processes)
 
 
 def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     """Check the model by its configuration; a model that is given by name is not checked here."""
     config = workload.model.config if workload.model else None
-    degree = _planned_degree(settings)
-    if config is None or degree is None:
+    degrees = _planned_degrees(settings)
+    if config is None or degrees is None:
         return
-    kind = config.get("model_type")
-    traits = TRAITS[settings.strategy]
-    if traits.has_stages and kind not in PIPELINE_MODELS:
-        models = ", ".join(PIPELINE_MODELS)
-        reason = f"strategy {settings.strategy} can't split model type {kind} into stages: expected {models}"
-        yield Impossible(field="strategy", reason=reason)
-    stages, blocks = degree * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1), _first(config, BLOCK_COUNTS)
-    if traits.has_stages and blocks is not None and blocks < stages:
+    stages = degrees.pipeline * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1)
+    blocks, heads = _first(config, BLOCK_COUNTS), _first(config, HEAD_COUNTS)
+    if degrees.pipeline > 1 and blocks is not None and blocks < stages:
         reason = f"the model has {blocks} blocks: expected at least {stages}, one for each stage"
         yield Impossible(field="pipeline_degree", reason=reason)
-    heads = _first(config, HEAD_COUNTS)
-    if traits.splits_heads and heads is not None and heads % degree:
-        reason = f"tensor_degree {degree} does not divide the model's {heads} attention heads"
+    if settings.tensor_plan is None and heads is not None and heads % degrees.tensor:
+        reason = f"tensor_degree {degrees.tensor} does not divide the model's {heads} attention heads"
         yield Impossible(field="tensor_degree", reason=reason)
 
 
@@ -227,9 +245,8 @@ def check_document_masking(settings: Settings, workload: Workload) -> Iterator[I
             " sequence_length of at least that"
         )
         yield Impossible(field="document_masking", reason=reason)
-    elif TRAITS[settings.strategy].has_stages:
-        others = ", ".join(strategies_with(lambda traits: not traits.has_stages))
-        reason = f"strategy {settings.strategy} has no document_masking: expected one of {others}"
+    elif (degrees := _planned_degrees(settings)) and degrees.pipeline > 1:
+        reason = f"strategy {settings.strategy} has no document_masking between stages: expected strategy ddp or fsdp"
         yield Impossible(field="document_masking", reason=reason)
 
 

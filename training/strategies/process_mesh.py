@@ -1,0 +1,51 @@
+"""The job's processes as one DeviceMesh. The groups that communicate most are of neighbours."""
+
+import torch
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor
+
+from traindyno.core.suite.processes import degrees_of
+from training.errors import WorkloadError
+from training.process.process_group import start_process_group
+from training.strategies import Setup
+
+DIMENSIONS = ("pipeline", "replicate", "shard", "tensor")
+
+
+class ProcessMesh:
+    """Ranks of one replica read the same batches: those that differ in ``pipeline`` and ``tensor`` only."""
+
+    def __init__(self, setup: Setup) -> None:
+        world_size = setup.topology.world_size
+        self.degrees = degrees_of(setup.settings, world_size)
+        if self.degrees.processes != world_size:
+            sizes = " × ".join(f"{name}_degree {getattr(self.degrees, name)}" for name in DIMENSIONS)
+            raise WorkloadError(f"{sizes} is not the number of the job's processes, {world_size}")
+        start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
+        shape = tuple(getattr(self.degrees, name) for name in DIMENSIONS)
+        self.mesh: DeviceMesh = init_device_mesh(setup.accelerator.device.type, shape, mesh_dim_names=DIMENSIONS)
+        self.data_rank = self.rank("replicate") * self.degrees.shard + self.rank("shard")
+        self.pipelines: list[list[int]] = self.mesh.mesh.reshape(self.degrees.pipeline, -1).T.tolist()
+        self.is_in_first_pipeline = self.data_rank == 0 and self.rank("tensor") == 0
+
+    def rank(self, dimension: str) -> int:
+        return int(self.mesh[dimension].get_local_rank())
+
+    @property
+    def data_mesh(self) -> DeviceMesh:
+        """Over which ``fully_shard`` shards, and replicates if it has two dimensions."""
+        return self.mesh["replicate", "shard"] if self.degrees.replicate > 1 else self.mesh["shard"]
+
+    def share(self, count: int) -> int:
+        """This rank's part of what its replica does; the parts add up to ``count``."""
+        number, parts = self.rank("pipeline") * self.degrees.tensor + self.rank("tensor"), self.degrees.per_replica
+        return count * (number + 1) // parts - count * number // parts
+
+    def holders(self, tensor: torch.Tensor) -> int:
+        """How many processes hold the same part [...] of a parameter."""
+        distributed = 1
+        if isinstance(tensor, DTensor):
+            for size, placement in zip(tensor.device_mesh.shape, tensor.placements, strict=True):
+                # Not is_shard(), which is False for what two dimensions of the mesh shard along one of the tensor's.
+                distributed *= 1 if placement.is_replicate() else size
+        return self.degrees.replicas * self.degrees.tensor // distributed
