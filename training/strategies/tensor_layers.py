@@ -53,7 +53,7 @@ class DividedLayers:
             for _, module in matching(base, pattern)
         ]
         self.converted = ConvertedLayers(base, plan, mesh.size())
-        parallelize_module(base, mesh, _styles(plan))
+        parallelize_module(base, mesh, _styles(base, plan))
         apply_expert_parallelism(base, mesh, mesh, _expert_names(base, plan), ep_implementation=EXPERTS_BY)
         _divide_head_counts(base, plan, mesh.size())
 
@@ -110,14 +110,16 @@ def _is_divided(tensor: torch.Tensor) -> bool:
     return any(name == TENSOR and not placement.is_replicate() for name, placement in placed)
 
 
-def _styles(plan: TensorPlan) -> dict[str, ParallelStyle]:
+def _styles(base: nn.Module, plan: TensorPlan) -> dict[str, ParallelStyle]:
+    """By path: a stage of a pipeline lacks the layers of others."""
     makers: Mapping[str, Callable[[], ParallelStyle]] = {
         COLUMNS: ColwiseParallel,
         ROWS: RowwiseParallel,
         COLUMNS_GATHERED: partial(ColwiseParallel, output_layouts=Replicate()),
         ROWS_SPLIT: partial(RowwiseParallel, input_layouts=Replicate()),
     }
-    return {path: makers[style]() for path, style in plan.styles.items() if style in makers}
+    divided = ((pattern, makers[style]) for pattern, style in plan.styles.items() if style in makers)
+    return {path: make() for pattern, make in divided for path, _ in matching(base, pattern)}
 
 
 def _expert_names(base: nn.Module, plan: TensorPlan) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.suites import small_document
 from traindyno.core.planning.composition_notes import composition_notes
 from traindyno.core.planning.compositions import MOST_PROPOSALS, possible_compositions, proposed_degrees
+from traindyno.core.planning.memory import why_not_estimated
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.processes import global_batch_size
 from traindyno.core.suite.suite import Cell
@@ -77,3 +78,13 @@ def test_degrees_that_people_avoid_get_a_caution(settings: dict[str, Any], said:
     for note, part in zip(notes, said, strict=True):
         assert note.startswith("cell x (0123abcd): ")
         assert part in note
+
+
+def test_a_pipeline_within_a_mesh_has_no_estimate_and_one_of_its_own_has() -> None:
+    composed = cell(strategy="mesh", pipeline_degree=2, batch_size_per_device=4, micro_batches=2).settings
+    alone = cell(strategy="pipeline", pipeline_degree=2, batch_size_per_device=4, micro_batches=2).settings
+    sharded = cell(strategy="mesh", tensor_degree=2).settings
+    assert why_not_estimated(WORKLOAD, composed) == (
+        "stages of strategy mesh can't be estimated without the other processes"
+    )
+    assert [why_not_estimated(WORKLOAD, each) for each in (alone, sharded)] == [None, None]
