@@ -30,6 +30,10 @@ class ConvertedLayers:
                     base.set_submodule(path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype))
                     self._row_orders[path] = order
 
+    @property
+    def is_used(self) -> bool:
+        return bool(self._row_orders)
+
     def convert(self, name: str, whole: Readable, base_prefix: str) -> Readable:
         """The inverse of ``restore``."""
         path, _, kind = name.removeprefix(base_prefix).rpartition(".")
