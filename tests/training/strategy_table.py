@@ -26,7 +26,7 @@ REFUSED: tuple[Mapping[str, Any], ...] = (
     {**LOCAL, "strategy": Strategy.TENSOR, "tensor_degree": 3},
     {**LOCAL, "strategy": Strategy.TENSOR, "tensor_degree": 4, "n_head": 6},
     {**LOCAL, "strategy": Strategy.PIPELINE, "pipeline_degree": 4, "n_layer": 3},
-    {**LOCAL, "strategy": Strategy.PIPELINE, "pipeline_degree": 2, "model_type": "llama"},
+    {**LOCAL, "strategy": Strategy.MESH, "pipeline_degree": 2, "tensor_degree": 3},
     {**LOCAL, "strategy": Strategy.PIPELINE, "pipeline_degree": 2, "micro_batches": 3, "batch_size_per_device": 8},
     {
         **LOCAL,
