@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.processes import global_batch_size
-from traindyno.core.suite.settings import Effect, settings_of_checkpoints, settings_with
+from traindyno.core.suite.settings import Effect, has_effect, settings_of_checkpoints, settings_with
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from training.process.run_settings import RunSettings
@@ -40,7 +40,7 @@ def _fixed_settings(run: RunSettings) -> Iterator[str]:
     """A checkpoint with whole names doesn't fix how the processes were divided."""
     names = set(settings_of_checkpoints())
     if TRAITS[run.settings.strategy].resumes_resharded:
-        names -= set(settings_with(Effect.DEGREE))
+        names -= {name for name in settings_with(Effect.DEGREE) if has_effect(name, run.settings)}
     return iter(sorted(names))
 
 
