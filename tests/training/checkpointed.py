@@ -38,6 +38,7 @@ class Attempt:
     """``stops_after``: the step after which it is lost; ``is_told``: a signal asks for a checkpoint in that step.
 
     ``checkpoints`` of None: the run keeps none. ``texts``: a folder that is streamed in place of synthetic data.
+    ``model``: another configuration than GPT-2's.
     """
 
     settings: dict[str, Any]
@@ -47,6 +48,7 @@ class Attempt:
     stops_after: int | None = None
     is_told: bool = False
     texts: str | None = None
+    model: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +61,9 @@ class Ended:
 
 
 def run_of(attempt: Attempt) -> RunSettings:
+    synthetic = {**SYNTHETIC, "model": {"config": attempt.model}} if attempt.model else SYNTHETIC
     document = run_document(
-        workload=STREAMED if attempt.texts else SYNTHETIC,
+        workload=STREAMED if attempt.texts else synthetic,
         settings={"batch_size_per_device": 2, "optimizer": "adamw", **attempt.settings},
         measurement={"max_steps": attempt.steps, "checkpoint_every_steps": attempt.every_steps},
     )

@@ -66,6 +66,12 @@ LLAMA = {
 WORKLOADS |= {name: (Task.CAUSAL_LM, {"model_type": name, **LLAMA}) for name in ("llama", "qwen3")}
 
 
+WORKLOADS["mixtral"] = (
+    Task.CAUSAL_LM,
+    {"model_type": "mixtral", **LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2},
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One model under one setting; ``options`` are the fields of Settings that differ from the reference.

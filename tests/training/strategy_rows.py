@@ -35,7 +35,9 @@ TOLERANCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``environment``: main, or xla with its own PyTorch. ``instances``: of equal numbers of processes.
+    """``environment``: main, mesh for a job of its own, or xla with its own PyTorch.
+
+    ``instances``: of equal numbers of processes.
 
     ``always``: the models of ``models`` that ``make test`` trains.
     """
@@ -147,19 +149,8 @@ def _rows() -> list[Row]:
         ),
     ]
     in_turn = [_in_turn(rows) for rows in (memory, lower, _four_processes())]
-    return [
-        *plain,
-        *pipelines,
-        *in_turn[0],
-        *in_turn[1],
-        by_transformers,
-        by_suite,
-        *in_turn[2],
-        experts,
-        *mesh,
-        *_compiled(),
-        *_xla(),
-    ]
+    by_turns = (*in_turn[0], *in_turn[1], by_transformers, by_suite, *in_turn[2], experts, *mesh)
+    return [*plain, *pipelines, *by_turns, *_meshes(), *_compiled(), *_xla()]
 
 
 def _in_turn(rows: Iterable[Row]) -> list[Row]:
@@ -184,6 +175,58 @@ def _four_processes() -> list[Row]:
             for schedule, options in SCHEDULES
         ),
     ]
+
+
+DECODERS = ("gpt2", "gptj", "llama", "mixtral")
+DENSE = ("gpt2", "gptj", "llama", "qwen3")
+MESHES: Mapping[str, tuple[tuple[str, ...], Mapping[str, int]]] = {
+    "shard × pipeline": (DECODERS, {"shard_degree": 2, "pipeline_degree": 2, "micro_batches": 2}),
+    "replicate × pipeline": (DECODERS, {"shard_degree": 1, "pipeline_degree": 2, "micro_batches": 2}),
+    "tensor × pipeline": (DENSE, {"tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 2}),
+    "shard × tensor": (DENSE, {"shard_degree": 2, "tensor_degree": 2}),
+}
+ALWAYS_ON_MESHES = {
+    ("shard × pipeline", MEMORY_LABEL): "gpt2",  # with tied weights
+    ("shard × pipeline", "bf16"): "mixtral",
+    ("replicate × pipeline", MEMORY_LABEL): "llama",
+    ("tensor × pipeline", MEMORY_LABEL): "qwen3",  # with norms whose gradients are parts
+    ("shard × tensor", MEMORY_LABEL): "llama",
+    ("shard × tensor", "bf16"): "gpt2",  # with layers that are converted
+}
+
+
+def _meshes() -> list[Row]:
+    """Compositions of degrees, in an environment of their own so that they are one more job."""
+    mesh, lower = {"strategy": Strategy.MESH}, {"precision": Precision.BF16, "seed": LOWER_SEED}
+    interleaved = {"pipeline_schedule": PipelineSchedule.INTERLEAVED}
+    hybrid = {"replicate_degree": 2, "shard_degree": 2, "tensor_degree": 2}
+    variants: Mapping[str, Mapping[str, Any]] = {
+        MEMORY_LABEL: MEMORY_OPTIONS,
+        "bf16": lower,
+        "interleaved": interleaved,
+    }
+    four = [
+        Row(
+            label=f"mesh, {name}, {variant}",
+            processes=4,
+            environment="mesh",
+            options={**mesh, **degrees, **options},
+            models=models,
+            always=tuple(filter(None, [ALWAYS_ON_MESHES.get((name, variant))])),
+        )
+        for name, (models, degrees) in MESHES.items()
+        for variant, options in variants.items()
+        if options is not interleaved or "pipeline_degree" in degrees
+    ]
+    eight = Row(
+        label=f"mesh, hybrid shard × tensor, {MEMORY_LABEL}",
+        processes=8,
+        environment="mesh",
+        options={**mesh, **hybrid, **MEMORY_OPTIONS},
+        models=("llama",),
+        always=(),
+    )
+    return [*four, eight]
 
 
 def _compiled() -> list[Row]:

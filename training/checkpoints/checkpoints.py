@@ -4,7 +4,7 @@ Tensors have any shape [...].
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.clock import now
 from traindyno.callbacks.log_sizes import LogSizes, measure_log
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
+from traindyno.core.suite.processes import degrees_of
 from training.checkpoints.identity import Identity
 from training.checkpoints.random_states import reseed, restore_random_states
-from training.checkpoints.slots import IDENTITY, PROCESSES, SCALER, STEP, Found, Slots
+from training.checkpoints.slots import DEGREES, IDENTITY, PROCESSES, SCALER, STEP, Found, Slots
 from training.checkpoints.state import state_to_read, state_to_write
 from training.checkpoints.stop_request import StopRequest
 from training.errors import RunStopped
@@ -60,7 +61,8 @@ class Checkpoints:
         step_log: StepLogger,
     ) -> None:
         self._every_steps = every_steps
-        self._identity = identity
+        self._identity = {**identity, **strategy.layout}
+        self._degrees = asdict(degrees_of(setup.settings, setup.topology.world_size))
         self._setup = setup
         self._strategy = strategy
         self._stop = stop
@@ -128,6 +130,7 @@ class Checkpoints:
             STEP: step,
             IDENTITY: dict(self._identity),
             PROCESSES: self._setup.topology.world_size,
+            DEGREES: self._degrees,
             SCALER: self._setup.number_format.scaler.state_dict(),
         }
 
@@ -146,10 +149,11 @@ class Checkpoints:
         load(state, storage_reader=reader, process_group=self._group, no_dist=self._group is None)
         if found.facts[SCALER]:
             self._setup.number_format.scaler.load_state_dict(found.facts[SCALER])
-        if found.facts[PROCESSES] == self._setup.topology.world_size:
+        is_divided_alike = found.facts.get(DEGREES, self._degrees) == self._degrees
+        if is_divided_alike and found.facts[PROCESSES] == self._setup.topology.world_size:
             restore_random_states(state, rank)
         else:
-            reseed(self._setup.settings.seed, found.step, self._setup.topology)
+            reseed(self._setup.settings.seed, found.step, self._strategy.data_rank)
 
 
 def _own_group() -> ProcessGroup | None:

@@ -1,12 +1,12 @@
 """The run that a checkpoint belongs to: a run with other settings can't continue from it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.processes import global_batch_size
-from traindyno.core.suite.settings import settings_of_checkpoints
+from traindyno.core.suite.settings import Effect, has_effect, settings_of_checkpoints, settings_with
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from training.process.run_settings import RunSettings
@@ -23,7 +23,7 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     settings, workload = settings_document(run.settings), workload_document(run.workload)
     identity: dict[str, Any] = {
         **{f"workload.{name}": value for name, value in workload.items() if name not in MAY_DIFFER},
-        **{name: settings[name] for name in settings_of_checkpoints() if name in settings},
+        **{name: settings[name] for name in _fixed_settings(run) if name in settings},
         SAMPLES_PER_STEP: global_batch_size(run.settings, topology.world_size),
     }
     if run.tokens is not None:
@@ -34,6 +34,14 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
         identity["loader_workers"] = run.settings.loader_workers
     plain: Identity = json.loads(json.dumps(identity))  # as it comes back from a marker
     return plain
+
+
+def _fixed_settings(run: RunSettings) -> Iterator[str]:
+    """A checkpoint with whole names doesn't fix how the processes were divided."""
+    names = set(settings_of_checkpoints())
+    if TRAITS[run.settings.strategy].resumes_resharded:
+        names -= {name for name in settings_with(Effect.DEGREE) if has_effect(name, run.settings)}
+    return iter(sorted(names))
 
 
 def difference(found: Identity, expected: Identity) -> str | None:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from training.process.topology import Topology
-
 PREFIX = "random"
 LARGEST_SEED = 2**63
 
@@ -38,9 +36,9 @@ def restore_random_states(states: Mapping[str, torch.Tensor], rank: int) -> None
         torch.cuda.set_rng_state(own["cuda"])
 
 
-def reseed(seed: int, step: int, topology: Topology) -> None:
-    """Seed the generators if another number of processes resumes: equal for equal seed, step and rank."""
-    (drawn,) = np.random.SeedSequence((seed, step, topology.rank)).generate_state(1, np.uint64)
+def reseed(seed: int, step: int, data_rank: int) -> None:
+    """Seed the generators if processes resume that are divided otherwise: those of one replica must draw the same."""
+    (drawn,) = np.random.SeedSequence((seed, step, data_rank)).generate_state(1, np.uint64)
     torch.manual_seed(int(drawn) % LARGEST_SEED)
     random.seed(int(drawn))
     np.random.seed(int(drawn) % 2**32)

@@ -27,7 +27,7 @@ from training.process.topology import Topology
 
 KEPT = 2  # so many are complete while a further one is being written
 SLOTS = KEPT + 1
-STEP, IDENTITY, PROCESSES, SCALER = "step", "identity", "processes", "scaler"
+STEP, IDENTITY, PROCESSES, DEGREES, SCALER = "step", "identity", "processes", "degrees", "scaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ A strategy is applied to a model from outside: models are written for one device
 and ``stream_state_dict`` to save. Checkpoints read and write ``named_tensors``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -57,6 +57,10 @@ class TrainingStrategy(Protocol):
 
     data_rank: int
     data_world_size: int
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        """How the checkpointed tensors differ from transformers': a run of another layout can't resume from them."""
 
     def place(self, blueprint: Blueprint) -> None:
         """Materialise the model, or this rank's part of it, on the device; wrap and compile it."""

@@ -35,6 +35,10 @@ class ConvertedLayers:
                 elif isinstance(layer, nn.Linear) and count > 1:
                     self._row_orders[path] = _whole_heads_per_rank(layer.out_features, count, degree)
 
+    @property
+    def is_used(self) -> bool:
+        return bool(self._row_orders)
+
     def convert(self, name: str, whole: Readable, base_prefix: str) -> Readable:
         """The inverse of ``restore``."""
         path, _, kind = name.removeprefix(base_prefix).rpartition(".")

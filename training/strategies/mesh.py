@@ -1,6 +1,7 @@
 """Pipeline, replicate, shard and tensor parallelism together, on one mesh of processes. Any degree may be 1."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import distributed, nn
@@ -36,6 +37,11 @@ class MeshParallel:
         blueprint.materialise(self._device, is_kept=lambda each: id(each) in kept, as_held=self._as_held)
         group = self._mesh.mesh.get_group("pipeline")
         self._schedules = Schedules(parts.stages, parts.stage_count, self._setup, group)
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        is_converted = any(layers.is_used for layers in self._parts.converted)
+        return {"converted for tensor_degree": self._mesh.degrees.tensor} if is_converted else {}
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
         for each in self._parts.divided:

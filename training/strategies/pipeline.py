@@ -1,6 +1,7 @@
 """Pipeline parallelism: each rank holds some of the blocks, and a batch passes through the ranks in micro-batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import distributed, nn
@@ -80,6 +81,10 @@ class PipelineParallel:
     def set_training(self, is_training: bool) -> None:
         for stage in self._stages.values():
             stage.train(is_training)
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        return {}
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
         return self._weights.held()

@@ -1,6 +1,7 @@
 """A schedule for each shape of batch: within a schedule, the tensors between stages have a fixed shape [B, L, D]."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -33,14 +34,20 @@ class Schedules:
     def train(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
         """Returns [], the sum of the labels' losses times ``factor`` [] where the last stage is, zero elsewhere."""
         shape = tuple(batch["input_ids"].shape)
-        if shape not in self._training:
-            self._training[shape] = self._make(self._micro_batches(shape[0]), self._loss)
         self._factor = factor
+        if shape in self._training:
+            return self._step(self._training[shape], batch)
+        self._training[shape] = self._make(self._micro_batches(shape[0]), self._loss)
+        with _kept_gradients(self._stages.values()):
+            return self._step(self._training[shape], batch)
+
+    def _step(self, schedule: Any, batch: Batch) -> torch.Tensor:
+        """Returns [], the sum of the losses where the last stage is, zero elsewhere."""
         losses: list[torch.Tensor] = []
-        self._training[shape].step(
+        schedule.step(
             *self._first_input(batch), target=batch["labels"], losses=losses, return_outputs=False, **_for_all(batch)
         )
-        return torch.stack(losses).sum().detach() if losses else torch.zeros_like(factor)
+        return torch.stack(losses).sum().detach() if losses else torch.zeros_like(self._factor)
 
     def evaluate(self, batch: Batch) -> torch.Tensor | None:
         """Returns the logits, [B, L, V] or [B, C], where the last stage is."""
@@ -78,6 +85,19 @@ class Schedules:
     def _first_input(self, batch: Batch) -> tuple[torch.Tensor, ...]:
         """The tokens [B, L] on the first stage."""
         return (batch["input_ids"],) if 0 in self._stages else ()
+
+
+@contextmanager
+def _kept_gradients(stages: Iterable[nn.Module]) -> Iterator[None]:
+    """A schedule's first step tries the stages for the shapes between them, and then drops gradients of sharded
+    parameters: those of earlier batches too, if batches are accumulated.
+    """
+    kept = [(each, each.grad) for stage in stages for each in stage.parameters() if each.grad is not None]
+    for parameter, _ in kept:
+        parameter.grad = None
+    yield
+    for parameter, gradient in kept:
+        parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
 
 
 def _for_all(batch: Batch) -> dict[str, torch.Tensor]:

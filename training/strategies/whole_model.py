@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import nn
@@ -96,6 +97,10 @@ class WholeModelStrategy:
 
     def set_training(self, is_training: bool) -> None:
         self._module.train(is_training)
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        return {}
 
     def named_tensors(self) -> dict[str, torch.Tensor]:
         return each_once(self._objective.model.state_dict(keep_vars=True))

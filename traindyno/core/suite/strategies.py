@@ -43,7 +43,7 @@ TRAITS: Mapping[Strategy, StrategyTraits] = {
     Strategy.ZERO1: StrategyTraits(holds_whole_model=True, resumes_resharded=True),
     Strategy.TENSOR: StrategyTraits(takes_the_rest=("tensor", "replicate")),
     Strategy.PIPELINE: StrategyTraits(takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True),
-    Strategy.MESH: StrategyTraits(takes_the_rest=("shard", "replicate", "pipeline", "tensor")),
+    Strategy.MESH: StrategyTraits(resumes_resharded=True, takes_the_rest=("shard", "replicate", "pipeline", "tensor")),
 }
 
 

@@ -1,0 +1,112 @@
+"""What a mesh of processes does beside training: unequal batches, other shards, and resuming divided in another way."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.tensor import DTensor
+
+from tests.training.checkpointed import Attempt, train_attempts
+from tests.training.forked import run_group
+from tests.training.strategy_cases import LLAMA, Case, blueprint_of, global_batch
+from tests.training.strategy_rows import EVERY_STRATEGY
+from tests.training.strategy_trial import make_setup
+from traindyno.core.suite.choices import Strategy
+from training.errors import WorkloadError
+from training.process.process_group import end_process_group
+from training.process.topology import Topology, read_topology
+from training.strategies import build_strategy
+
+pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
+MESH = {"strategy": Strategy.MESH}
+LENGTHS = (12, 7, 12)
+
+
+def gradients(options: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The whole gradients [...] of a step of batches of unequal length, each rank with the same rows."""
+    torch.set_num_threads(1)
+    setup = make_setup(Case(model="llama", options=options), read_topology())
+    strategy = build_strategy(setup)
+    strategy.place(blueprint_of(Case(model="llama")))
+    strategy.set_training(True)
+    whole = global_batch("llama", 0)
+    strategy.forward_backward([{name: each[:, :length] for name, each in whole.items()} for length in LENGTHS])
+    found = {
+        name: tensor.grad.full_tensor() if isinstance(tensor.grad, DTensor) else tensor.grad
+        for name, tensor in strategy.named_tensors().items()
+        if tensor.grad is not None
+    }
+    end_process_group()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "processes"),
+    [({"shard_degree": 2}, 2), ({"shard_degree": 2, "pipeline_degree": 2, "micro_batches": 2}, 4)][
+        : None if EVERY_STRATEGY else 1
+    ],
+)
+def test_accumulated_batches_of_unequal_length_all_count(options: dict[str, Any], processes: int) -> None:
+    expected = gradients({})
+    by_rank = run_group(gradients, {**MESH, **options}, processes=processes)
+    found = {name: gradient for rank in by_rank for name, gradient in rank.items()}
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+COMPOSITIONS: dict[str, dict[str, Any]] = {
+    "shard 4": {"shard_degree": 4, "batch_size_per_device": 2},
+    "tensor 2 × shard 2": {"tensor_degree": 2, "batch_size_per_device": 4},
+    "shard 2 × pipeline 2": {"pipeline_degree": 2, "batch_size_per_device": 4, "micro_batches": 2},
+    "tensor 2 × pipeline 2": {"tensor_degree": 2, "pipeline_degree": 2, "batch_size_per_device": 8, "micro_batches": 2},
+}
+TIED = {"model_type": "llama", **LLAMA, "vocab_size": 96, "tie_word_embeddings": True}
+RESUMED = [("shard 4", "tensor 2 × pipeline 2"), ("tensor 2 × shard 2", "shard 4")]
+if EVERY_STRATEGY:
+    RESUMED = [(before, after) for before in COMPOSITIONS for after in COMPOSITIONS]
+
+
+def attempt(composition: str, folder: Path | None, **changes: Any) -> Attempt:
+    settings = {"strategy": "mesh", "dropout": 0.0, "gradient_clip_norm": 0.1, **COMPOSITIONS[composition]}
+    values = {"checkpoints": None if folder is None else str(folder), "steps": 5, "model": TIED, **changes}
+    return Attempt(settings=settings, **values)
+
+
+def test_a_run_resumes_divided_in_another_way_with_the_same_losses(tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) / "c" for number in range(len(RESUMED))]
+    cut = [attempt(before, folder, stops_after=3) for (before, _), folder in zip(RESUMED, folders, strict=True)]
+    later = [attempt(after, folder) for (_, after), folder in zip(RESUMED, folders, strict=True)]
+    first = run_group(train_attempts, [attempt("shard 4", None), *cut], processes=4)
+    found = run_group(train_attempts, later, processes=4)
+    whole = [rank[0].losses for rank in first]
+    expected = {step: sum(losses[step] for losses in whole) / 4 for step in (3, 4, 5)}
+    for number in range(len(RESUMED)):
+        held = [rank[number].losses for rank in found if rank[number].losses]
+        for step, loss in expected.items():
+            assert sum(losses[step] for losses in held) / len(held) == pytest.approx(loss, abs=2e-6)
+        assert all(set(losses) == {3, 4, 5} for losses in held), found[0][number].stopped
+        for name, parameter in first[0][0].parameters.items():
+            torch.testing.assert_close(found[0][number].parameters[name], parameter, rtol=1e-4, atol=1e-5)
+
+
+def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:
+    # GPT-2's square projections would be read transposed, without an error.
+    both = {"strategy": "mesh", "dropout": 0.0, "batch_size_per_device": 4}
+    cut = Attempt(settings={**both, "tensor_degree": 2}, checkpoints=str(tmp_path / "c"), steps=3, stops_after=3)
+    later = Attempt(
+        settings={**both, "shard_degree": 2, "batch_size_per_device": 2}, checkpoints=cut.checkpoints, steps=3
+    )
+    run_group(train_attempts, [cut], processes=2)
+    again, other = run_group(train_attempts, [replace(cut, stops_after=None), later], processes=2)[0]
+    assert set(again.losses) == {3}
+    assert set(other.losses) == {1, 2, 3}
+
+
+def test_degrees_whose_product_is_another_number_are_refused() -> None:
+    case = Case(model="llama", options={**MESH, "shard_degree": 3})
+    expected = "pipeline_degree 1 × replicate_degree 1 × shard_degree 3 × tensor_degree 1 is not the number"
+    with pytest.raises(WorkloadError, match=expected):
+        build_strategy(make_setup(case, Topology(world_size=4)))
