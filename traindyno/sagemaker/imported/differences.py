@@ -57,6 +57,8 @@ REASONS = {
     "ResourceConfig.VolumeKmsKeyId": f"{DEPLOYED_WITH} -c volume_key=…",
 }
 NO_FIELD = "a suite has no field for it"
+# Sections that are listed entry by entry, also where only one of the requests has them.
+BY_NAME = ("Arguments", "Environment", "HyperParameters", "InputDataConfig", "Tags")
 # The SDK names it where it is the default of the job.
 FILE_MODE = "File"
 
@@ -131,24 +133,17 @@ def _channel(channel: Mapping[str, Any], mode: str) -> dict[str, Any]:
 
 
 def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Paths at which they differ; a part that only one of them has is one difference."""
-    if not isinstance(theirs, Mapping) or not isinstance(ours, Mapping):
-        if theirs != ours:
-            yield path, theirs, ours
-        return
+    """Paths at which they differ; a section or channel that only one of them has is one difference."""
     for name in sorted({*theirs, *ours}):
         inner = f"{path}.{name}" if path else name
         a, b = theirs.get(name), ours.get(name)
-        is_whole = path in ("", "InputDataConfig") and (not a or not b)
-        if is_whole and not isinstance(a or b, Mapping):
-            yield inner, a, b
-        elif is_whole and (path or name not in ("Environment", "HyperParameters", "Arguments", "Tags")):
-            if a or b:
-                yield inner, a, b
+        if a == b or (not a and not b):
+            continue
+        is_named = not path and name in BY_NAME
+        if is_named or (isinstance(a, Mapping) and isinstance(b, Mapping)):
+            yield from _unequal(inner, a or {}, b or {})
         else:
-            yield from _unequal(
-                inner, a or {} if isinstance(b, Mapping) else a, b or {} if isinstance(a, Mapping) else b
-            )
+            yield inner, a, b
 
 
 def _reason(path: str) -> str:

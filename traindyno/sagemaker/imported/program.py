@@ -1,12 +1,13 @@
 """The script of a job, its arguments and its launcher, as either version of the SageMaker SDK tells them to a job."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.checks.job_limits_check import (
     MODEL_PARALLEL_PARAMETERS,
@@ -37,12 +38,16 @@ class JobNotImportable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """``source``: a folder, or an S3 tarball. ``training``: the settings that choose the same launcher."""
+    """``source``: a folder, or an S3 tarball. ``training``: the settings that choose the same launcher.
+
+    ``left_out``: what the job's program has and a suite's can't have, with the reason.
+    """
 
     source: str
     entry_point: str
     arguments: Mapping[str, JsonValue]
     training: Mapping[str, str]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_program(job: Mapping[str, Any]) -> Program:
@@ -67,11 +72,24 @@ def read_program(job: Mapping[str, Any]) -> Program:
 
 
 def read_driver_program(
-    name: str, hyperparameters: Mapping[str, str], *, source_code: Mapping[str, Any], distributed: Mapping[str, Any]
+    job: Mapping[str, Any], *, source_code: Mapping[str, Any], distributed: Mapping[str, Any]
 ) -> Program:
     """Of a job that the drivers of the SDK 3 start. ``source_code`` and ``distributed``: ``sourcecode.json`` and
-    ``distributed.json`` of its channel. Raises JobNotImportable.
+    ``distributed.json`` of their channel. Raises JobNotImportable.
     """
+    _refuse_other_drivers(job_name(job), source_code, distributed)
+    arguments = {key: _suite_value(text) for key, text in driver_arguments(job.get("HyperParameters", {})).items()}
+    strategy = Strategy.DDP if distributed else Strategy.SINGLE
+    return Program(
+        source=str(source_code["source_dir"]),
+        entry_point=str(source_code["entry_script"]),
+        arguments=arguments,
+        training={"strategy": strategy.value},
+        left_out=dict(_driver_options(job, source_code, distributed)),
+    )
+
+
+def _refuse_other_drivers(name: str, source_code: Mapping[str, Any], distributed: Mapping[str, Any]) -> None:
     source, script = source_code.get("source_dir"), source_code.get("entry_script")
     if source_code.get("command"):
         raise JobNotImportable(
@@ -85,11 +103,20 @@ def read_driver_program(
         raise JobNotImportable(f"{name}: distributed is MPI, expected Torchrun or nothing: a suite has no mpirun")
     if source_code.get("args"):
         raise JobNotImportable(f"{name}: source_code.args is set, expected hyperparameters: cells vary those")
-    arguments = {key: _suite_value(text) for key, text in driver_arguments(hyperparameters).items()}
-    strategy = Strategy.DDP if distributed else Strategy.SINGLE
-    return Program(
-        source=str(source), entry_point=str(script), arguments=arguments, training={"strategy": strategy.value}
-    )
+
+
+def _driver_options(
+    job: Mapping[str, Any], source_code: Mapping[str, Any], distributed: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Options of the drivers that the toolkit does not have."""
+    instance = find_instance_type(str(job.get("ResourceConfig", {}).get("InstanceType")))
+    devices = instance.devices_per_instance if instance else None
+    processes = distributed.get("process_count_per_node")
+    if processes is not None and processes != devices:
+        yield "distributed.process_count_per_node", f"{processes}; the toolkit starts one for each of {devices} devices"
+    requirements = source_code.get("requirements")
+    if requirements not in (None, "requirements.txt"):
+        yield "source_code.requirements", f"{requirements}; the toolkit installs requirements.txt of the source"
 
 
 def job_name(job: Mapping[str, Any]) -> str:

@@ -105,6 +105,7 @@ def _work(job: Mapping[str, Any], program: Program | None, left_out: dict[str, s
     if values.get("sagemaker_program") == ENTRY_POINT and isinstance(values.get("workload"), Mapping):
         return _built_in(job, values)
     found = program or read_program(job)
+    left_out |= found.left_out
     workload: dict[str, Any] = {
         "task": Task.SCRIPT.value,
         "source": found.source,
@@ -159,7 +160,7 @@ def _environment(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, 
         for name, value in job.get("Environment", {}).items()
         if not name.startswith(OWN_ENVIRONMENT_PREFIX)
     }
-    for problem in check_secrets({"workload": {"environment": own}}):
+    for problem in list(check_secrets({"workload": {"environment": own}})):
         name = problem.path.removeprefix("workload.environment.")
         own.pop(name, None)
         left_out[f"Environment.{name}"] = problem.message
