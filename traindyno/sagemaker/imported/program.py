@@ -57,7 +57,7 @@ def read_program(job: Mapping[str, Any]) -> Program:
     if program is None or source is None:
         raise JobNotImportable(f"{job_name(job)}: {_what_it_runs(job)}; expected a job that runs a script")
     if source == ISOLATED_SOURCE:
-        source = _code_channel_uri(job)
+        source = channel_uri(job, CODE_CHANNEL)
     if not is_s3_uri(source):
         raise JobNotImportable(f"{job_name(job)}: its code is {source}, expected a tarball in S3")
     kept = {SMDDP_OPTIONS} | ({MPI_OPTIONS} if MODEL_PARALLEL_PARAMETERS in values else set())
@@ -168,10 +168,11 @@ def _launched_by(job: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[s
     return next(found, {"strategy": Strategy.SINGLE})
 
 
-def _code_channel_uri(job: Mapping[str, Any]) -> str | None:
+def channel_uri(job: Mapping[str, Any], name: str) -> str | None:
+    """The S3 URI of one of the job's channels."""
     channels = {channel["ChannelName"]: channel for channel in job.get("InputDataConfig", ())}
-    source = channels.get(CODE_CHANNEL, {}).get("DataSource", {}).get("S3DataSource", {})
-    return source.get("S3Uri")
+    uri = channels.get(name, {}).get("DataSource", {}).get("S3DataSource", {}).get("S3Uri")
+    return None if uri is None else str(uri)
 
 
 def _what_it_runs(job: Mapping[str, Any]) -> str:
