@@ -144,7 +144,7 @@ def described(found: ModelTrainer) -> dict[str, Any]:
     return document
 
 
-class Offline(Session):
+class Offline(Session):  # type: ignore[misc]  # the packages' environment has no SDK 3
     """Uploads nothing and knows its bucket."""
 
     def default_bucket(self) -> str:

@@ -10,14 +10,23 @@ import typer
 import yaml
 
 from traindyno.aws import clients
-from traindyno.cli.inputs.imported_job import CostEstimate, import_described, price_job, prices_of, read_job
+from traindyno.cli.inputs.imported_job import (
+    CostEstimate,
+    import_described,
+    price_job,
+    prices_of,
+    read_job,
+    read_measured,
+)
 from traindyno.cli.inputs.plan_inputs import PricesOption
 from traindyno.cli.lab_choice import AccountChoice, with_options_of
 from traindyno.cli.output import print_text, tell
 from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.quantity_text import seconds_text, usd_text
+from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
+from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, document_json
+from traindyno.sagemaker.imported.whole_training import project_training
 
 JobArgument = Annotated[str, typer.Argument(help="The training job's name.")]
 OutputOption = Annotated[Path | None, typer.Option("--output", help="Write the suite here instead of to the output.")]
@@ -52,7 +61,9 @@ def import_job(
         output.write_text(text, encoding="utf-8")
     types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
     seconds, rows = price_job(described, types, prices_of(types, prices))
-    for line in (*notes(found), *cost_lines(seconds, rows)):
+    measured = read_measured(described, s3=clients.s3()) if examples else None
+    whole = whole_training_lines(described, measured, rows, examples=examples) if measured and examples else ()
+    for line in (*notes(found), *cost_lines(seconds, rows), *whole):
         tell(line)
 
 
@@ -103,6 +114,21 @@ def cost_lines(seconds: int | None, rows: Sequence[CostEstimate]) -> Iterator[st
         price = "no price found" if row.price is None else f"{exact_usd_text(row.price.usd_per_hour)}/h"
         what = f"billed {seconds_text(seconds)}, on demand" if row.is_own else SAME_SPEED
         yield f"cost on {row.instance_count} × {row.instance}: {usd_text(row.usd)} ({price}; {what})"
+
+
+def whole_training_lines(
+    job: Mapping[str, Any], measured: MeasuredRun, rows: Sequence[CostEstimate], *, examples: int
+) -> Iterator[str]:
+    """The whole training by the job's step log: on its own type, and as fast on the others."""
+    for row in rows:
+        price = None if row.price is None else row.price.usd_per_hour
+        projection = project_training(job, measured, examples=examples, usd_per_instance_hour=price)
+        if projection is None or measured.throughput is None:
+            return
+        rate = f"{number_text(measured.throughput.samples_per_second)} samples/s by its step log"
+        what = f"an estimate from {rate}" if row.is_own else f"{SAME_SPEED}, {rate}"
+        cost = f"{usd_text(projection.usd)}, {seconds_text(projection.seconds)}"
+        yield f"all {examples:,} examples on {row.instance_count} × {row.instance}: {cost} ({what})"
 
 
 def _decimal(value: float | None) -> Decimal | None:

@@ -17,7 +17,9 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.cli.inputs.plan_inputs import account_region, read_price_file
 from traindyno.core.costs.prices import Price, PriceList, cost_usd
 from traindyno.core.errors import TraindynoError
+from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
+from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
 from traindyno.sagemaker.imported.program import (
     DRIVERS_CHANNEL,
     JobNotImportable,
@@ -27,7 +29,9 @@ from traindyno.sagemaker.imported.program import (
     read_driver_program,
 )
 from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, import_job
+from traindyno.sagemaker.imported.whole_training import measure_log, step_log_uri
 from traindyno.sagemaker.job_description import read_billed
+from traindyno.store.results_bucket import ResultsBucket
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -110,6 +114,20 @@ def price_job(
         usd = None if price is None or seconds is None else cost_usd(seconds, count, price.usd_per_hour)
         rows.append(CostEstimate(instance=name, instance_count=count, is_own=name == own, price=price, usd=usd))
     return seconds, tuple(rows)
+
+
+def read_measured(job: Mapping[str, Any], *, s3: "S3Client") -> MeasuredRun | None:
+    """What the job's own step log shows; None if it has none that can be read and measured."""
+    uri = step_log_uri(job)
+    if not is_s3_uri(uri):
+        return None
+    bucket, _, prefix = uri.removeprefix(S3_SCHEME).partition("/")
+    try:
+        found = ResultsBucket(s3, bucket).step_log_files(prefix)
+        files = {name: lines for name, lines in found.items() if name.startswith(f"{job_name(job)}/")}
+        return measure_log(read_step_log(files)) if files else None
+    except (ClientError, StepLogInvalid):
+        return None
 
 
 def prices_of(instances: Iterable[str], price_path: Path | None) -> PriceList:

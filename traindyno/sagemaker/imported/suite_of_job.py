@@ -9,6 +9,7 @@ from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
+from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.checks.job_limits_check import OWN_ENVIRONMENT_PREFIX, TRAIN_CHANNEL
 from traindyno.core.suite.checks.secrets_check import check_secrets
@@ -27,7 +28,6 @@ from traindyno.sagemaker.imported.program import (
     toolkit_values,
 )
 from traindyno.sagemaker.launcher import ENTRY_POINT
-from traindyno.sagemaker.shared_request import PROGRAM as SHARED_PROGRAM
 
 # SageMaker's own, for a request without a limit.
 DEFAULT_RUNTIME_SECONDS = 86_400
