@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 CLOUD_ENV := .envs/cloud
 LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
+TRAINER_ENV := .envs/model_trainer
 MUTANTS_ENV := .envs/mutants
 SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
@@ -100,8 +101,9 @@ rehearse: install ## Simulate a pack at full size and judge its claims: make reh
 pictures: install ## Run the quickstart suite in the running local cloud and draw its live display, docs/live-display.svg
 	$(BIN)/python -m bench.display_picture
 
-golden: $(GOLDEN_ENV)/.installed ## Capture the SageMaker SDK's requests for the cells of the original suites again
+golden: $(GOLDEN_ENV)/.installed $(TRAINER_ENV)/.installed ## Capture again the SageMaker SDK's requests: for the cells of the original suites, and of ModelTrainers
 	$(GOLDEN_ENV)/bin/python tests/data/golden/capture_originals.py tests/data/golden/originals
+	$(TRAINER_ENV)/bin/python tests/data/golden/capture_model_trainer.py tests/data/golden/model_trainer.json
 
 image-tables: install ## Write the accounts of AWS's images from the tables of the SageMaker SDK, version 3
 	rm -rf build/sdk && $(BIN)/python -m pip download --quiet --no-deps --require-hashes --dest build/sdk -r requirements/image_tables.txt
@@ -115,6 +117,7 @@ lock: ## Resolve the dependencies of pyproject.toml into the requirements files,
 	$(call resolve,--group cloud,group 'cloud',requirements/cloud.txt)
 	$(call resolve,--group lint,group 'lint',requirements/lint.txt)
 	$(call resolve,--group golden,group 'golden',requirements/golden.txt)
+	$(call resolve,--group model_trainer,group 'model_trainer',requirements/model_trainer.txt)
 	$(MAKE) hashes
 
 hashes: ## Write the hashes of all versions in the requirements files; after an edit of a version
@@ -166,6 +169,12 @@ $(GOLDEN_ENV)/.installed: requirements/golden.txt
 	@echo "Making $(GOLDEN_ENV): the SageMaker SDK 2.219.0"
 	@test -x $(GOLDEN_ENV)/bin/python || $(PYTHON) -m venv $(GOLDEN_ENV)
 	@$(GOLDEN_ENV)/bin/python $(LOCKED) -r requirements/golden.txt
+	@touch $@
+
+$(TRAINER_ENV)/.installed: requirements/model_trainer.txt
+	@echo "Making $(TRAINER_ENV): the SageMaker SDK 3"
+	@test -x $(TRAINER_ENV)/bin/python || $(PYTHON) -m venv $(TRAINER_ENV)
+	@$(TRAINER_ENV)/bin/python $(LOCKED) -r requirements/model_trainer.txt
 	@touch $@
 
 node_modules/.installed: package-lock.json $(VENV)/.installed

@@ -19,6 +19,7 @@ from traindyno.cli.commands.claims_command import claims
 from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.deploy_command import deploy
 from traindyno.cli.commands.doctor_command import doctor
+from traindyno.cli.commands.import_command import import_job
 from traindyno.cli.commands.plan_command import plan
 from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
@@ -29,6 +30,7 @@ from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.core.suite.dataset_files import DatasetFilesInvalid
 from traindyno.core.verdict.comparison import NotComparable
+from traindyno.sagemaker.imported.program import JobNotImportable
 
 
 class _Commands(TyperGroup):
@@ -79,6 +81,7 @@ commands.command()(receipt)
 commands.command("reprice")(reprice_execution)
 commands.command()(compare)
 commands.command()(claims)
+commands.command("import")(import_job)
 commands.command()(deploy)
 commands.command()(endpoint_commands.endpoints)
 commands.command()(endpoint_commands.undeploy)
@@ -134,7 +137,7 @@ def app() -> None:
         commands()
     except (SuiteUnreadable, InputFileInvalid, NotComparable, SuiteRefused) as error:
         _leave(str(error), REFUSED)
-    except (DocumentInvalid, ModelNotServable, DatasetFilesInvalid) as error:
+    except (DocumentInvalid, ModelNotServable, DatasetFilesInvalid, JobNotImportable) as error:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)

@@ -46,6 +46,11 @@ def tell(message: str) -> None:
     STANDARD_ERROR.print(message)
 
 
+def print_text(text: str) -> None:
+    """A document for another program, without the terminal's line ends."""
+    sys.stdout.write(visible(text))
+
+
 def print_json(document: Any) -> None:
     """All of it in printable ASCII, by the escapes of JSON."""
     sys.stdout.write(json.dumps(document, indent=2, default=_json_value) + "\n")

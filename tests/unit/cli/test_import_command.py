@@ -1,0 +1,98 @@
+"""The text of an imported suite is read back as it was, and a cost on another type is called an estimate."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.sagemaker.test_imported_jobs import DECISIONS, job_of
+from tests.unit.step_log_samples import file_name, log_lines
+from traindyno.cli.commands.import_command import cost_lines, notes, suite_text, whole_training_lines
+from traindyno.cli.inputs.imported_job import price_job
+from traindyno.cli.inputs.suite_loading import load_suite
+from traindyno.cli.inputs.suite_text import read_suite_text
+from traindyno.core.costs.prices import Price
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.sagemaker.imported.axes import suggest_axes
+from traindyno.sagemaker.imported.suite_of_job import Decisions, import_job
+from traindyno.sagemaker.imported.whole_training import measure_log
+
+TRICKY = (
+    *("1e-5", "1E5", "0x1f", "0o17", "1_000", ".5", "1.", "+1", "true", "no", "null", "~", "", " a", "a: b", "# c"),
+    *("2026-11-23", "12:30:00", "'", '"', "\\", "a\nb", "\u202e", "é", "\U0001f600", "*a", "&a", "!!python/object:os"),
+)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "imported.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("text", TRICKY)
+def test_text_of_a_job_stays_text_in_the_file(text: str, tmp_path: Path) -> None:
+    found = import_job(job_of(Environment={"A": text}), DECISIONS)
+    document = read_suite_text(written(tmp_path, suite_text(found, {}))).document
+    assert document == found.document
+    assert document["workload"]["environment"] == {"A": text}
+
+
+def test_the_file_is_a_suite_and_its_axes_are_comments(tmp_path: Path) -> None:
+    found = import_job(job_of(), DECISIONS)
+    axes = suggest_axes(found.document)
+    text = suite_text(found, axes)
+    suite = load_suite(written(tmp_path, text)).suite
+    assert dict(suite.matrix) == {}
+    assert "# Axes to try" in text
+    block = "".join(line.removeprefix("# ") for line in text.partition("# matrix")[2].splitlines(keepends=True))
+    assert yaml.safe_load(f"matrix{block}")["matrix"] == axes
+
+
+def test_what_no_job_says_is_asked_for() -> None:
+    found = import_job(job_of(), Decisions())
+    assert "# Write limits.max_usd: no job says it." in suite_text(found, {})
+    assert "missing: workload.examples; no job says it, write it into the suite" in list(notes(found))
+
+
+def price(name: str, usd: str) -> Price:
+    return Price(instance_type=name, region="r", usd_per_hour=Decimal(usd), as_of="2026-11-23", source="file")
+
+
+def test_the_cost_on_another_type_is_an_estimate_at_the_same_speed() -> None:
+    prices = {"ml.g5.xlarge": price("ml.g5.xlarge", "1.40"), "ml.g6.xlarge": price("ml.g6.xlarge", "1.12")}
+    seconds, rows = price_job(job_of(), ["ml.g5.xlarge", "ml.g6.xlarge", "ml.p5.48xlarge"], prices)
+    # 1,800 billed seconds of one instance: half of each price.
+    assert [row.usd for row in rows] == [Decimal("0.70"), Decimal("0.56"), None]
+    own, other, unknown = cost_lines(seconds, rows)
+    assert own == "cost on 1 × ml.g5.xlarge: $0.70 ($1.40/h; billed 30 min, on demand)"
+    assert other == (
+        "cost on 1 × ml.g6.xlarge: $0.56 ($1.12/h; an estimate: as if the job were as fast there as it was)"
+    )
+    assert unknown.startswith("cost on 1 × ml.p5.48xlarge: unknown (no price found")
+
+
+@pytest.mark.parametrize("status", ["InProgress", "Stopping"])
+def test_the_cost_of_a_running_job_is_unknown(status: Any) -> None:
+    seconds, rows = price_job(job_of(TrainingJobStatus=status), ["ml.g5.xlarge"], {})
+    assert list(cost_lines(seconds, rows)) == ["cost: the job's billed seconds are not known yet"]
+
+
+def test_the_whole_training_is_projected_from_the_jobs_own_step_log() -> None:
+    job = job_of(CreationTime=1000, TrainingStartTime=1040, TrainingEndTime=1200, TrainingTimeInSeconds=160)
+    job["BillableTimeInSeconds"] = 160
+    measured = measure_log(read_step_log({file_name(): log_lines(step_seconds=[0.5] * 200)}))
+    assert measured is not None
+    _, rows = price_job(job, ["ml.g6.xlarge"], {"ml.g5.xlarge": price("ml.g5.xlarge", "3.60")})
+    own, other = whole_training_lines(job, measured, rows, examples=16_000)
+    # 8 samples in 0.5 s are 16 a second: 1,000 s, and 60 s of the 160 s were no steps: 1,060 s at $0.001. With the
+    # 40 s before the training: 1,100 s.
+    assert own.startswith(
+        "all 16,000 examples on 1 × ml.g5.xlarge: $1.06, 18 min 20 s (an estimate from 16.0 samples/s"
+    )
+    assert other.startswith("all 16,000 examples on 1 × ml.g6.xlarge: unknown, 18 min 20 s (an estimate: as if")
+
+
+def test_a_log_without_steps_projects_nothing() -> None:
+    assert measure_log(read_step_log({file_name(): log_lines(step_seconds=[])})) is None

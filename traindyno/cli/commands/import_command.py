@@ -1,0 +1,135 @@
+"""`traindyno import`: the suite of a training job that ran, and what the job would cost on other instances."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from traindyno.aws import clients
+from traindyno.cli.inputs.imported_job import (
+    CostEstimate,
+    import_described,
+    price_job,
+    prices_of,
+    read_job,
+    read_measured,
+)
+from traindyno.cli.inputs.plan_inputs import PricesOption
+from traindyno.cli.lab_choice import AccountChoice, with_options_of
+from traindyno.cli.output import print_text, tell
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
+from traindyno.core.measurement.measured_run import MeasuredRun
+from traindyno.sagemaker.imported.axes import suggest_axes
+from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, document_json
+from traindyno.sagemaker.imported.whole_training import project_training
+
+JobArgument = Annotated[str, typer.Argument(help="The training job's name.")]
+OutputOption = Annotated[Path | None, typer.Option("--output", help="Write the suite here instead of to the output.")]
+ExamplesOption = Annotated[int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)]
+UsdOption = Annotated[float | None, typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01)]
+HoursOption = Annotated[float | None, typer.Option("--max-hours", help="The longest that it may take.", min=0.01)]
+# Text that YAML 1.2 reads as a number, and PyYAML's writer, which knows 1.1, leaves without quotes.
+LOOKS_LIKE_A_NUMBER = re.compile(r"[-+.]?\d[\d.eExXoO+\-_a-fA-F]*")
+SAME_SPEED = "an estimate: as if the job were as fast there as it was"
+
+
+@with_options_of(AccountChoice)
+def import_job(
+    choice: AccountChoice,
+    job: JobArgument,
+    output: OutputOption = None,
+    examples: ExamplesOption = None,
+    max_usd: UsdOption = None,
+    max_hours: HoursOption = None,
+    prices: PricesOption = None,
+) -> None:
+    """Make a suite of a training job that ran, suggest axes, and show what the job would cost on other instances."""
+    choice.choose()
+    described = read_job(job)
+    decisions = Decisions(examples=examples, max_usd=_decimal(max_usd), max_hours=_decimal(max_hours))
+    found = import_described(described, decisions, s3=clients.s3())
+    axes = suggest_axes(found.document)
+    text = suite_text(found, axes)
+    if output is None:
+        print_text(text)
+    else:
+        output.write_text(text, encoding="utf-8")
+    types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
+    seconds, rows = price_job(described, types, prices_of(types, prices))
+    measured = read_measured(described, s3=clients.s3()) if examples else None
+    whole = whole_training_lines(described, measured, rows, examples=examples) if measured and examples else ()
+    for line in (*notes(found), *cost_lines(seconds, rows), *whole):
+        tell(line)
+
+
+def suite_text(found: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:
+    """The suite file, with what is missing and the suggested axes as comments."""
+    text = yaml.dump(document_json(found.document), Dumper=_Dumper, sort_keys=False, width=120)
+    lines = [f"# Write {path}: no job says it.\n" for path in found.missing]
+    if axes:
+        block = yaml.dump({"matrix": document_json(axes)}, Dumper=_Dumper, sort_keys=False, default_flow_style=None)
+        lines.append("# Axes to try; what moves to matrix leaves training and workload.hyperparameters:\n")
+        lines += [f"# {line}\n" for line in block.splitlines()]
+    return text + "".join(lines)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes text that the reader of suites would read as a number."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _quoted_where_needed(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if LOOKS_LIKE_A_NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _quoted_where_needed)
+
+
+def notes(found: ImportedSuite) -> Iterator[str]:
+    """What the suite can't carry over, and all other differences by their reason."""
+    for path in found.missing:
+        yield f"missing: {path}; no job says it, write it into the suite"
+    for path, reason in found.left_out.items():
+        yield f"not carried over: {path}: {reason}"
+    by_reason: dict[str, list[str]] = {}
+    for difference in found.differences:
+        by_reason.setdefault(difference.reason, []).append(difference.path)
+    for reason, paths in by_reason.items():
+        yield f"differs from the job: {', '.join(paths)} ({reason})"
+
+
+def cost_lines(seconds: int | None, rows: Sequence[CostEstimate]) -> Iterator[str]:
+    if seconds is None:
+        yield "cost: the job's billed seconds are not known yet"
+        return
+    for row in rows:
+        price = "no price found" if row.price is None else f"{exact_usd_text(row.price.usd_per_hour)}/h"
+        what = f"billed {seconds_text(seconds)}, on demand" if row.is_own else SAME_SPEED
+        yield f"cost on {row.instance_count} × {row.instance}: {usd_text(row.usd)} ({price}; {what})"
+
+
+def whole_training_lines(
+    job: Mapping[str, Any], measured: MeasuredRun, rows: Sequence[CostEstimate], *, examples: int
+) -> Iterator[str]:
+    """The whole training by the job's step log: on its own type, and as fast on the others."""
+    for row in rows:
+        price = None if row.price is None else row.price.usd_per_hour
+        projection = project_training(job, measured, examples=examples, usd_per_instance_hour=price)
+        if projection is None or measured.throughput is None:
+            return
+        rate = f"{number_text(measured.throughput.samples_per_second)} samples/s by its step log"
+        what = f"an estimate from {rate}" if row.is_own else f"{SAME_SPEED}, {rate}"
+        cost = f"{usd_text(projection.usd)}, {seconds_text(projection.seconds)}"
+        yield f"all {examples:,} examples on {row.instance_count} × {row.instance}: {cost} ({what})"
+
+
+def _decimal(value: float | None) -> Decimal | None:
+    return None if value is None else Decimal(str(value))

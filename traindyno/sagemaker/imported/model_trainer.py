@@ -1,0 +1,170 @@
+"""A ModelTrainer of the SageMaker SDK 3 as the request that it would send, read from its attributes."""
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any
+
+from traindyno.sagemaker.imported.program import (
+    SDK_CHANNELS,
+    JobNotImportable,
+    driver_text,
+    job_name,
+    read_driver_program,
+)
+from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, import_job
+
+# The SDK's own defaults, of the last versions that were compared.
+DEFAULT_COMPUTE: Mapping[str, Any] = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30}
+DEFAULT_RUNTIME_SECONDS = 3600
+DRIVERS_SCRIPT = "/opt/ml/input/data/sm_drivers/sm_train.sh"
+# Attribute of the trainer → field of the request. The private ones are set by methods such as with_metric_definitions.
+SECTIONS = {
+    "output_data_config": "OutputDataConfig",
+    "checkpoint_config": "CheckpointConfig",
+    "tags": "Tags",
+    "_retry_strategy": "RetryStrategy",
+    "_infra_check_config": "InfraCheckConfig",
+    "_remote_debug_config": "RemoteDebugConfig",
+    "_tensorboard_output_config": "TensorBoardOutputConfig",
+    "_session_chaining_config": "SessionChainingConfig",
+}
+DRIVERS_COMMAND = f"chmod +x {DRIVERS_SCRIPT} && {DRIVERS_SCRIPT}"
+# Of the compute that is no part of ResourceConfig.
+NOT_RESOURCES = ("EnableManagedSpotTraining", "SelectedInstanceType", "SelectedInstanceCount")
+
+
+def from_model_trainer(
+    trainer: Any, decisions: Decisions | None = None, *, input_data_config: Iterable[Any] = ()
+) -> ImportedSuite:
+    """The suite whose base cell is the job of ``trainer.train(input_data_config=…)``.
+
+    Nothing is sent, and the SDK isn't imported: the trainer's attributes are read. Raises JobNotImportable.
+    """
+    job = request_of(trainer, input_data_config=input_data_config)
+    found = getattr(trainer, "source_code", None)
+    if found is None:
+        raise JobNotImportable(f"{job_name(job)}: the trainer has no source_code, expected a script in a source_dir")
+    job = _with_drivers(job)
+    program = read_driver_program(job, source_code=_fields(found), distributed=_distributed(trainer))
+    return import_job(job, decisions or Decisions(), program=program)
+
+
+def _with_drivers(job: Mapping[str, Any]) -> dict[str, Any]:
+    """With what the SDK adds to a job that has source code; where it uploads that is not known before."""
+    algorithm = {"ContainerEntrypoint": ["/bin/bash"], "ContainerArguments": ["-c", DRIVERS_COMMAND]}
+    staged = [{"ChannelName": name, "DataSource": "the SDK uploads it"} for name in SDK_CHANNELS]
+    return {
+        **job,
+        "AlgorithmSpecification": {**job["AlgorithmSpecification"], **algorithm},
+        "InputDataConfig": [*job.get("InputDataConfig", ()), *staged],
+    }
+
+
+def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[str, Any]:
+    """Fields of the CreateTrainingJob request, without the channels of the SDK's own code and drivers."""
+    compute = _plain(getattr(trainer, "compute", None)) or dict(DEFAULT_COMPUTE)
+    networking = _plain(getattr(trainer, "networking", None)) or {}
+    vpc = {name: networking[name] for name in ("SecurityGroupIds", "Subnets") if networking.get(name)}
+    algorithm = {
+        "TrainingInputMode": _plain(getattr(trainer, "training_input_mode", None)),
+        "TrainingImage": _plain(getattr(trainer, "training_image", None)),
+        "TrainingImageConfig": _plain(getattr(trainer, "training_image_config", None)),
+        "AlgorithmName": _plain(getattr(trainer, "algorithm_name", None)),
+        "MetricDefinitions": _plain(getattr(trainer, "_metric_definitions", None)),
+    }
+    request = {
+        "TrainingJobName": getattr(trainer, "base_job_name", None) or "model-trainer",
+        "RoleArn": _plain(getattr(trainer, "role", None)),
+        "AlgorithmSpecification": {name: value for name, value in algorithm.items() if value is not None},
+        "HyperParameters": _hyperparameters(trainer),
+        "InputDataConfig": _channels(trainer, input_data_config),
+        "ResourceConfig": {name: value for name, value in compute.items() if name not in NOT_RESOURCES},
+        "StoppingCondition": {
+            "MaxRuntimeInSeconds": DEFAULT_RUNTIME_SECONDS,
+            **(_plain(getattr(trainer, "stopping_condition", None)) or {}),
+        },
+        "Environment": dict(getattr(trainer, "environment", None) or {}),
+        "EnableManagedSpotTraining": compute.get("EnableManagedSpotTraining"),
+        "EnableNetworkIsolation": networking.get("EnableNetworkIsolation"),
+        "EnableInterContainerTrafficEncryption": networking.get("EnableInterContainerTrafficEncryption"),
+        "VpcConfig": vpc,
+        **{field: _plain(getattr(trainer, name, None)) for name, field in SECTIONS.items()},
+    }
+    return {name: value for name, value in request.items() if value not in (None, [], {})}
+
+
+def _hyperparameters(trainer: Any) -> dict[str, str]:
+    given = getattr(trainer, "hyperparameters", None) or {}
+    if not isinstance(given, Mapping):
+        raise JobNotImportable(f"hyperparameters are {type(given).__name__}, expected names with their values")
+    texts = {str(name): driver_text(value) for name, value in given.items()}
+    parallel = getattr(getattr(trainer, "distributed", None), "smp", None)
+    return texts | ({} if parallel is None else {"mp_parameters": json.dumps(_fields(parallel))})
+
+
+def _distributed(trainer: Any) -> dict[str, Any]:
+    """As the SDK writes it to ``distributed.json``; empty for a trainer without."""
+    found = getattr(trainer, "distributed", None)
+    if found is None:
+        return {}
+    is_mpi = type(found).__name__ == "MPI" or hasattr(found, "mpi_additional_options")
+    shown = {"process_count_per_node": None, **_fields(found)}
+    return shown | ({"mpi_additional_options": None} if is_mpi else {})
+
+
+def _channels(trainer: Any, further: Iterable[Any]) -> list[dict[str, Any]]:
+    """Those of the call replace those of the trainer with the same name."""
+    given = [*(getattr(trainer, "input_data_config", None) or ()), *further]
+    return list({each.channel_name: _channel(each) for each in given}.values())
+
+
+def _channel(given: Any) -> dict[str, Any]:
+    source = given.data_source
+    if isinstance(source, str):
+        # A local path is staged, as the SDK does.
+        prefix = {"S3DataType": "S3Prefix", "S3Uri": source, "S3DataDistributionType": "FullyReplicated"}
+        plain: dict[str, Any] = {"DataSource": {"S3DataSource": prefix}}
+    else:
+        plain = {"DataSource": _data_source(_plain(source))}
+    channel = {name: value for name, value in _plain(given).items() if name != "DataSource"}
+    return {**channel, **plain}
+
+
+def _data_source(found: Mapping[str, Any]) -> dict[str, Any]:
+    if "FileSystemId" in found:
+        return {"FileSystemDataSource": dict(found)}
+    return {"S3DataSource": dict(found)} if "S3Uri" in found else dict(found)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The set attributes of one of the SDK's objects, by their own names."""
+    return {name: inner for name, inner in vars(value).items() if _is_set(inner)}
+
+
+def _plain(value: Any) -> Any:
+    """One of the SDK's objects in the terms of the request; what is not set is left out."""
+    if not _is_set(value):
+        return None
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {_request_name(name): _plain(inner) for name, inner in value.items()}
+    if not hasattr(value, "__dict__") or callable(value):
+        raise JobNotImportable(f"got {type(value).__name__}, expected a value that is known before the job starts")
+    return {_request_name(name): _plain(inner) for name, inner in _fields(value).items()}
+
+
+def _is_set(value: Any) -> bool:
+    return value is not None and type(value).__name__ != "Unassigned"
+
+
+def _request_name(name: str) -> str:
+    """``volume_size_in_gb`` → ``VolumeSizeInGB``."""
+    return "".join(part if part[:1].isupper() else part.capitalize() for part in name.split("_")).replace(
+        "InGb", "InGB"
+    )

@@ -1,0 +1,256 @@
+"""A CreateTrainingJob request, or DescribeTrainingJob's answer, as the document of a suite with this one cell."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
+from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.job_limits_check import OWN_ENVIRONMENT_PREFIX, TRAIN_CHANNEL
+from traindyno.core.suite.checks.secrets_check import check_secrets
+from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
+from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import PENDING_SECONDS
+from traindyno.core.suite.suite_file import parse_settings, settings_document
+from traindyno.sagemaker.imported.differences import Difference, differences_of
+from traindyno.sagemaker.imported.program import (
+    SDK_CHANNELS,
+    JobNotImportable,
+    Program,
+    job_name,
+    read_program,
+    toolkit_values,
+)
+from traindyno.sagemaker.launcher import ENTRY_POINT
+
+# SageMaker's own, for a request without a limit.
+DEFAULT_RUNTIME_SECONDS = 86_400
+# What no job says; a document without it is not accepted.
+UNDECIDED: Mapping[str, Any] = {
+    "workload": {"examples": 1},
+    "limits": {"max_usd": 1, "max_hours": 1},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """What a person decides and no job says; None is left out of the document, which then needs it."""
+
+    examples: int | None = None
+    max_usd: Decimal | None = None
+    max_hours: Decimal | None = None
+    goal: str = "cheapest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedSuite:
+    """``document``: of the suite, as its file has it. ``differences``: all between the request of its base cell and the
+    job's own. ``missing``: paths of the document that a person still has to write. ``left_out``: what the job has and
+    the document must not have, with the reason.
+    """
+
+    document: dict[str, Any]
+    differences: tuple[Difference, ...]
+    missing: tuple[str, ...]
+    left_out: Mapping[str, str]
+
+
+def import_job(
+    job: Mapping[str, Any], decisions: Decisions, *, name: str | None = None, program: Program | None = None
+) -> ImportedSuite:
+    """``program``: of a job of the SDK 3, which no request tells; by default the request's. Raises JobNotImportable for
+    a job that no suite can ask for.
+    """
+    left_out: dict[str, str] = {}
+    document = {
+        "name": _suite_name(name or job_name(job)),
+        "goal": decisions.goal,
+        **_work(job, program, left_out),
+        # A request equals a job's own where each run has a job of its own.
+        "measurement": {"jobs": Jobs.SEPARATE.value},
+        **_terms(job),
+    }
+    given = {
+        ("workload", "examples"): decisions.examples,
+        ("limits", "max_usd"): decisions.max_usd,
+        ("limits", "max_hours"): decisions.max_hours,
+    }
+    for (section, field), value in given.items():
+        if value is not None:
+            document[section][field] = float(value) if isinstance(value, Decimal) else value
+    missing = tuple(f"{section}.{field}" for section, field in given if field not in document[section])
+    differences = differences_of(job, _parsed(document, job), is_toolkit=program is None)
+    return ImportedSuite(document=document, differences=differences, missing=missing, left_out=left_out)
+
+
+def _parsed(document: Mapping[str, Any], job: Mapping[str, Any]) -> Any:
+    whole = {**document, **{section: {**more, **document[section]} for section, more in UNDECIDED.items()}}
+    try:
+        return parse_suite(whole)
+    except SuiteInvalid as error:
+        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job:\n{error}") from error
+
+
+def _work(job: Mapping[str, Any], program: Program | None, left_out: dict[str, str]) -> dict[str, Any]:
+    """The sections ``workload`` and ``training``."""
+    values = toolkit_values(job) if program is None else {}
+    if values.get("sagemaker_program") == SHARED_PROGRAM:
+        raise JobNotImportable(f"{job_name(job)}: it carried several runs of a suite, expected a job of one run")
+    if values.get("sagemaker_program") == ENTRY_POINT and isinstance(values.get("workload"), Mapping):
+        return _built_in(job, values)
+    found = program or read_program(job)
+    left_out |= found.left_out
+    workload: dict[str, Any] = {
+        "task": Task.SCRIPT.value,
+        "source": found.source,
+        "entry_point": found.entry_point,
+        **({"hyperparameters": dict(found.arguments)} if found.arguments else {}),
+        **_image(job),
+        **_environment(job, left_out),
+        **_channels(job, left_out),
+    }
+    plain_training = {name: str(value) for name, value in found.training.items()}
+    return {"workload": workload, "training": {**_placement(job), **plain_training}}
+
+
+def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a run of a built-in task, which carries its part of the suite with it."""
+    settings: dict[str, Any] = dict(values["settings"])
+    defaults = settings_document(Settings(instance=str(settings.get("instance"))))
+    changed = {name: value for name, value in settings.items() if value != defaults.get(name)}
+    try:
+        parse_settings(changed | {"instance": settings.get("instance")})
+    except SuiteInvalid as error:
+        raise JobNotImportable(f"{job_name(job)}: its settings are no settings of this version:\n{error}") from error
+    workload = {name: value for name, value in values["workload"].items() if value not in (None, {}, [])}
+    return {"workload": workload, "training": {**changed, **_placement(job)}}
+
+
+def _placement(job: Mapping[str, Any]) -> dict[str, Any]:
+    resources = job.get("ResourceConfig", {})
+    if resources.get("InstanceGroups"):
+        raise JobNotImportable(f"{job_name(job)}: it has instance groups, expected instances of one type")
+    preferred = [each["InstanceType"] for each in resources.get("InstancePreferences", ())]
+    instance = resources.get("InstanceType") or (preferred[0] if preferred else None)
+    if instance is None or find_instance_type(str(instance)) is None:
+        close = ", ".join(close_instance_types(str(instance))) or "a training instance type"
+        raise JobNotImportable(f"{job_name(job)}: its instance type is {instance}, expected {close}")
+    return {"instance": instance, "instance_count": resources.get("InstanceCount", 1)}
+
+
+def _image(job: Mapping[str, Any]) -> dict[str, str]:
+    algorithm = job.get("AlgorithmSpecification", {})
+    if "TrainingImage" not in algorithm:
+        found = algorithm.get("AlgorithmName", "nothing")
+        raise JobNotImportable(f"{job_name(job)}: its algorithm is {found}, expected a container image")
+    is_local = str(_placement(job)["instance"]).startswith("local.")
+    return {} if is_local else {"image": algorithm["TrainingImage"]}
+
+
+def _environment(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any]:
+    """Without the lab's own variables, and without what looks like a secret: suites are read by many."""
+    own = {
+        name: str(value)
+        for name, value in job.get("Environment", {}).items()
+        if not name.startswith(OWN_ENVIRONMENT_PREFIX)
+    }
+    for problem in list(check_secrets({"workload": {"environment": own}})):
+        name = problem.path.removeprefix("workload.environment.")
+        own.pop(name, None)
+        left_out[f"Environment.{name}"] = problem.message
+    return {"environment": own} if own else {}
+
+
+def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any]:
+    sections: dict[str, Any] = {}
+    further: dict[str, str] = {}
+    default_mode = job.get("AlgorithmSpecification", {}).get("TrainingInputMode", InputMode.FILE.value)
+    for channel in job.get("InputDataConfig", ()):
+        name = channel["ChannelName"]
+        if name in SDK_CHANNELS:
+            continue
+        address = channel_address(channel)
+        mode = channel.get("InputMode") or default_mode
+        if address is None:
+            left_out[f"InputDataConfig.{name}"] = "its files are listed in a manifest, expected a prefix in S3"
+        elif name == TRAIN_CHANNEL and address.startswith(("fsx:", "efs:")) is False:
+            modes = {InputMode.FILE.value, InputMode.FAST_FILE.value}
+            sections["dataset"] = {"path": address, **({"input_mode": mode} if mode in modes else {})}
+        else:
+            further[name] = address
+    return sections | ({"channels": further} if further else {})
+
+
+def channel_address(channel: Mapping[str, Any]) -> str | None:
+    """``s3://…``, ``fsx://…``, ``efs://…`` or a local path, as a suite writes it. None for a manifest."""
+    source = channel["DataSource"]
+    if "FileSystemDataSource" in source:
+        found = source["FileSystemDataSource"]
+        scheme = "efs" if found["FileSystemType"] == "EFS" else "fsx"
+        return f"{scheme}://{found['FileSystemId']}{found['DirectoryPath']}"
+    found = source["S3DataSource"]
+    return str(found["S3Uri"]) if found.get("S3DataType", "S3Prefix") == "S3Prefix" else None
+
+
+def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Limits, purchase, warm pool, reserved capacity and what SageMaker adds to the job."""
+    resources, condition = job.get("ResourceConfig", {}), job.get("StoppingCondition", {})
+    longest = condition.get("MaxRuntimeInSeconds", DEFAULT_RUNTIME_SECONDS)
+    limits: dict[str, Any] = {"max_job_seconds": longest}
+    terms: dict[str, Any] = {"limits": limits}
+    waiting = condition.get("MaxPendingTimeInSeconds")
+    if job.get("EnableManagedSpotTraining"):
+        terms["purchase"] = Purchase.SPOT.value
+        waiting = condition.get("MaxWaitTimeInSeconds", longest) - longest
+    if waiting is not None:
+        limits["max_pending_seconds"] = int(max(waiting, PENDING_SECONDS.least or 0))
+    if resources.get("KeepAlivePeriodInSeconds"):
+        terms["warm_pool_seconds"] = resources["KeepAlivePeriodInSeconds"]
+    terms |= dict(_reserved(job))
+    options = dict(_options(job))
+    return terms | ({"job": options} if options else {})
+
+
+def _reserved(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    resources = job.get("ResourceConfig", {})
+    plans = {resources.get("InstanceType"): resources.get("TrainingPlanArn")}
+    preferred = resources.get("InstancePreferences", ())
+    plans |= {each["InstanceType"]: next(iter(each.get("TrainingPlanArns", ())), None) for each in preferred}
+    if known := {name: plan for name, plan in plans.items() if name and plan}:
+        yield "training_plans", known
+    if len(preferred) > 1:
+        first, *others = (each["InstanceType"] for each in preferred)
+        yield "instance_preferences", {first: others}
+
+
+def _options(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    if size := job.get("ResourceConfig", {}).get("VolumeSizeInGB"):
+        yield "volume_size_gb", size
+    metrics = job.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
+    own = {each["Name"]: each["Regex"] for each in metrics}
+    if own:
+        yield "metrics", own
+    if job.get("InfraCheckConfig", {}).get("EnableInfraCheck"):
+        yield "infra_check", True
+    if job.get("RemoteDebugConfig", {}).get("EnableRemoteDebug"):
+        yield "remote_debug", True
+    if "DebugHookConfig" in job:
+        yield "debugger_hook", True
+
+
+def _suite_name(text: str) -> str:
+    """The job's name without what SDKs add, the time of the request."""
+    base = re.sub(r"-\d{4}-?\d\d-?\d\d[-\d]*$", "", text)
+    words = re.findall(r"[a-zA-Z0-9]+", base) or ["imported"]
+    return "-".join(words)[:NAME_CHARACTERS].strip("-")
+
+
+def document_json(document: Mapping[str, Any]) -> Any:
+    """The document in plain JSON types: no tuples, no enumerations."""
+    return json.loads(json.dumps(document))
