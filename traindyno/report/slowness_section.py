@@ -1,0 +1,49 @@
+"""What the steps of each cell consist of, and how the recommended cell differs from the runner-up."""
+
+from traindyno.core.costs.quantity_text import seconds_text
+from traindyno.core.slowness.slowness_text import part_text
+from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.report_data import Report
+from traindyno.report.markup import Markup, element
+from traindyno.report.table import Column, draw_table
+
+COLUMNS = [
+    Column(heading="Cell"),
+    Column(
+        heading="Step", is_number=True, explanation="mean time of a step without checkpoints, evaluation and stalls"
+    ),
+    Column(heading="Waiting", is_number=True, explanation="by the step log, the mean of the processes"),
+    Column(heading="Data", is_number=True, explanation="what a step would lose without its loader"),
+    Column(heading="Communication", is_number=True, explanation="exchange of gradients that nothing hides"),
+    Column(heading="Optimizer", is_number=True),
+    Column(heading="Compute", is_number=True, explanation="forward and backward pass"),
+    Column(heading="Start-up", is_number=True, explanation="paid once"),
+]
+CAPTION = (
+    "Shares of a step, with 95 % intervals from the scatter of the steps. Data, communication, optimizer and compute "
+    "are differences between the measured steps and probes after the run (measurement.probes); cells without probes "
+    "have the wait for data only."
+)
+
+
+def draw_slowness(report: Report) -> Markup | None:
+    """None where no trial shows what a step consists of, as in reports of earlier versions."""
+    rows = [_row(row) for row in report.verdict.ranked_rows if row.step_parts is not None]
+    if not rows:
+        return None
+    return element("section", element("h2", "Why slow"), draw_table(COLUMNS, rows, caption=CAPTION), id="slowness")
+
+
+def _row(row: CellRow) -> list[str | None]:
+    parts = row.step_parts
+    assert parts is not None
+    data = part_text(parts, parts.data if parts.is_probed else None)
+    others = (part_text(parts, part) for part in (parts.communication, parts.optimizer, parts.compute))
+    return [
+        row.label,
+        seconds_text(parts.step.mean),
+        part_text(parts, parts.waiting),
+        data,
+        *others,
+        seconds_text(row.overhead_seconds),
+    ]
