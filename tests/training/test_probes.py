@@ -39,7 +39,7 @@ def probed(end: JobEnd, rank: int = 0) -> list[str]:
 def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, texts: Path, slow_ranks: str) -> None:
     """Also where one process has the slow loader and the other waits for it in the exchange of gradients."""
     settings = {"strategy": "ddp", "batch_size_per_device": 2}
-    document = {**run_document(settings=settings, measurement={"max_steps": 30}), "probes": True}
+    document = {**run_document(settings=settings, measurement={"max_steps": 20}), "probes": True}
     environment = {
         "SM_HPS": json.dumps(document),
         "SM_CHANNEL_TRAIN": str(texts),
@@ -73,9 +73,6 @@ def test_only_what_can_be_left_out_is_probed(tmp_path: Path, texts: Path, strate
     parts = parts_of(end)
     assert (parts.communication is None) == (parts.compute is None) == (strategy == "fsdp")
     assert parts.optimizer is not None
-    phases, steps = end.of_kind("phase"), end.of_kind("step")
-    explained = sum(line["end"] - line["begin"] for line in [*phases, *steps])
-    assert explained > 0.95 * (end.lines()[-1]["time"] - phases[0]["begin"])
 
 
 def test_probes_change_neither_losses_nor_the_saved_model(tmp_path: Path, texts: Path) -> None:
