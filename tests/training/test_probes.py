@@ -10,7 +10,7 @@ from tests.training.jobs import SCRIPTS, JobEnd
 from tests.training.run_documents import run_document, run_training, write_texts
 from traindyno.core.measurement.measured_run import measure_run
 from traindyno.core.measurement.step_parts import StepParts
-from traindyno.core.step_log.line import HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER, PROBE, PROBED
+from traindyno.core.step_log.line import HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER, PROBE, PROBED, WHOLE_STEP
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 
@@ -60,16 +60,16 @@ def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, text
 @pytest.mark.parametrize(
     ("strategy", "expected"),
     [
-        ("fsdp", [HELD_BATCHES, NO_OPTIMIZER]),
-        ("single", [HELD_BATCHES, NO_OPTIMIZER]),
-        ("zero1", [HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER]),
+        ("fsdp", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
+        ("single", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
+        ("zero1", [WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER]),
     ],
 )
 def test_only_what_can_be_left_out_is_probed(tmp_path: Path, texts: Path, strategy: str, expected: list[str]) -> None:
     document = {**run_document(settings={"strategy": strategy}), "probes": True}
     end = run_training(tmp_path, document, texts, processes=1 if strategy == "single" else 2)
     assert end.exit_code == 0, end.output
-    assert probed(end) == expected
+    assert probed(end) == [*expected, *reversed(expected)]
     parts = parts_of(end)
     assert (parts.communication is None) == (parts.compute is None) == (strategy == "fsdp")
     assert parts.optimizer is not None

@@ -7,6 +7,7 @@ from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
 from traindyno.report.table import Column, draw_table
 
+MOST_CELLS = 20
 COLUMNS = [
     Column(heading="Cell"),
     Column(
@@ -22,13 +23,14 @@ COLUMNS = [
 CAPTION = (
     "Shares of a step, with 95 % intervals from the scatter of the steps. Data, communication, optimizer and compute "
     "are differences between the measured steps and probes after the run (measurement.probes); cells without probes "
-    "have the wait for data only."
+    "have the wait for data only. The best 20 cells at most."
 )
 
 
 def draw_slowness(report: Report) -> Markup | None:
     """None where no trial shows what a step consists of, as in reports of earlier versions."""
-    rows = [_row(row) for row in report.verdict.ranked_rows if row.step_parts is not None]
+    told = [row for row in report.verdict.ranked_rows if row.step_parts is not None]
+    rows = [_row(row) for row in told[:MOST_CELLS]]
     if not rows:
         return None
     return element("section", element("h2", "Why slow"), draw_table(COLUMNS, rows, caption=CAPTION), id="slowness")

@@ -42,7 +42,7 @@ def train(
     step_count = min(run.measurement.max_steps, ceil(run.workload.examples / samples_per_step))
     done = checkpoints.resume(optimizer) if checkpoints else 0
     run_steps(
-        _batches(run, strategy, dataset, range(done, step_count)),
+        load_batches(run, strategy, dataset, range(done, step_count)),
         setup=setup,
         strategy=strategy,
         optimizer=optimizer,
@@ -103,10 +103,10 @@ def one_step(
 def held_batches(run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: int) -> list[list[Batch]]:
     """Those of the run's first ``steps``, which this process makes by itself, in its memory."""
     settings = replace(run.settings, loader_workers=0, prefetch_factor=None)
-    return list(_batches(replace(run, settings=settings), strategy, dataset, range(steps)))
+    return list(load_batches(replace(run, settings=settings), strategy, dataset, range(steps)))
 
 
-def _batches(
+def load_batches(
     run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: range
 ) -> Iterator[list[Batch]]:
     collate = collate_for(run, dataset)

@@ -4,7 +4,7 @@ The wait for data is in every step log. The other parts are differences between 
 after the run's own work that leave one thing out (``training/run/probes.py``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, inf, sqrt
 from statistics import NormalDist, fmean, stdev
@@ -13,7 +13,15 @@ from typing import Any
 from traindyno.core.measurement.throughput import Throughput
 from traindyno.core.statistics.estimates import CONFIDENCE
 from traindyno.core.step_log.content import ProcessLog, Session
-from traindyno.core.step_log.line import HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER, PROBE, PROBED, STEP_SECONDS
+from traindyno.core.step_log.line import (
+    HELD_BATCHES,
+    NO_EXCHANGE,
+    NO_OPTIMIZER,
+    PROBE,
+    PROBED,
+    STEP_SECONDS,
+    WHOLE_STEP,
+)
 from traindyno.core.step_log.step_table import StepTable
 
 LEAST_PROBE_STEPS = 2
@@ -75,40 +83,44 @@ def measure_parts(
     mean = throughput.seconds * (1 - throughput.recurring_share) / throughput.steps
     error = _standard_error(table.slowest_seconds[first:]) if relative_error is None else relative_error * mean
     step, waiting = PartSeconds(mean=mean, error=error), _waiting(table, first)
-    probed = {name: _probed(session.processes, name) for name in (HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)}
-    return _divide(
-        StepParts(samples_per_step=throughput.samples / throughput.steps, step=step, waiting=waiting, data=waiting),
-        held=probed[HELD_BATCHES],
-        apart=probed[NO_EXCHANGE],
-        no_optimizer=probed[NO_OPTIMIZER],
-        is_alone=session.world_size == 1,
-    )
+    parts = StepParts(samples_per_step=throughput.samples / throughput.steps, step=step, waiting=waiting, data=waiting)
+    probes = {name: _rounds(session.processes, name) for name in (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)}
+    return _divide(parts, probes, is_alone=session.world_size == 1)
 
 
-def _divide(
-    parts: StepParts,
-    *,
-    held: PartSeconds | None,
-    apart: PartSeconds | None,
-    no_optimizer: PartSeconds | None,
-    is_alone: bool,
-) -> StepParts:
+def _divide(parts: StepParts, probes: Mapping[str, Sequence[PartSeconds]], *, is_alone: bool) -> StepParts:
     """Each probe leaves out what the one before did, and one thing more; where ranks can't be kept apart, the one
     without the optimizer's step exchanges gradients, too.
+
+    The host may be busier during the probes than before: parts are shares of the whole steps among the probes.
     """
-    if held is None:
+    whole, held, apart, no_optimizer = probes.values()
+    if not whole or not held or len(whole) != len(held):
         return parts
-    communication = PartSeconds(mean=0.0, error=0.0) if is_alone else held.minus(apart) if apart else None
+    scale = parts.step.mean / fmean(each.mean for each in whole)
+
+    def difference(first: Sequence[PartSeconds], second: Sequence[PartSeconds]) -> PartSeconds | None:
+        if not second or len(first) != len(second):
+            return None
+        return _over_rounds([one.minus(other) for one, other in zip(first, second, strict=True)], scale)
+
+    communication = PartSeconds(mean=0.0, error=0.0) if is_alone else difference(held, apart)
     return StepParts(
         samples_per_step=parts.samples_per_step,
         step=parts.step,
         waiting=parts.waiting,
-        data=parts.step.minus(held),
+        data=difference(whole, held) or parts.waiting,
         communication=communication,
-        optimizer=(apart or held).minus(no_optimizer) if no_optimizer else None,
-        compute=no_optimizer if communication is not None else None,
+        optimizer=difference(apart or held, no_optimizer),
+        compute=_over_rounds(no_optimizer, scale) if no_optimizer and communication is not None else None,
         is_probed=True,
     )
+
+
+def _over_rounds(rounds: Sequence[PartSeconds], scale: float) -> PartSeconds:
+    """Rounds that differ by more than the scatter of their steps show what else varies."""
+    error = max(_mean(rounds).error, _standard_error([each.mean for each in rounds]))
+    return PartSeconds(mean=fmean(each.mean for each in rounds) * scale, error=error * scale)
 
 
 def _waiting(table: StepTable, first: int) -> PartSeconds:
@@ -121,25 +133,26 @@ def _waiting(table: StepTable, first: int) -> PartSeconds:
     )
 
 
-def _probed(processes: Sequence[ProcessLog], name: str) -> PartSeconds | None:
-    """The process whose steps took longest; None unless all of them have the probe."""
-    seconds = [_step_seconds(process, name) for process in processes]
-    if not all(seconds):
-        return None
-    slowest = max(seconds, key=fmean)
-    return PartSeconds(mean=fmean(slowest), error=_standard_error(slowest))
-
-
-def _step_seconds(process: ProcessLog, name: str) -> list[float]:
-    """Empty if the log has no such probe, or one that can't be."""
-    facts = next(
-        (phase.facts for phase in process.phases if phase.name == PROBE and phase.facts.get(PROBED) == name), {}
-    )
-    seconds: Any = facts.get(STEP_SECONDS)
-    if not isinstance(seconds, list) or len(seconds) < LEAST_PROBE_STEPS:
+def _rounds(processes: Sequence[ProcessLog], name: str) -> list[PartSeconds]:
+    """The probe's rounds, each on the process whose steps took longest; empty unless all processes have the same."""
+    by_process = [_probed(process, name) for process in processes]
+    if len({len(rounds) for rounds in by_process}) != 1 or not all(map(all, by_process)):
         return []
-    are_possible = all(type(each) in (int, float) and 0 <= each < inf for each in seconds)
-    return [float(each) for each in seconds] if are_possible else []
+    slowest = [max(seconds, key=fmean) for seconds in zip(*by_process, strict=True)]
+    return [PartSeconds(mean=fmean(seconds), error=_standard_error(seconds)) for seconds in slowest]
+
+
+def _probed(process: ProcessLog, name: str) -> list[list[float]]:
+    """The seconds of the steps of each round; empty for a round that can't be."""
+    facts = [phase.facts for phase in process.phases if phase.name == PROBE and phase.facts.get(PROBED) == name]
+    return [_step_seconds(each.get(STEP_SECONDS)) for each in facts]
+
+
+def _step_seconds(given: Any) -> list[float]:
+    if not isinstance(given, list) or len(given) < LEAST_PROBE_STEPS:
+        return []
+    are_possible = all(type(each) in (int, float) and 0 < each < inf for each in given)
+    return [float(each) for each in given] if are_possible else []
 
 
 def _standard_error(values: Sequence[float]) -> float:

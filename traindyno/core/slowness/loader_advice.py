@@ -9,7 +9,7 @@ from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
 
 # A smaller part of a step is not named as a reason, and a smaller saving not as advice.
-LEAST_SHARE = 0.05
+LEAST_NAMED_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     A process that loads by itself takes the time of the loading for it. Workers that training waits for are busy all
     the time: n of them make the data of n steps in the time of n steps.
     """
-    if parts is None or not parts.data.is_found or parts.share(parts.data) < LEAST_SHARE:
+    if parts is None or not parts.data.is_found or parts.share(parts.data) < LEAST_NAMED_SHARE:
         return None
     most = _most_workers(settings)
     rest = parts.step.mean - parts.data.mean
@@ -41,7 +41,7 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     if advised <= workers:
         return None
     saving = 1 - max(rest, load_seconds / advised) / parts.step.mean
-    if saving < LEAST_SHARE:
+    if saving < LEAST_NAMED_SHARE:
         return None
     return LoaderAdvice(loader_workers=advised, saving=saving, is_bounded=wanted > most)
 

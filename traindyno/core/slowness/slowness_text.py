@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from traindyno.core.costs.quantity_text import seconds_text, share_text
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.slowness.difference import COMMUNICATION, COMPUTE, OPTIMIZER, Difference
-from traindyno.core.slowness.loader_advice import LEAST_SHARE, LoaderAdvice
+from traindyno.core.slowness.loader_advice import LEAST_NAMED_SHARE, LoaderAdvice
 
 
 def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | None) -> Iterator[str]:
     """Nothing where a step was not probed and does not wait for data."""
     if parts is None:
         return
-    waits = parts.data.is_found and parts.share(parts.data) >= LEAST_SHARE
+    waits = parts.data.is_found and parts.share(parts.data) >= LEAST_NAMED_SHARE
     if waits:
         yield f"{_text(parts, parts.data)} of a step of {label} waits for data{_advice_text(advice)}."
     if parts.is_probed:
@@ -32,7 +32,7 @@ def describe_difference(first: str, second: str, difference: Difference | None) 
     named = [
         f"{_signed(seconds)} {name}"
         for name, seconds in sorted(parts.items(), key=lambda each: -abs(each[1]))
-        if abs(seconds) >= LEAST_SHARE * abs(difference.seconds)
+        if abs(seconds) >= LEAST_NAMED_SHARE * abs(difference.seconds)
     ]
     relation = "less" if difference.seconds < 0 else "more"
     yield f"{first} needs {seconds_text(abs(difference.seconds))} {relation} than {second}: {', '.join(named)}."

@@ -228,12 +228,13 @@ def _support(verdict: Verdict) -> Iterator[str]:
 
 
 def _slowness(verdict: Verdict) -> Iterator[str]:
-    """Of the recommended cell and the runner-up, and why one needs less time than the other."""
+    """Of the recommended cell and the runner-up; if the trials show which needs less time, also why."""
     finalists = [verdict.row(verdict.recommended or "")]
     finalists += [verdict.row(verdict.runner_up.cell_id)] if verdict.runner_up else []
     for row in finalists:
         yield from describe_parts(row.label, row.step_parts, row.loader_advice)
-    if len(finalists) == 2 and all(row.step_parts and row.step_parts.is_probed for row in finalists):
+    is_beaten = verdict.runner_up is not None and verdict.runner_up.relation is Relation.BEATEN
+    if is_beaten and all(row.step_parts and row.step_parts.is_probed for row in finalists):
         first, second = finalists
         difference = explain_difference(first.time, second.time, verdict.examples)
         yield from describe_difference(first.label, second.label, difference)

@@ -19,9 +19,15 @@ Truth = Mapping[str, float]
 
 
 def measured_parts(
-    truth: Truth, *, world_size: int, noise: float = 0.0, has_exchange: bool = True, seed: int = 0
+    truth: Truth,
+    *,
+    world_size: int,
+    noise: float = 0.0,
+    has_exchange: bool = True,
+    seed: int = 0,
+    slower: float = 1.0,
 ) -> StepParts:
-    """Each time varies by ``noise``, a share of the step."""
+    """Each time varies by ``noise``, a share of the step. ``slower``: the probes' time, relative to the run's."""
     random, whole = Random(seed), sum(truth.values())
 
     def times(count: int, *left_out: str) -> list[float]:
@@ -30,17 +36,18 @@ def measured_parts(
 
     files = {}
     for rank in range(world_size):
-        left_out = {line.HELD_BATCHES: ["data"], line.NO_EXCHANGE: ["data", "communication"]}
+        left_out = {line.WHOLE_STEP: [], line.HELD_BATCHES: ["data"], line.NO_EXCHANGE: ["data", "communication"]}
         left_out[line.NO_OPTIMIZER] = ["data", *(["communication"] if has_exchange else []), "optimizer"]
         if world_size == 1 or not has_exchange:
             del left_out[line.NO_EXCHANGE]
-        probes = {name: times(PROBE_STEPS, *parts) for name, parts in left_out.items()}
+        order = [*left_out, *reversed(left_out)]
+        probes = [(name, times(PROBE_STEPS // 2, *left_out[name])) for name in order]
         files[file_name(rank)] = log_lines(
             rank=rank,
             world_size=world_size,
             step_seconds=times(STEPS),
             wait_seconds=truth["data"],
-            after=[probe_line(name, seconds) for name, seconds in probes.items()],
+            after=[probe_line(name, [each * slower for each in seconds]) for name, seconds in probes],
         )
     return parts_of(files)
 
@@ -64,12 +71,13 @@ def truths() -> list[Truth]:
     return [{name: random.uniform(0.0, 0.2) for name in NAMES} for _ in range(8)]
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize(("world_size", "slower"), [(1, 1.0), (2, 1.0), (3, 1.4), (2, 0.7)])
 @pytest.mark.parametrize("truth", truths())
-def test_parts_without_noise_are_the_truth(truth: Truth, world_size: int) -> None:
+def test_parts_without_noise_are_the_truth(truth: Truth, world_size: int, slower: float) -> None:
+    """Also on a host that is busier or quieter during the probes."""
     if world_size == 1:
         truth = {**truth, "communication": 0.0}
-    parts = measured_parts(truth, world_size=world_size)
+    parts = measured_parts(truth, world_size=world_size, slower=slower)
     for name in NAMES:
         assert getattr(parts, name).mean == pytest.approx(truth[name], abs=1e-6), name
     assert parts.waiting.mean == pytest.approx(truth["data"])
@@ -104,9 +112,10 @@ def test_a_log_without_probes_has_the_wait_only() -> None:
     assert (parts.communication, parts.optimizer, parts.compute) == (None, None, None)
 
 
-@pytest.mark.parametrize("seconds", ["long", [0.1], [0.1, "0.1"], [0.1, -1], [0.1, True], [0.1, float("nan")], None])
+@pytest.mark.parametrize("seconds", ["long", [0.1], [0.1, "0.1"], [0.1, 0], [0.1, True], [0.1, float("nan")], None])
 def test_a_probe_that_can_not_be_is_no_probe(seconds: Any) -> None:
-    lines = log_lines(step_seconds=[0.1] * STEPS, after=[probe_line(line.HELD_BATCHES, seconds)])
+    probes = [probe_line(line.WHOLE_STEP, [0.1, 0.1]), probe_line(line.HELD_BATCHES, seconds)]
+    lines = log_lines(step_seconds=[0.1] * STEPS, after=probes)
     assert not parts_of({file_name(): lines}).is_probed
 
 
@@ -116,7 +125,7 @@ def test_a_probe_that_a_process_lacks_is_no_probe() -> None:
             rank=rank,
             world_size=2,
             step_seconds=[0.1] * STEPS,
-            after=[probe_line(line.HELD_BATCHES, [0.1] * PROBE_STEPS)][rank:],
+            after=[probe_line(name, [0.1] * PROBE_STEPS) for name in (line.WHOLE_STEP, line.HELD_BATCHES)][: 2 - rank],
         )
         for rank in range(2)
     }
