@@ -1,7 +1,8 @@
 """What the steps of each cell consist of, and how the recommended cell differs from the runner-up."""
 
 from traindyno.core.costs.quantity_text import seconds_text
-from traindyno.core.slowness.slowness_text import part_text
+from traindyno.core.measurement.step_parts import StepParts
+from traindyno.core.slowness.slowness_text import part_text, waits_for_data
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
@@ -28,12 +29,16 @@ CAPTION = (
 
 
 def draw_slowness(report: Report) -> Markup | None:
-    """None where no trial shows what a step consists of, as in reports of earlier versions."""
-    told = [row for row in report.verdict.ranked_rows if row.step_parts is not None]
+    """None where no cell was probed or waits for data, and in reports of earlier versions."""
+    told = [row for row in report.verdict.ranked_rows if row.step_parts and _is_told(row.step_parts)]
     rows = [_row(row) for row in told[:MOST_CELLS]]
     if not rows:
         return None
     return element("section", element("h2", "Why slow"), draw_table(COLUMNS, rows, caption=CAPTION), id="slowness")
+
+
+def _is_told(parts: StepParts) -> bool:
+    return parts.is_probed or waits_for_data(parts)
 
 
 def _row(row: CellRow) -> list[str | None]:

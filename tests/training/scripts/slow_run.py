@@ -2,13 +2,13 @@
 
 import os
 import time
-from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed import GradBucket, ProcessGroup
+from torch.distributed import GradBucket, ProcessGroup  # type: ignore[attr-defined]
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.futures import Future
+from torch.nn.parallel import DistributedDataParallel
 
 from training.data.batch import Batch
 from training.data.loader import StepBatches
@@ -35,11 +35,12 @@ def wrap_with_slow_exchange(strategy: DataParallel, objective: Objective) -> nn.
             time.sleep(EXCHANGE_SECONDS)
         return allreduce_hook(state, bucket)
 
-    wrapped: Any = wrap(strategy, objective)
+    wrapped = wrap(strategy, objective)
+    assert isinstance(wrapped, DistributedDataParallel)
     wrapped.register_comm_hook(None, exchange)
     return wrapped
 
 
 StepBatches.__getitem__ = make_batches_slowly  # type: ignore[method-assign]
-DataParallel._wrap = wrap_with_slow_exchange  # type: ignore[method-assign]
+DataParallel._wrap = wrap_with_slow_exchange  # type: ignore[method-assign, assignment]
 main()

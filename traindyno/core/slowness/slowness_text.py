@@ -12,7 +12,7 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
     """Nothing where a step was not probed and does not wait for data."""
     if parts is None:
         return
-    waits = parts.data.is_found and parts.share(parts.data) >= LEAST_NAMED_SHARE
+    waits = waits_for_data(parts)
     if waits:
         yield f"{_text(parts, parts.data)} of a step of {label} waits for data{_advice_text(advice)}."
     if parts.is_probed:
@@ -36,6 +36,11 @@ def describe_difference(first: str, second: str, difference: Difference | None) 
     ]
     relation = "less" if difference.seconds < 0 else "more"
     yield f"{first} needs {seconds_text(abs(difference.seconds))} {relation} than {second}: {', '.join(named)}."
+
+
+def waits_for_data(parts: StepParts) -> bool:
+    """Whether it does for a part of its steps that matters."""
+    return parts.data.is_found and parts.share(parts.data) >= LEAST_NAMED_SHARE
 
 
 def part_text(parts: StepParts, part: PartSeconds | None) -> str:
