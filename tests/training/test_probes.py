@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -10,11 +11,19 @@ from tests.training.jobs import SCRIPTS, JobEnd
 from tests.training.run_documents import run_document, run_training, write_texts
 from traindyno.core.measurement.measured_run import measure_run
 from traindyno.core.measurement.step_parts import StepParts
-from traindyno.core.step_log.line import HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER, PROBE, PROBED, WHOLE_STEP
+from traindyno.core.step_log.line import (
+    HELD_BATCHES,
+    NO_EXCHANGE,
+    NO_OPTIMIZER,
+    PROBE,
+    PROBED,
+    STEP_SECONDS,
+    WHOLE_STEP,
+)
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 
-LOADER_SECONDS, EXCHANGE_SECONDS = 0.16, 0.1
+LOADER_SECONDS, EXCHANGE_SECONDS = 0.3, 0.2
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +44,17 @@ def probed(end: JobEnd, rank: int = 0) -> list[str]:
     return [phase["facts"][PROBED] for phase in end.of_kind("phase", rank) if phase["name"] == PROBE]
 
 
+def mean_seconds(end: JobEnd, name: str) -> list[float]:
+    """Of a step, in each round."""
+    facts = [phase["facts"] for phase in end.of_kind("phase") if phase["name"] == PROBE]
+    return [fmean(each[STEP_SECONDS]) for each in facts if each[PROBED] == name]
+
+
 @pytest.mark.parametrize("slow_ranks", ["0 1", "1"])
 def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, texts: Path, slow_ranks: str) -> None:
     """Also where one process has the slow loader and the other waits for it in the exchange of gradients."""
     settings = {"strategy": "ddp", "batch_size_per_device": 2}
-    document = {**run_document(settings=settings, measurement={"max_steps": 20}), "probes": True}
+    document = {**run_document(settings=settings, measurement={"max_steps": 12}), "probes": True}
     environment = {
         "SM_HPS": json.dumps(document),
         "SM_CHANNEL_TRAIN": str(texts),
@@ -51,8 +66,11 @@ def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, text
     assert end.exit_code == 0, end.failure
     parts = parts_of(end)
     assert parts.communication is not None
-    assert parts.share(parts.data) == pytest.approx(LOADER_SECONDS / parts.step.mean, abs=0.05)
-    assert parts.share(parts.communication) == pytest.approx(EXCHANGE_SECONDS / parts.step.mean, abs=0.05)
+    whole = fmean(mean_seconds(end, WHOLE_STEP))
+    for part, seconds in ((parts.data, LOADER_SECONDS), (parts.communication, EXCHANGE_SECONDS)):
+        # On a busy machine the interval is wider than the 5 points.
+        tolerance = max(0.05, 1.5 * part.half_width / parts.step.mean)
+        assert parts.share(part) == pytest.approx(seconds / whole, abs=tolerance)
     waiting_ranks = len(slow_ranks.split()) / 2
     assert parts.share(parts.waiting) == pytest.approx(waiting_ranks * LOADER_SECONDS / parts.step.mean, abs=0.05)
 
