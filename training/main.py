@@ -30,6 +30,7 @@ from training.run.crash_handling import CrashHandler
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
+from training.run.probes import probe
 from training.run.saving import save_model
 from training.run.stopping import Stopping
 from training.run.train import collate_for, train
@@ -63,7 +64,7 @@ def main() -> None:
         strategy.place(blueprint)
         refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
     evaluations = _schedule_evaluations(run, setup, strategy, dataset, step_log=step_log, stopping=stopping)
-    train(
+    optimizer = train(
         run,
         setup,
         strategy,
@@ -82,6 +83,8 @@ def main() -> None:
                 save_model(tensors, fresh, dataset.tokenizer, job.save_folder)
                 make_servable(job.save_folder, run.workload.task, dataset)
             deque(tensors, maxlen=0)  # the other ranks send their parts
+    if run.probes:
+        probe(run, setup, strategy, optimizer, dataset, step_log=step_log)
     end_process_group()
     step_log.close()
     exit_now(0)

@@ -29,6 +29,7 @@ ROOMS = {
             "costs",
             "planning",
             "search",
+            "slowness",
             "verdict",
         ),
         "serving",

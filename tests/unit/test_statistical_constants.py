@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.unit.test_pages import REPO_ROOT
 
-ROOMS = ("statistics", "measurement", "costs", "verdict", "search")
+ROOMS = ("statistics", "measurement", "costs", "slowness", "verdict", "search")
 CORE = REPO_ROOT / "traindyno" / "core"
 PAGE = REPO_ROOT / "docs" / "method-details.md"
 ROW = re.compile(
@@ -29,13 +29,13 @@ NO_METHOD = {
         "MOST_TRIALS STEP_TIMES_IN_ALL LOSS_POINTS_IN_ALL FEWEST_POINTS MOST_POINTS MOST_STEP_TIMES _MOST_NAMED"
         " MOST_MISSING MOST_PROGRAMS MOST_CONTROLS MOST_CHANGES MOST_CROSSOVERS MOST_NAMES GROWTH"
     ),
-    "arithmetic": "LEAST_COMPARED",
+    "arithmetic": "LEAST_COMPARED LEAST_PROBE_STEPS",
     "unit": "SECONDS_PER_HOUR SECONDS_PER_MINUTE MINUTE HOUR DAY",
     "other tools": (
         "SMP_WARMUP_STEPS COMPOSER_WINDOW_STEPS LLM_FOUNDRY_STEPS TORCHTITAN_LOG_STEPS TORCHTITAN_READ_AT_STEP"
         " LLMB_FIRST_ITERATION LLMB_LAST_ITERATION"
     ),
-    "text": "LEAST_NAMED_TAIL NOISY_VARIATION SURE MOST_TIMES_LARGEST SYSTEMATIC_SHARE _WIDEST",
+    "text": "LEAST_NAMED_SHARE LEAST_NAMED_TAIL NOISY_VARIATION SURE MOST_TIMES_LARGEST SYSTEMATIC_SHARE _WIDEST",
 }
 
 

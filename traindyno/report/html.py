@@ -23,6 +23,7 @@ from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
 from traindyno.report.scaling_section import draw_scaling
 from traindyno.report.search_section import draw_search
+from traindyno.report.slowness_section import draw_slowness
 from traindyno.report.time_section import draw_time
 from traindyno.report.trade_off_section import draw_trade_off
 from traindyno.report.verdict_section import draw_verdict
@@ -37,6 +38,7 @@ SECTION_NAMES = {
     "scaling": "Scaling",
     "loss": "Loss and quality",
     "time": "Phases",
+    "slowness": "Why slow",
     "hosts": "Hosts",
     "search": "Search",
     "confounds": "Confounds",
@@ -80,6 +82,7 @@ def draw_sections(report: Report) -> dict[str, Markup]:
         "scaling": draw_scaling(report),
         "loss": draw_learning_section(report),
         "time": draw_time(report),
+        "slowness": draw_slowness(report),
         "hosts": draw_hosts(report),
         "search": draw_search(report),
         "confounds": draw_confounds(report),

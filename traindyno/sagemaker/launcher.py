@@ -12,6 +12,7 @@ from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.choices import Compiler, Task
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION
+from traindyno.core.suite.runs import is_probed
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Run, Suite
@@ -105,6 +106,7 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         **({"tokens": tokens_document(run.tokens)} if run.tokens else {}),
         **({"target": target_document(target)} if target else {}),
         **({"trial_seed": run.seed} if run.seed is not None else {}),
+        **({"probes": True} if is_probed(run, suite) else {}),
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.step_log.line import ROWS, TOKENS, WORK_UNIT
+from traindyno.core.step_log.line import ROWS, RUN, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.memory_settings import parse_memory_parts
@@ -44,6 +44,7 @@ class RunSettings:
     tokens: Tokens | None = None
     target: QualityTarget | None = None
     split_seed: int = 0
+    probes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
             measurement=parse_measurement(document["measurement"]),
             tokens=parse_tokens(document["tokens"]) if "tokens" in document else None,
             target=parse_target(document["target"]) if "target" in document else None,
+            probes=bool(document.get("probes", False)),
         )
 
 
@@ -113,7 +115,7 @@ def _refused(what: str) -> Iterator[None]:
 def environment_facts_of_run(run: RunSettings) -> dict[str, Any]:
     """The facts besides the machine's: the run, and the unit of work of its task."""
     unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
-    return {WORK_UNIT: unit, "run": run_facts(run)}
+    return {WORK_UNIT: unit, RUN: run_facts(run)}
 
 
 def run_facts(run: RunSettings) -> dict[str, Any]:

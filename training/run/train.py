@@ -1,8 +1,10 @@
 """The part of a run that is measured: from sequences on disk to trained weights."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from math import ceil
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
@@ -28,8 +30,8 @@ def train(
     should_stop: Callable[[StepLogger], bool],
     after_step: Callable[[], None] = lambda: None,
     checkpoints: Checkpoints | None = None,
-) -> None:
-    """Begins after the last step of the checkpoint that it resumes from, if there is one.
+) -> Optimizer:
+    """Begins after the last step of the checkpoint that it resumes from, if there is one. Returns the optimizer.
 
     ``after_step`` is called between two steps, by all ranks, before a checkpoint of the step is written.
     """
@@ -40,7 +42,7 @@ def train(
     step_count = min(run.measurement.max_steps, ceil(run.workload.examples / samples_per_step))
     done = checkpoints.resume(optimizer) if checkpoints else 0
     run_steps(
-        _batches(run, strategy, dataset, range(done, step_count)),
+        load_batches(run, strategy, dataset, range(done, step_count)),
         setup=setup,
         strategy=strategy,
         optimizer=optimizer,
@@ -49,6 +51,7 @@ def train(
         after_step=after_step,
         checkpoints=checkpoints,
     )
+    return optimizer
 
 
 def run_steps(
@@ -62,23 +65,13 @@ def run_steps(
     after_step: Callable[[], None],
     checkpoints: Checkpoints | None = None,
 ) -> None:
-    accelerator, number_format = setup.accelerator, setup.number_format
-    max_norm = setup.settings.gradient_clip_norm
-
-    def clip() -> None:
-        if max_norm is not None:
-            strategy.clip_gradients(max_norm)
-
     learning_rate = optimizer.param_groups[0]["lr"]
     strategy.set_training(True)
     for batches in batches_of_steps:
         samples = strategy.share(sum(map(sample_count, batches)))
         tokens = strategy.share(sum(map(token_count, batches)))
         with step_log.step(samples, tokens, learning_rate) as step:
-            step.loss = strategy.forward_backward([accelerator.to_device(batch) for batch in batches])
-            number_format.step(optimizer, clip, strategy.agree_on_overflow)
-            drop_gradients(optimizer)
-            accelerator.end_step()
+            step.loss = one_step(batches, setup=setup, strategy=strategy, optimizer=optimizer)
         after_step()
         if checkpoints:
             checkpoints.after_step(step_log.steps)
@@ -89,7 +82,31 @@ def run_steps(
     step_log.close_window()
 
 
-def _batches(
+def one_step(
+    batches: list[Batch], *, setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, updates: bool = True
+) -> Tensor | None:
+    """Returns [], the loss; None on ranks that hold none. ``updates``: whether the optimizer changes the weights."""
+    accelerator, max_norm = setup.accelerator, setup.settings.gradient_clip_norm
+
+    def clip() -> None:
+        if max_norm is not None:
+            strategy.clip_gradients(max_norm)
+
+    loss = strategy.forward_backward([accelerator.to_device(batch) for batch in batches])
+    if updates:
+        setup.number_format.step(optimizer, clip, strategy.agree_on_overflow)
+    drop_gradients(optimizer)
+    accelerator.end_step()
+    return loss
+
+
+def held_batches(run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: int) -> list[list[Batch]]:
+    """Those of the run's first ``steps``, which this process makes by itself, in its memory."""
+    settings = replace(run.settings, loader_workers=0, prefetch_factor=None)
+    return list(load_batches(replace(run, settings=settings), strategy, dataset, range(steps)))
+
+
+def load_batches(
     run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: range
 ) -> Iterator[list[Batch]]:
     collate = collate_for(run, dataset)

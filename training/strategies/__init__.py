@@ -7,6 +7,7 @@ and ``stream_state_dict`` to save. Checkpoints read and write ``named_tensors``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
@@ -72,6 +73,11 @@ class TrainingStrategy(Protocol):
         """Leave in ``grad`` the mean gradient of one step's batches over all replicas, scaled by the number format.
 
         Returns [], the mean loss of this replica's batches, unscaled and without a graph; None on ranks that hold none.
+        """
+
+    def without_exchange(self) -> AbstractContextManager[None] | None:
+        """The context of steps in which ranks exchange nothing, after which they hold different models; None if there
+        is none.
         """
 
     def clip_gradients(self, max_norm: float) -> None:

@@ -42,6 +42,9 @@ class DataParallel(WholeModelStrategy):
     def _without_communication(self) -> AbstractContextManager[None]:
         return self._wrapped.no_sync() if self._is_wrapped else nullcontext()
 
+    def without_exchange(self) -> AbstractContextManager[None] | None:
+        return self._wrapped.no_sync() if self._is_wrapped else None
+
     def _after_backward(self) -> None:
         average = self._setup.accelerator.average_gradients
         if average:

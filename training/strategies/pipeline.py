@@ -63,6 +63,9 @@ class PipelineParallel:
         with saved_activations(self._setup.settings):
             return self._schedules.train(batch, factor)
 
+    def without_exchange(self) -> None:
+        """A stage needs what the others send."""
+
     def clip_gradients(self, max_norm: float) -> None:
         squares = sum_of_squares(local_gradients(self._weights.first_held()), self._device)
         distributed.all_reduce(squares, group=self._replicas.inner_group)

@@ -78,6 +78,9 @@ class WholeModelStrategy:
         """The context of all but the last of a step's accumulated batches."""
         return nullcontext()
 
+    def without_exchange(self) -> AbstractContextManager[None] | None:
+        return None
+
     def _after_backward(self) -> None:
         """Average the gradients, if the backward pass did not."""
 

@@ -1,6 +1,7 @@
 """A full copy of the model in every process, but each keeps the optimizer state of only its part of the parameters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ class ShardedOptimizerState(DataParallel):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._own: set[int]
+        self._sends_parts = True
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
@@ -28,6 +30,8 @@ class ShardedOptimizerState(DataParallel):
                 parameter.grad = None
 
         def _exchange(*_: Any) -> None:
+            if not self._sends_parts:
+                return
             sent = [
                 distributed.broadcast(buffer, src=rank, async_op=True)
                 for rank, buffer in enumerate(buffers)
@@ -40,6 +44,19 @@ class ShardedOptimizerState(DataParallel):
         optimizer.register_step_pre_hook(_leave_to_others)
         optimizer.register_step_post_hook(_exchange)
         return optimizer
+
+    def without_exchange(self) -> AbstractContextManager[None] | None:
+        unsynchronised = super().without_exchange()
+        return None if unsynchronised is None else self._without_sending(unsynchronised)
+
+    @contextmanager
+    def _without_sending(self, unsynchronised: AbstractContextManager[None]) -> Iterator[None]:
+        self._sends_parts = False
+        try:
+            with unsynchronised:
+                yield
+        finally:
+            self._sends_parts = True
 
     def updates(self, parameter: nn.Parameter) -> bool:
         return id(parameter) in self._own

@@ -18,7 +18,7 @@ from traindyno.cli.inputs.imported_job import (
     read_job,
     read_measured,
 )
-from traindyno.cli.inputs.plan_inputs import PricesOption
+from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import AccountChoice, with_options_of
 from traindyno.cli.output import print_text, tell
 from traindyno.core.costs.money import exact_usd_text

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from traindyno.api.plan_inputs import account_region, read_price_file
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.cli.inputs.plan_inputs import account_region, read_price_file
 from traindyno.core.costs.prices import Price, PriceList, cost_usd
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.measured_run import MeasuredRun

@@ -1,7 +1,7 @@
 """From a short run to the whole workload: its wall-clock time, its billable time and its cost, at the measured rate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from traindyno.core.costs import prices
@@ -11,6 +11,7 @@ from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt, trained_second
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_phases import BEFORE_TRAINING, STEADY
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Purchase
 
 STARTING, INTERRUPTED = "starting", "interrupted"
@@ -82,7 +83,7 @@ def project_run(result: RunResult) -> Projection | None:
         samples_per_second=measured.throughput.samples_per_second / scheduled.slower,
         samples_before_steady=measured.samples_before_steady,
         steady_seconds=_steady_seconds(result, measured) + scheduled.once_seconds,
-        job_time=_without_interruptions(job_time, attempt, measured),
+        job_time=_without_probes(_without_interruptions(job_time, attempt, measured), result),
         instance_count=result.run.cell.settings.instance_count,
         usd_per_instance_hour=result.price.usd_per_instance_hour,
     )
@@ -189,6 +190,20 @@ def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: Measur
         training=training,
         billable=None if share is None else training * share,
         is_spot=job_time.is_spot,
+    )
+
+
+def _without_probes(job_time: JobTime, result: RunResult) -> JobTime:
+    """A run of the whole work has none."""
+    probed = result.phases_seconds.get(PROBE, 0.0)
+    if not probed:
+        return job_time
+    training, share = max(0.0, job_time.training - probed), job_time.billable_share
+    return replace(
+        job_time,
+        wall=max(0.0, job_time.wall - probed),
+        training=training,
+        billable=None if share is None else training * share,
     )
 
 

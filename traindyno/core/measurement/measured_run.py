@@ -11,6 +11,7 @@ from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
 from traindyno.core.measurement.progress import SessionSteps, divide_steps, wall_seconds
 from traindyno.core.measurement.recurrence import OneTimeEvent, RecurringEvent
 from traindyno.core.measurement.steady_state import Drift, SteadyState
+from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.measurement.throughput_definitions import DefinedRate, compute_definitions
@@ -84,6 +85,8 @@ class MeasuredRun:
     drift: Drift | None = None
     #: Steps of the steady window that stall; earlier results don't have them.
     long_steps: tuple[LongSteps, ...] = ()
+    #: What a step consists of; None without a rate, and in earlier results.
+    step_parts: StepParts | None = None
 
     @property
     def ended_at_target(self) -> bool:
@@ -139,9 +142,10 @@ def measure_run(
     divided = divide_steps(step_log.sessions)
     kept_seconds = _kept_seconds(divided, session)
     is_whole = not session.missing_ranks and not count_unlogged(session)
+    throughput = _throughput(step_log, session, table, step_time, peak_flops_per_device) if is_whole else None
     return MeasuredRun(
         steady_state=steady,
-        throughput=_throughput(step_log, session, table, step_time, peak_flops_per_device) if is_whole else None,
+        throughput=throughput,
         relative_half_width=step_time.relative_half_width(),
         definitions=compute_definitions(table, warmup_steps=steady.warmup_steps) if is_whole else (),
         timeline=_timeline(table),
@@ -168,6 +172,7 @@ def measure_run(
         undecided_stalls=step_time.undecided_stalls,
         drift=step_time.drift,
         long_steps=step_time.long_steps,
+        step_parts=measure_parts(session, table, throughput, step_time.relative_error),
     )
 
 

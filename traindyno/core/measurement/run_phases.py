@@ -6,6 +6,7 @@ from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.measurement.progress import SessionSteps
 from traindyno.core.step_log.content import Phase, Session
+from traindyno.core.step_log.line import PROBE
 from traindyno.core.step_log.nested_phases import phases_apart
 from traindyno.core.step_log.step_table import StepTable
 
@@ -15,7 +16,7 @@ TRAINING, INTERRUPTED = JobPhaseName.TRAINING.value, JobPhaseName.INTERRUPTED.va
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
 AFTER_TRAINING = ("uploading",)
 SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
-AFTER_STEPS = ("last_checkpoint", "evaluate", "save", "teardown")
+AFTER_STEPS = ("last_checkpoint", "evaluate", "save", PROBE, "teardown")
 
 
 def measure_phases(

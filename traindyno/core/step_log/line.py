@@ -27,10 +27,15 @@ SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = "TRAINDYNO_SHARED_JOB", "shared
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
 SETUP = "setup"  # until the first step; its facts are conditions that a script's step log learns by then
+# A phase of steps after the run's own work; its facts say what they leave out, and the seconds of each step
+PROBE, PROBED, STEP_SECONDS = "probe", "probed", "step_seconds"
+WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = "whole_step", "held_batches", "no_exchange", "no_optimizer"
 IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
 # The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"
 TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
+# The fact of a built-in task: what its run is
+RUN = "run"
 # A simulated run's fact: the ids of the claims that its times were made of
 GIVEN_CLAIMS = "given_claims"
 # The name under which a local cloud's services are among the programs of a host

@@ -6,16 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import MOST_SEED, Settings
 from traindyno.core.suite.suite import Cell, Limits, Run, Suite
 from traindyno.core.suite.suite_converter import suite_converter
 
 GRACE_SECONDS = 3600
+PROBED_TRIAL = 2
 SEED = "seed"  # the setting
 
 
 def run_id_of(cell_id: str, trial: int) -> str:
     return f"{cell_id}-t{trial}"
+
+
+def is_probed(run: Run, suite: Suite) -> bool:
+    """Whether the run ends with probes. A search that measures again only the cells that may win probes only those."""
+    is_wanted = suite.measurement.probes and suite.workload.task is not Task.SCRIPT
+    return is_wanted and run.trial == min(PROBED_TRIAL, suite.measurement.trials)
 
 
 def planned_cell_id(run: Run) -> str:

@@ -88,6 +88,13 @@ class Measurement:
             default="none; the script reads TRAINDYNO_SEED",
         ),
     )
+    probes: bool = field(
+        default=False,
+        metadata=describe(
+            "after the second trial of each cell, or its only one: short probes that say which share of a step is data,"
+            " communication, optimizer and compute; not for script"
+        ),
+    )
     jobs: Jobs = field(
         default=Jobs.SHARED,
         metadata=describe(

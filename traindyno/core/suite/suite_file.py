@@ -55,7 +55,7 @@ def workload_document(workload: Workload) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "full_run"}
 
 
-FIELDS_OF_THE_LAB = ("seed_argument", JOBS)
+FIELDS_OF_THE_LAB = ("seed_argument", "probes", JOBS)
 
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:

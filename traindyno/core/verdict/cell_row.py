@@ -11,8 +11,12 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import seeds_of
+from traindyno.core.measurement.step_parts import StepParts, mean_parts
+from traindyno.core.slowness.difference import CellTime
+from traindyno.core.slowness.loader_advice import LoaderAdvice, advise_workers
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.statistics.ranges import NO_RANGE
+from traindyno.core.step_log.line import RUN
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
@@ -116,6 +120,10 @@ class CellRow:
     #: Trials that ended early because the cell can't win, and by which share they were slower at least.
     outpaced: int = 0
     least_behind: float | None = None
+    #: What a step consists of.
+    step_parts: StepParts | None = None
+    #: What more loader workers would save, an estimate.
+    loader_advice: LoaderAdvice | None = None
     #: The different seeds of the measured trials; None if one does not show its seed.
     seeds: tuple[int, ...] | None = None
 
@@ -128,6 +136,12 @@ class CellRow:
     def usd_per_hour(self) -> Decimal | None:
         """The price of all instances together; None if it is unknown."""
         return None if self.usd_per_instance_hour is None else self.usd_per_instance_hour * self.instance_count
+
+    @property
+    def time(self) -> CellTime:
+        """Of the whole work, and what it consists of."""
+        seconds = self.seconds.mean if self.seconds else None
+        return CellTime(seconds=seconds, start_up_seconds=self.overhead_seconds, parts=self.step_parts)
 
     @property
     def is_endless(self) -> bool:
@@ -156,6 +170,8 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
     projections = [each for each in map(project_run, trials.measured) if each]
     throughputs = [each.throughput for each in runs if each.throughput]
     seconds, usd = (estimate_cell(trials, quantity, noise) for quantity in (projected_seconds, projected_usd))
+    parts = mean_parts(each.step_parts for each in runs)
+    is_built_in = any(RUN in each.environment.facts for each in trials.measured if each.environment)
     memory = [each.measured.peak_memory_bytes or 0 for each in everything if each.measured]
     return CellRow(
         cell_id=trials.cell.cell_id,
@@ -203,6 +219,8 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         seeds=seeds_of(trials.measured) if trials.measured else None,
         outpaced=len(trials.outpaced),
         least_behind=trials.least_behind,
+        step_parts=parts,
+        loader_advice=advise_workers(trials.cell.settings, parts) if is_built_in else None,
     )
 
 

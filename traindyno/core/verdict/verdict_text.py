@@ -14,6 +14,8 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.slowness.difference import explain_difference
+from traindyno.core.slowness.slowness_text import describe_difference, describe_parts
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
@@ -211,6 +213,7 @@ def _support(verdict: Verdict) -> Iterator[str]:
     yield from _relations(verdict)
     if verdict.against_baseline:
         yield _against_baseline(verdict, verdict.against_baseline)
+    yield from _slowness(verdict)
     yield from describe_search(verdict)
     yield from _outpaced(verdict)
     yield from _accuracy(verdict)
@@ -220,6 +223,19 @@ def _support(verdict: Verdict) -> Iterator[str]:
         yield f"The losses of the {count} cells that should learn alike agree within {tolerance}."
     if _is_whole(verdict):
         yield _contents(verdict)
+
+
+def _slowness(verdict: Verdict) -> Iterator[str]:
+    """Of the recommended cell and the runner-up; if the trials show which needs less time, also why."""
+    finalists = [verdict.row(verdict.recommended or "")]
+    finalists += [verdict.row(verdict.runner_up.cell_id)] if verdict.runner_up else []
+    for row in finalists:
+        yield from describe_parts(row.label, row.step_parts, row.loader_advice)
+    is_beaten = verdict.runner_up is not None and verdict.runner_up.relation is Relation.BEATEN
+    if is_beaten and all(row.step_parts and row.step_parts.is_probed for row in finalists):
+        first, second = finalists
+        difference = explain_difference(first.time, second.time, verdict.examples)
+        yield from describe_difference(first.label, second.label, difference)
 
 
 def _margin(verdict: Verdict, rival: Rival) -> str:

@@ -313,3 +313,17 @@ def test_results_of_earlier_versions_have_the_steady_phase_instead() -> None:
     older = replace(result, measured=replace(result.measured, steady_seconds=None), phases_seconds={"steady": 50.0})
     assert projected(older).overhead_seconds == pytest.approx(200 - 50)
     assert projected(replace(older, phases_seconds={})).overhead_seconds == pytest.approx(200)
+
+
+def test_probes_are_no_time_of_the_whole_work() -> None:
+    result = run_of(job())
+    plain = projected(result)
+    with_probes = job(
+        phase_seconds={"starting": 60.0, "downloading": 20.0, "training": 112.0, "uploading": 20.0},
+        billable_seconds=152.0,
+        training_seconds=152.0,
+    )
+    end = START + sum(STEPS)
+    lines = log_lines(step_seconds=STEPS, after=[line.phase_line(line.PROBE, end, end + 12)])
+    found = projected(run_of(with_probes, files={file_name(job="job-a1"): lines}))
+    assert found == plain

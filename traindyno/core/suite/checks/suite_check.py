@@ -37,6 +37,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from check_job_limits(suite)
     yield from check_seed_argument(suite)
     yield from _check_goal(suite)
+    yield from _check_probes(suite)
     yield from _check_jobs(suite)
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
@@ -66,6 +67,12 @@ def _check_goal(suite: Suite) -> Iterator[Problem]:
     if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
         message = f"task {task} has no perplexity, expected accuracy or loss"
         yield Problem(path=f"goal.{suite.goal.kind}", message=message)
+
+
+def _check_probes(suite: Suite) -> Iterator[Problem]:
+    if suite.measurement.probes and suite.workload.task is Task.SCRIPT:
+        message = "a script's steps can't be probed, expected false; its wait for data is measured without probes"
+        yield Problem(path="measurement.probes", message=message)
 
 
 def _check_jobs(suite: Suite) -> Iterator[Problem]:

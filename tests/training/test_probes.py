@@ -1,0 +1,107 @@
+"""Probes after real runs: an injected slow loader and a slow exchange of gradients get their share of a step."""
+
+import json
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from tests.training.forked_jobs import run_forked
+from tests.training.jobs import SCRIPTS, JobEnd
+from tests.training.run_documents import run_document, run_training, write_texts
+from traindyno.core.measurement.measured_run import measure_run
+from traindyno.core.measurement.step_parts import StepParts
+from traindyno.core.step_log.line import (
+    HELD_BATCHES,
+    NO_EXCHANGE,
+    NO_OPTIMIZER,
+    PROBE,
+    PROBED,
+    STEP_SECONDS,
+    WHOLE_STEP,
+)
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.step_log.step_table import tabulate_steps
+
+LOADER_SECONDS, EXCHANGE_SECONDS = 0.3, 0.2
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_texts(tmp_path_factory.mktemp("data") / "texts")
+
+
+def parts_of(end: JobEnd) -> StepParts:
+    log = read_step_log({f"job/{path.name}": path.read_text().splitlines() for path in end.log_files})
+    session = log.measured
+    assert session is not None, end.output
+    measured = measure_run(log, session, tabulate_steps(session), warmup_steps=3, peak_flops_per_device=None)
+    assert measured.step_parts is not None
+    return measured.step_parts
+
+
+def probed(end: JobEnd, rank: int = 0) -> list[str]:
+    return [phase["facts"][PROBED] for phase in end.of_kind("phase", rank) if phase["name"] == PROBE]
+
+
+def mean_seconds(end: JobEnd, name: str) -> list[float]:
+    """Of a step, in each round."""
+    facts = [phase["facts"] for phase in end.of_kind("phase") if phase["name"] == PROBE]
+    return [fmean(each[STEP_SECONDS]) for each in facts if each[PROBED] == name]
+
+
+@pytest.mark.parametrize("slow_ranks", ["0 1", "1"])
+def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, texts: Path, slow_ranks: str) -> None:
+    """Also where one process has the slow loader and the other waits for it in the exchange of gradients."""
+    settings = {"strategy": "ddp", "batch_size_per_device": 2}
+    document = {**run_document(settings=settings, measurement={"max_steps": 12}), "probes": True}
+    environment = {
+        "SM_HPS": json.dumps(document),
+        "SM_CHANNEL_TRAIN": str(texts),
+        "TEST_LOADER_SECONDS": str(LOADER_SECONDS),
+        "TEST_EXCHANGE_SECONDS": str(EXCHANGE_SECONDS),
+        "TEST_SLOW_RANKS": slow_ranks,
+    }
+    end = run_forked(tmp_path, SCRIPTS / "slow_run.py", processes=2, environment=environment)
+    assert end.exit_code == 0, end.failure
+    parts = parts_of(end)
+    assert parts.communication is not None
+    whole = fmean(mean_seconds(end, WHOLE_STEP))
+    for part, seconds in ((parts.data, LOADER_SECONDS), (parts.communication, EXCHANGE_SECONDS)):
+        # On a busy machine the interval is wider than the 5 points.
+        tolerance = max(0.05, 1.5 * part.half_width / parts.step.mean)
+        assert parts.share(part) == pytest.approx(seconds / whole, abs=tolerance)
+    waiting_ranks = len(slow_ranks.split()) / 2
+    assert parts.share(parts.waiting) == pytest.approx(waiting_ranks * LOADER_SECONDS / parts.step.mean, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ("fsdp", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
+        ("single", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
+        ("zero1", [WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER]),
+    ],
+)
+def test_only_what_can_be_left_out_is_probed(tmp_path: Path, texts: Path, strategy: str, expected: list[str]) -> None:
+    document = {**run_document(settings={"strategy": strategy}), "probes": True}
+    end = run_training(tmp_path, document, texts, processes=1 if strategy == "single" else 2)
+    assert end.exit_code == 0, end.output
+    assert probed(end) == [*expected, *reversed(expected)]
+    parts = parts_of(end)
+    assert (parts.communication is None) == (parts.compute is None) == (strategy == "fsdp")
+    assert parts.optimizer is not None
+
+
+def test_probes_change_neither_losses_nor_the_saved_model(tmp_path: Path, texts: Path) -> None:
+    document = run_document(measurement={"evaluate": True, "save_model": True})
+    found = []
+    for name, probes in (("without", False), ("with", True)):
+        (tmp_path / name).mkdir()
+        end = run_training(tmp_path / name, {**document, "probes": probes}, texts)
+        assert end.exit_code == 0, end.output
+        assert bool(probed(end)) == probes
+        losses = [line["loss"] for line in end.of_kind("step")]
+        model = (tmp_path / name / "model" / "model.safetensors").read_bytes()
+        found.append((losses, end.of_kind("evaluation")[0]["metrics"], model))
+    assert found[0] == found[1]

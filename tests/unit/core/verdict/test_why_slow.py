@@ -1,0 +1,108 @@
+"""What verdict and report say about the parts of a step."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.core.measurement.test_step_parts import probe_line
+from tests.unit.report.test_report import report_of
+from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.step_log_samples import file_name, log_lines
+from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import build_run_result, parse_run_result, run_result_document
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.slowness.loader_advice import LoaderAdvice
+from traindyno.core.statistics.selection import Relation
+from traindyno.core.step_log import line
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.verdict.verdict import parse_verdict, verdict_document
+from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.report.html import render
+
+ABOUT_STEPS = ("waits for data", "The rest of it", "A step of", "less than fsdp", "more than fsdp")
+
+
+def parts(data: float, *, communication: float = 0.1, is_probed: bool = True) -> StepParts:
+    """A step of 1 s with 100 samples: 1,000 s for the work of the samples of a verdict."""
+    of_data, exchange, known = (PartSeconds(mean=mean, error=0.01) for mean in (data, communication, 0.2))
+    waiting = StepParts(samples_per_step=100, step=PartSeconds(mean=1, error=0), waiting=of_data, data=of_data)
+    rest = PartSeconds(mean=0.8 - data - communication, error=0.01)
+    if not is_probed:
+        return waiting
+    return replace(waiting, communication=exchange, optimizer=known, compute=rest, is_probed=True)
+
+
+def said(first: StepParts, second: StepParts, relation: Relation = Relation.BEATEN, **changes: Any) -> list[str]:
+    rows = (
+        make_row(step_parts=first, **changes),
+        make_row(SECOND, step_parts=second, seconds=make_estimate(1200.0)),
+    )
+    verdict = make_verdict(rows=rows, rivals=(make_rival(relation=relation),))
+    assert parse_verdict(verdict_document(verdict)) == verdict
+    return [text for text in describe_verdict(verdict).support if any(words in text for words in ABOUT_STEPS)]
+
+
+def test_the_finalists_parts_and_their_difference_are_sentences() -> None:
+    advice = LoaderAdvice(loader_workers=8, saving=0.12, is_bounded=False)
+    assert said(parts(0.31), parts(0.01, communication=0.5), loader_advice=advice) == [
+        "31 % (± 2 %) of a step of ddp waits for data; by estimate, loader_workers: 8 would take about 12 % less.",
+        "The rest of it is 10 % (± 2 %) communication, 39 % (± 2 %) compute, 20 % (± 2 %) optimizer.",
+        "A step of fsdp is 50 % (± 2 %) communication, 29 % (± 2 %) compute, 20 % (± 2 %) optimizer.",
+        "ddp needs 3 min 20 s less than fsdp: −6 min 40 s communication, +5 min data, −3 min 20 s unexplained,"
+        " +100 s compute.",
+    ]
+
+
+def test_a_difference_that_may_be_noise_is_not_explained() -> None:
+    assert not any("than fsdp" in text for text in said(parts(0.31), parts(0.01), Relation.OPEN))
+
+
+def test_without_probes_a_wait_is_named_if_it_matters() -> None:
+    waits, little = parts(0.31, is_probed=False), parts(0.01, is_probed=False)
+    assert said(waits, little) == ["31 % (± 2 %) of a step of ddp waits for data."]
+
+
+@pytest.mark.parametrize("facts", [{}, {"run": {"task": "causal-lm"}}])
+def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) -> None:
+    """Only a built-in task gets advice: a script's argument for its workers is its own."""
+    suite = make_suite(training={"batch_size_per_device": 8}, matrix={"instance": ("ml.g5.2xlarge",)})
+    (cell,) = expand_cells(suite)
+    seconds = {line.WHOLE_STEP: 0.1, line.HELD_BATCHES: 0.06, line.NO_OPTIMIZER: 0.05}
+    probes = [probe_line(name, [each] * 10) for name, each in seconds.items()]
+    log = log_lines(step_seconds=[0.1] * 200, wait_seconds=0.04, after=probes, facts={"torch": "2", **facts})
+    result = build_run_result(
+        make_run(cell),
+        suite=suite,
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=read_step_log({file_name(): log}),
+        price=PRICE,
+    )
+    assert parse_run_result(run_result_document(result)) == result
+    report = report_of([result], suite)
+    (row,) = report.verdict.rows
+    assert row.step_parts is not None
+    assert row.step_parts.is_probed
+    assert bool(row.loader_advice) == bool(facts)
+    page = render(report)
+    assert "<h2>Why slow</h2>" in page
+    assert "40 % (± 0 %)" in page
+
+
+def test_a_result_of_an_earlier_version_has_no_parts() -> None:
+    result = build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=Outcome.COMPLETED,
+        attempts=[make_attempt()],
+        step_log=read_step_log({file_name(): log_lines(step_seconds=[0.1] * 50)}),
+        price=PRICE,
+    )
+    document = run_result_document(result)
+    assert document["measured"].pop("step_parts") is not None
+    earlier = parse_run_result(document)
+    assert earlier.measured is not None
+    assert earlier.measured.step_parts is None

@@ -1,0 +1,65 @@
+"""Why a cell is slow, and why another is faster, in sentences."""
+
+from collections.abc import Iterator
+
+from traindyno.core.costs.quantity_text import seconds_text, share_text
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.slowness.difference import COMMUNICATION, COMPUTE, OPTIMIZER, Difference
+from traindyno.core.slowness.loader_advice import LEAST_NAMED_SHARE, LoaderAdvice
+
+
+def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | None) -> Iterator[str]:
+    """Nothing where a step was not probed and does not wait for data."""
+    if parts is None:
+        return
+    waits = waits_for_data(parts)
+    if waits:
+        yield f"{_text(parts, parts.data)} of a step of {label} waits for data{_advice_text(advice)}."
+    if parts.is_probed:
+        known = {COMMUNICATION: parts.communication, COMPUTE: parts.compute, OPTIMIZER: parts.optimizer}
+        others = [f"{_text(parts, part)} {name}" for name, part in known.items() if part is not None and part.mean > 0]
+        unknown = [name for name, part in known.items() if part is None]
+        unknown_text = f"; {' and '.join(unknown)} can't be told apart" if unknown else ""
+        begin = "The rest of it" if waits else f"A step of {label}"
+        yield f"{begin} is {', '.join(others)}{unknown_text}."
+
+
+def describe_difference(first: str, second: str, difference: Difference | None) -> Iterator[str]:
+    """Why the first needs less or more time than the second; nothing where no part of a step is known."""
+    if difference is None or not difference.by_part or not difference.seconds:
+        return
+    parts = {**difference.by_part, "unexplained": difference.unexplained}
+    named = [
+        f"{_signed(seconds)} {name}"
+        for name, seconds in sorted(parts.items(), key=lambda each: -abs(each[1]))
+        if abs(seconds) >= LEAST_NAMED_SHARE * abs(difference.seconds)
+    ]
+    relation = "less" if difference.seconds < 0 else "more"
+    yield f"{first} needs {seconds_text(abs(difference.seconds))} {relation} than {second}: {', '.join(named)}."
+
+
+def waits_for_data(parts: StepParts) -> bool:
+    """Whether it does for a part of its steps that matters."""
+    return parts.data.is_found and parts.share(parts.data) >= LEAST_NAMED_SHARE
+
+
+def part_text(parts: StepParts, part: PartSeconds | None) -> str:
+    """For a table; a dash where it is unknown."""
+    return "unknown" if part is None else _text(parts, part)
+
+
+def _text(parts: StepParts, part: PartSeconds) -> str:
+    width = part.half_width / parts.step.mean
+    return f"{share_text(parts.share(part), digits=0)} (± {share_text(width, digits=0)})".replace("-", "−")
+
+
+def _advice_text(advice: LoaderAdvice | None) -> str:
+    if advice is None:
+        return ""
+    bound = ", which is all that the vCPUs allow," if advice.is_bounded else ""
+    saving = share_text(advice.saving, digits=0)
+    return f"; by estimate, loader_workers: {advice.loader_workers}{bound} would take about {saving} less"
+
+
+def _signed(seconds: float) -> str:
+    return f"{'−' if seconds < 0 else '+'}{seconds_text(abs(seconds))}"

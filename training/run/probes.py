@@ -1,0 +1,102 @@
+"""Short probes after a run's own work: each leaves one thing out of a step, so that the lab learns what it costs.
+
+The weights no longer matter: what is kept of them is saved before. ``core/measurement/step_parts.py`` reads the times.
+"""
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from traindyno.callbacks import StepLogger
+from traindyno.callbacks.clock import HostClock, now
+from traindyno.core.step_log.line import (
+    HELD_BATCHES,
+    NO_EXCHANGE,
+    NO_OPTIMIZER,
+    PROBE,
+    PROBED,
+    STEP_SECONDS,
+    WHOLE_STEP,
+)
+from traindyno.core.suite.choices import Compiler
+from training.data.batch import Batch
+from training.data.dataset import TokenDataset
+from training.process.run_settings import RunSettings
+from training.run.train import held_batches, load_batches, one_step
+from training.strategies import Setup, TrainingStrategy
+
+# Of one round: each probe has two, in opposite order, so that a drift adds nothing to a difference.
+MOST_STEPS, LEAST_STEPS = 10, 5
+# Of the run's steps; a probe of a short run is as short.
+SHARE_OF_RUN = 20
+WARM_UP_STEPS = 2
+
+
+def probe(
+    run: RunSettings,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    optimizer: Optimizer,
+    dataset: TokenDataset,
+    *,
+    step_log: StepLogger,
+) -> None:
+    """Logs a phase for each probe. All ranks must call it: those that exchange gradients take the same steps.
+
+    A probe that needs more memory than the device has stays unknown: without its exchange, a rank waits for no other.
+    """
+    settings = run.settings
+    count = max(LEAST_STEPS, min(MOST_STEPS, step_log.steps_of_this_process // SHARE_OF_RUN))
+    begin = now()
+    held = held_batches(run, strategy, dataset, WARM_UP_STEPS + count)
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+    strategy.set_training(True)
+    clock = setup.accelerator.make_clock()
+    probes = _probes(setup, strategy)
+    # Until each worker has made a batch, a loader is slower than it was.
+    of_loader = WARM_UP_STEPS + settings.loader_workers + count
+    try:
+        for name in (*probes, *reversed(probes)):
+            batches = load_batches(run, strategy, dataset, range(of_loader)) if name == WHOLE_STEP else held
+            is_apart = NO_EXCHANGE in probes and name in (NO_EXCHANGE, NO_OPTIMIZER)
+            with (strategy.without_exchange() if is_apart else None) or nullcontext():
+                marks = _take_steps(
+                    batches, clock, setup=setup, strategy=strategy, optimizer=optimizer, updates=name != NO_OPTIMIZER
+                )
+                times = clock.resolve(marks)[-count - 1 :]
+            seconds = [after - before for before, after in pairwise(times)]
+            step_log.add_phase(PROBE, begin, now(), {PROBED: name, STEP_SECONDS: seconds})
+            begin = now()
+    except (torch.OutOfMemoryError, MemoryError):
+        step_log.add_phase(PROBE, begin, now(), {})
+
+
+def _probes(setup: Setup, strategy: TrainingStrategy) -> list[str]:
+    """In order: each leaves out what the one before does, and one thing more. A compiled model would be compiled once
+    more without its exchange.
+    """
+    is_eager = setup.settings.compiler is Compiler.NONE
+    can_be_apart = is_eager and strategy.without_exchange() is not None
+    return [WHOLE_STEP, HELD_BATCHES, *([NO_EXCHANGE] if can_be_apart else []), NO_OPTIMIZER]
+
+
+def _take_steps(
+    batches: Iterable[list[Batch]],
+    clock: HostClock,
+    *,
+    setup: Setup,
+    strategy: TrainingStrategy,
+    optimizer: Optimizer,
+    updates: bool,
+) -> list[Any]:
+    """The ends of the steps, as the device's own clock marks them."""
+    marks = []
+    for of_step in batches:
+        one_step(of_step, setup=setup, strategy=strategy, optimizer=optimizer, updates=updates)
+        marks.append(clock.mark())
+    return marks
