@@ -5,6 +5,7 @@ from functools import cache
 from importlib.resources import files
 
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.batch_section import draw_batches
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds
@@ -35,6 +36,7 @@ SECTION_NAMES = {
     "rates": "Rates",
     "pricing": "Prices",
     "scaling": "Scaling",
+    "batches": "Batches",
     "loss": "Loss and quality",
     "time": "Phases",
     "hosts": "Hosts",
@@ -59,6 +61,7 @@ def render(report: Report) -> str:
         "rates": draw_rates(report),
         "pricing": draw_pricing(report),
         "scaling": draw_scaling(report),
+        "batches": draw_batches(report),
         "loss": draw_learning_section(report),
         "time": draw_time(report),
         "hosts": draw_hosts(report),

@@ -11,6 +11,8 @@ from typing import NamedTuple, Optional, Sequence
 MOST_PROBES = 6
 #: Steps of a probe. The rate is that of the steps after the first ones, which compile and allocate.
 PROBE_STEPS, PROBE_WARM_UP_STEPS = 8, 3
+#: For a script that logs no steps.
+LONGEST_PROBE_SECONDS = 600.0
 LARGEST, BEST = "largest", "best"
 
 

@@ -118,6 +118,8 @@ class CellRow:
     least_behind: float | None = None
     #: The different seeds of the measured trials; None if one does not show its seed.
     seeds: tuple[int, ...] | None = None
+    #: Batch per device that was found; None unless the cell searches it.
+    found_batch: int | None = None
 
     @property
     def repeats_a_seed(self) -> bool:
@@ -203,6 +205,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         seeds=seeds_of(trials.measured) if trials.measured else None,
         outpaced=len(trials.outpaced),
         least_behind=trials.least_behind,
+        found_batch=next((each.found_batch for each in everything if each.found_batch is not None), None),
     )
 
 

@@ -10,6 +10,7 @@ from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.elimination import first_trials, next_trials
 from traindyno.core.verdict.evidence import gather_evidence
+from traindyno.core.verdict.found_batch import missing_trials, searches_batch
 from traindyno.core.verdict.model_search import most_rounds, next_model_trials, screening_trials
 from traindyno.core.verdict.race_search import most_rounds as most_race_rounds
 from traindyno.core.verdict.race_search import next_race_trials
@@ -48,7 +49,8 @@ def plan_round(
         return ()
     repeats = needed_repeats(suite, cells, results)
     if repeats or suite.search is Search.GRID:
-        return with_seeds(suite, make_runs(execution_id, repeats, round_number=round_number))
+        missing = missing_trials(suite, cells, results) if searches_batch(cells) else []
+        return with_seeds(suite, make_runs(execution_id, [*repeats, *missing], round_number=round_number))
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
     chosen = FOLLOWING[suite.search](suite, evidence, results)
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
@@ -58,7 +60,7 @@ def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
     """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
     match suite.search:
         case Search.GRID:
-            rounds = 1
+            rounds = 2 if searches_batch(cells) else 1
         case Search.ELIMINATE:
             rounds = max(1, suite.measurement.trials - FIRST_TRIALS + 1)
         case Search.MODEL:
@@ -71,7 +73,8 @@ def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
 def _first_round(suite: Suite, cells: Sequence[Cell], execution_id: str) -> tuple[Run, ...]:
     match suite.search:
         case Search.GRID:
-            return trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
+            trials = 1 if searches_batch(cells) else suite.measurement.trials
+            return trial_runs(execution_id, cells, range(1, trials + 1))
         case Search.ELIMINATE:
             return trial_runs(execution_id, cells, first_trials(suite))
         case Search.MODEL:
