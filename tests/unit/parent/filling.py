@@ -43,7 +43,7 @@ def train(batch: int, step_seconds: float, held_bytes: int) -> None:
             )
         )
     lines.append(end_line(time.time(), STEPS))
-    path = folder / "rank-00000.{}.jsonl".format(int(began * 1000))
+    path = folder / f"rank-00000.{int(began * 1000)}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 

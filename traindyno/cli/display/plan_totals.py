@@ -91,7 +91,8 @@ def probes_text(suite: Suite, planned: Plan) -> str:
     count = "1 cell searches its" if len(searching) == 1 else f"{len(searching)} cells search their"
     return (
         f"{count} batch before the first trial: up to {MOST_PROBES} probes of {PROBE_STEPS} steps each,"
-        f" at most {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within the job's limit and the amounts below"
+        f" at most {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within the limit and the amounts"
+        " below"
     )
 
 

@@ -21,14 +21,15 @@ that began since the parent started), ``leftovers`` (``processes``, ``shared_mem
 ``bound`` (of a run that was outpaced, else null: ``by``, the run ahead of it; ``steps``, how many were compared;
 ``least_ratio``, its time for the whole workload ÷ that run's, and ``least_seconds_per_sample``, both as small as the
 spread of the steps allows), ``batch`` (of a run whose batch was searched, else null: the ``batch`` that was measured,
-and ``probes``, each with ``batch``, ``fits``, ``peak_bytes`` and ``samples_per_second``, null if unknown), and ``files``: path below the folder → ``{"bytes", "sha256"}``.
+and ``probes``, each with ``batch``, ``fits``, ``peak_bytes`` and ``samples_per_second``, null if unknown), and
+``files``: path below the folder → ``{"bytes", "sha256"}``.
 
 Fields of a line of the journal, besides those of each line: parent_started: ``version``, ``job_id``, ``host``,
 ``hosts``, ``runs``; run_began: ``run_id``, ``place``; run_ended: ``run_id``, ``reason``, ``exit_code``, ``signal``,
 ``own_milliseconds``, ``bound``; run_skipped: ``run_id``; warm_up_began: none; warmed_up: ``own_milliseconds``;
-probe_began: ``run_id``, ``batch``; probed: ``run_id``, ``own_milliseconds``, and what a probe of ``batch`` above has, or
-its ``batch`` only if it does not tell; run_left: ``run_id``, ``reason`` (of ``LEFT_REASONS``), ``began`` (whether it had begun); parent_ended: ``ended``,
-``left`` (numbers of runs), ``reason`` (null, or of ``LEFT_REASONS``).
+probe_began: ``run_id``, ``batch``; probed: ``run_id``, ``own_milliseconds``, and what a probe of ``batch`` above has,
+or its ``batch`` only if it does not tell; run_left: ``run_id``, ``reason`` (of ``LEFT_REASONS``), ``began`` (whether it
+had begun); parent_ended: ``ended``, ``left`` (numbers of runs), ``reason`` (null, or of ``LEFT_REASONS``).
 A parent that starts again under the same job name (a spot interruption) goes on in the same file, after another
 parent_started. A file without parent_ended after the last parent_started is of a parent that died.
 """

@@ -19,4 +19,6 @@ def fitting_batch(estimate: MemoryEstimate | None, settings: Settings, usable_by
 
 def most_bytes(estimate: MemoryEstimate, settings: Settings, batch: int) -> int:
     """The most that a batch of at least the estimated one may need: activations grow in proportion to it."""
-    return estimate.parameter_bytes + estimate.optimizer_bytes + estimate.activation_bytes * batch // settings.batch_size
+    return (
+        estimate.parameter_bytes + estimate.optimizer_bytes + estimate.activation_bytes * batch // settings.batch_size
+    )

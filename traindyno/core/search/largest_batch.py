@@ -5,7 +5,8 @@ A batch fits if a few steps of the run with it end well. The search doubles from
 or halves until one fits, and then bisects. It assumes that each batch below one that fits fits too.
 """
 
-from typing import NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 #: Each costs the start of the run, and a few steps.
 MOST_PROBES = 6
@@ -24,11 +25,11 @@ class Probe(NamedTuple):
 
     batch: int
     fits: bool
-    peak_bytes: Optional[int] = None
-    samples_per_second: Optional[float] = None
+    peak_bytes: int | None = None
+    samples_per_second: float | None = None
 
 
-def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[int]:
+def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> int | None:
     """None once the search has ended. ``first`` and each batch are multiples of ``step``.
 
     If the largest batch that fits is at least half of ``first`` and less than twice it, the one that is found is less
@@ -46,7 +47,7 @@ def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[i
     return middle if middle > (fitting or 0) else None
 
 
-def chosen(probes: Sequence[Probe], choice: str) -> Optional[int]:
+def chosen(probes: Sequence[Probe], choice: str) -> int | None:
     """The batch that is measured; None if none of the probes fits. With ``best``, the highest rate decides."""
     fitting = [probe for probe in probes if probe.fits]
     if choice == BEST and fitting:
@@ -54,9 +55,9 @@ def chosen(probes: Sequence[Probe], choice: str) -> Optional[int]:
     return largest_fitting(probes)
 
 
-def largest_fitting(probes: Sequence[Probe]) -> Optional[int]:
+def largest_fitting(probes: Sequence[Probe]) -> int | None:
     return max((probe.batch for probe in probes if probe.fits), default=None)
 
 
-def least_failing(probes: Sequence[Probe]) -> Optional[int]:
+def least_failing(probes: Sequence[Probe]) -> int | None:
     return min((probe.batch for probe in probes if not probe.fits), default=None)

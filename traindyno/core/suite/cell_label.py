@@ -25,8 +25,6 @@ def _text(value: Any) -> str:
         case LearningRate():
             scaled = "" if value.reference_batch_size is None else f" at {value.reference_batch_size}"
             return f"{value.base:g}{scaled}"
-        case BatchSearch():
-            return value.search.value
         case tuple() | Mapping():
             return json.dumps(value)
         case _:
@@ -38,7 +36,9 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "compiler": lambda value: COMPILER_WORDS.get(value, _text(value)),
     "precision": _text,
     "optimizer": _text,
-    "batch_size_per_device": lambda value: f"{_text(value)} batch" if isinstance(value, BatchSearch) else f"batch {value}",
+    "batch_size_per_device": lambda value: (
+        f"{value.search} batch" if isinstance(value, BatchSearch) else f"batch {value}"
+    ),
     "gradient_accumulation_steps": lambda value: f"{value} accumulation steps",
     "learning_rate": lambda value: f"learning rate {_text(value)}",
     "gradient_clip_norm": lambda value: "no clipping" if value is None else f"clip norm {value:g}",

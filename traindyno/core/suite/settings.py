@@ -107,7 +107,7 @@ class LearningRate:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSearch:
     search: BatchChoice = field(
-        metadata=describe("largest finds the largest batch that fits; best the one of the probed batches with most rate")
+        metadata=describe("largest: the largest batch that fits; best: of those probed, the one with the highest rate")
     )
     begin: int = field(
         default=1,

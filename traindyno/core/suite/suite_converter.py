@@ -53,7 +53,9 @@ def suite_converter() -> Converter:
     model = _with_short_form(dataclass_structure(converter, Model), "path", str)
     converter.register_structure_hook(LearningRate, learning_rate)
     searched = dataclass_structure(converter, BatchSearch)
-    converter.register_structure_hook_func(lambda kind: kind == BATCH, lambda value, _: _structure_batch(searched, value))
+    converter.register_structure_hook_func(
+        lambda kind: kind == BATCH, lambda value, _: _structure_batch(searched, value)
+    )
     converter.register_unstructure_hook_func(
         lambda kind: kind == BATCH, lambda value: value if isinstance(value, int) else converter.unstructure(value)
     )

@@ -11,6 +11,7 @@ from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
+    BatchSearch,
     Effect,
     LearningRate,
     options_of_strategies,

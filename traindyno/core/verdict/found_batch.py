@@ -24,9 +24,7 @@ def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
     return found
 
 
-def with_batches(
-    runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]
-) -> tuple[Run, ...]:
+def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:
     """Each run of a cell that searches with the batch that was found, or with the one that is probed first."""
     found, first = found_batches(results), {each.cell_id: each for each in memory}
     return tuple(_with_batch(run, found, first) if run.cell.settings.batch_search else run for run in runs)

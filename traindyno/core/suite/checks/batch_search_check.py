@@ -20,7 +20,9 @@ def check_batch_search(suite: Suite) -> Iterator[Problem]:
         return
     if suite.search not in SEARCHES:
         accepted = " or ".join(SEARCHES)
-        message = f"got {suite.search}: it plans trials before the batch is found. Expected {accepted} with a search for it"
+        message = (
+            f"got {suite.search}: it plans trials before the batch is found. Expected {accepted} with a search for it"
+        )
         yield Problem(path="search", message=message)
     if suite.measurement.jobs is not Jobs.SHARED:
         message = f"got {suite.measurement.jobs}, expected shared: the parent of a shared job probes batches"
