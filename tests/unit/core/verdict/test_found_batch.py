@@ -6,11 +6,14 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result
+from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import says, script_document, unprepared_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.batch_finding import BatchFinding, BatchProbe
+from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
+from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding, usable_memory_bytes
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
@@ -20,6 +23,7 @@ from traindyno.core.verdict.cell_figures import CELL_FIGURES
 from traindyno.core.verdict.found_batch import with_batches
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import judge
+from traindyno.sagemaker.job_document import job_document
 
 INSTANCE = "ml.g5.xlarge"
 SEARCH = {"search": "largest", "begin": 4}
@@ -120,3 +124,17 @@ def test_a_script_names_the_argument_that_is_its_batch() -> None:
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(script_document(training={"batch_size_per_device": SEARCH}))
     assert says(str(refused.value.problems[0]), "training.batch_size_per_device.argument: expected the name")
+
+
+@pytest.mark.parametrize("found", [None, 24])
+def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: int | None) -> None:
+    searched = {**SEARCH, "argument": "samples"}
+    suite = parse_suite(script_document(training={"batch_size_per_device": searched}))
+    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    (job,) = share_jobs([replace(run, found_batch=found, job_id="j1") for run in runs], suite)
+    (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)["runs"]
+    assert run["hyperparameters"]["samples"] == (found or 4)
+    place = run["arguments"].index("--samples")
+    assert run["arguments"][place + 1] == str(found or 4)
+    order = {"choice": "largest", "first": 4, "step": 1, "path": ["samples"]}
+    assert run.get("batch") == (None if found else order)
