@@ -287,11 +287,3 @@ def test_the_plan_says_what_the_probes_of_a_batch_may_cost(tmp_path: Path) -> No
     # Six probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
     assert "2 cells search their batch before the first trial: up to 6 probes of 8 steps each, at most 30 min" in told
     assert "for each cell and $1.41 in all, within the limit and the amounts below" in told
-
-
-def test_a_cell_that_can_share_no_job_can_search_no_batch(tmp_path: Path) -> None:
-    training = {"instance": "ml.p4d.24xlarge", "strategy": "smddp", "batch_size_per_device": {"search": "best"}}
-    answer = plan(tmp_path, *FILES, training=training, matrix={}, baseline={})
-    assert answer.status == 2
-    told = " ".join(answer.output.split())
-    assert "searches its batch in a shared job, and can't share one: strategy smddp is started by SageMaker's" in told

@@ -11,6 +11,9 @@ from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Run, Suite
 
 
+MEASURED = (Outcome.COMPLETED, Outcome.OUTPACED)
+
+
 def searches_batch(cells: Iterable[Cell]) -> bool:
     return any(cell.settings.batch_search for cell in cells)
 
@@ -19,7 +22,7 @@ def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
     """Cell id → the batch of its earliest trial that found one and was measured with it."""
     found: dict[str, int] = {}
     for result in sorted(results, key=lambda each: each.run.trial):
-        if result.found_batch is not None and result.outcome in (Outcome.COMPLETED, Outcome.OUTPACED):
+        if result.found_batch is not None and result.outcome in MEASURED:
             found.setdefault(planned_cell_id(result.run), result.found_batch)
     return found
 
@@ -45,9 +48,11 @@ def estimated_batch(cell: Cell, memory: CellMemory) -> int | None:
 
 
 def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]) -> list[tuple[Cell, int]]:
-    """Of a grid whose first round had the first trial of each cell. A cell that found no batch has no further trial."""
-    found = found_batches(results)
+    """Of a grid whose first round had the first trial of each cell. A cell of which no batch could be measured has no further
+    trial.
+    """
+    measured = {planned_cell_id(result.run) for result in results if result.outcome in MEASURED}
     done = {(planned_cell_id(result.run), result.run.trial) for result in results}
-    going_on = [cell for cell in cells if not cell.settings.batch_search or cell.cell_id in found]
+    going_on = [cell for cell in cells if not cell.settings.batch_search or cell.cell_id in measured]
     trials = range(2, suite.measurement.trials + 1)
     return [(cell, trial) for trial in trials for cell in going_on if (cell.cell_id, trial) not in done]

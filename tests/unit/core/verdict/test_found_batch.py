@@ -15,8 +15,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding, usable_memory_bytes
+from traindyno.core.planning.refusals import refuse_searches
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_figures import CELL_FIGURES
@@ -138,3 +140,12 @@ def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: in
     assert run["arguments"][place + 1] == str(found or 4)
     order = {"choice": "largest", "first": 4, "step": 1, "path": ["samples"]}
     assert run.get("batch") == (None if found else order)
+
+
+def test_a_cell_that_can_share_no_job_can_search_no_batch() -> None:
+    suite = suite_of()
+    first, second = expand_cells(suite)
+    alone = replace(second, settings=replace(second.settings, strategy=Strategy.SMDDP))
+    (refusal,) = refuse_searches(suite, [first, alone])
+    assert f"cell compiled ({second.cell_id}) searches its batch" in refusal.reason
+    assert "strategy smddp is started by SageMaker's own launcher" in refusal.reason
