@@ -10,7 +10,6 @@ from traindyno.core.planning.memory import CellMemory, usable_memory_bytes
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Run, Suite
 
-
 MEASURED = (Outcome.COMPLETED, Outcome.OUTPACED)
 
 
@@ -48,8 +47,8 @@ def estimated_batch(cell: Cell, memory: CellMemory) -> int | None:
 
 
 def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]) -> list[tuple[Cell, int]]:
-    """Of a grid whose first round had the first trial of each cell. A cell of which no batch could be measured has no further
-    trial.
+    """Of a grid whose first round had the first trial of each cell. A cell that was not measured with any batch has no
+    further trial.
     """
     measured = {planned_cell_id(result.run) for result in results if result.outcome in MEASURED}
     done = {(planned_cell_id(result.run), result.run.trial) for result in results}
