@@ -164,7 +164,7 @@ def _run_trainer(
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,
-            per_device_train_batch_size=run.settings.batch_size_per_device,
+            per_device_train_batch_size=run.settings.batch_size,
             max_steps=run.measurement.max_steps,
             use_cpu=on_cpu,
             dataloader_pin_memory=not on_cpu,

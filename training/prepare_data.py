@@ -43,7 +43,7 @@ def _shown(settings: Settings) -> str:
     """The settings with the largest effect on memory."""
     return (
         f"{settings.strategy} on {settings.instance_count} x {settings.instance} with batch_size_per_device"
-        f" {settings.batch_size_per_device} in {settings.precision}"
+        f" {settings.batch_size} in {settings.precision}"
     )
 
 

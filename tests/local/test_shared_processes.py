@@ -39,7 +39,9 @@ import argparse, os, pathlib, signal, subprocess, sys, time
 
 given = argparse.ArgumentParser()
 given.add_argument("--does")
-does = given.parse_known_args()[0].does
+given.add_argument("--samples", type=int, default=0)
+does, samples = vars(given.parse_known_args()[0]).values()
+held = bytearray(samples * 2**27)
 assert pathlib.Path(os.environ["SM_CHANNEL_WORDS"], "a.txt").read_text() == "words"
 if does in ("log", "slow"):
     from traindyno.callbacks import step_log
@@ -250,3 +252,29 @@ def test_a_job_that_loses_its_instances_goes_on_with_the_run_in_progress(
     assert list(journal.interrupted) == shared.run_ids[1:]
     assert list(journal.began) == shared.run_ids
     assert [shared.logged_steps(run_id) for run_id in shared.run_ids] == [[STEPS]] * 2
+
+
+def test_the_largest_batch_of_a_script_is_found_under_the_types_memory(
+    aws: AwsDouble, sagemaker: Any, tmp_path: Path
+) -> None:
+    """The service limits a process to 2 GiB. A sample takes 128 MiB, so that 15 fit beside the interpreter."""
+    searched = {"search": "largest", "argument": "samples", "begin": 12}
+    training = {"strategy": "single", "batch_size_per_device": searched}
+    shared = SharedJob(aws, tmp_path, "j2-6", ["log"], training=training)
+    described = run_job(sagemaker, shared.request())
+    assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
+    journal, (run_id,) = shared.journal(described), shared.run_ids
+    assert shared.outcomes(described) == {run_id: Outcome.COMPLETED}
+    finding = journal.ends[run_id].batch
+    assert finding is not None
+    assert finding.batch == 15
+    assert [(probe.batch, probe.fits) for probe in finding.probes] == [
+        (12, True),
+        (24, False),
+        (18, False),
+        (15, True),
+        (16, False),
+    ]
+    assert all(probe.samples_per_second for probe in finding.probes if probe.fits)
+    assert shared.logged_steps(run_id) == [STEPS]
+    assert {key.partition("/")[0] for key in shared.files()} == {run_id, "journal"}

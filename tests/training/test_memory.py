@@ -117,7 +117,7 @@ def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     device = int(found.peak_bytes * times)
     batch = fitting_batch(found, settings, device)
     assert batch is not None
-    assert batch > settings.batch_size_per_device
+    assert batch > settings.batch_size
     larger = estimate_memory(workload, replace(settings, batch_size_per_device=batch), model_path=None)
     assert larger.peak_bytes <= device
 

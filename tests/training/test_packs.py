@@ -95,7 +95,7 @@ def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack:
     assert len(end.log_files) == processes
     samples = [[step["samples"] for step in end.of_kind("step", rank)] for rank in range(processes)]
     is_split = cell.settings.strategy == "ddp"
-    expected = cell.settings.batch_size_per_device * (processes if is_split else 1)
+    expected = cell.settings.batch_size * (processes if is_split else 1)
     assert [sum(step) for step in zip(*samples, strict=True)] == [expected] * STEPS
     accuracies = [each["metrics"]["accuracy"] for each in end.of_kind("evaluation")]
     assert len(accuracies) == (1 if suite.measurement.evaluate else 0)

@@ -81,8 +81,10 @@ MAY_IMPORT = {
     # It runs on Python 3.8 in frozen images.
     "traindyno/parent": {
         "traindyno.core.jobs.journal_format",
+        "traindyno.core.search.largest_batch",
         "traindyno.core.search.outpaced",
         "traindyno.core.step_log.line",
+        "traindyno.callbacks.failure",
         "traindyno.callbacks.oom_kills",
         "traindyno.callbacks.process",
         "traindyno.parent",

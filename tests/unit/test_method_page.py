@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.pictures import run, search
+from bench.pictures import run
 from bench.pictures.__main__ import FOLDER, PICTURES
 from bench.pictures.canvas import page, text
 
@@ -54,11 +54,3 @@ def test_the_picture_of_a_run_shows_what_the_log_was_made_of() -> None:
     # 1 s + 3 s ÷ 40 + 6 s ÷ 60
     assert 1 / measured.throughput.steps_per_second == pytest.approx(1.175, rel=0.005)
     assert [(each.name, each.step) for each in measured.one_time] == [("compile", run.COMPILATION)]
-
-
-def test_the_picture_of_a_search_ends_with_a_cell_within_the_tolerance() -> None:
-    found = search.search()
-    true = [search.true_seconds(found.space, index) for index in range(len(found.space.points))]
-    assert found.survey.best is not None
-    assert true[found.survey.best] <= min(true) * (1 + search.TOLERANCE)
-    assert len(found.order) < len(true) / 2

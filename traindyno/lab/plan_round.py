@@ -16,8 +16,9 @@ from traindyno.core.s3_keys import lane_key, plan_key, suite_key
 from traindyno.core.suite.preparation import is_packed
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.core.verdict.found_batch import searches_batch, with_batches
 from traindyno.core.verdict.rounds import plan_round
-from traindyno.store.results import load_results
+from traindyno.store.results import load_memory, load_results
 from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.token_cache import TokenCache
 
@@ -31,7 +32,8 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     number = finished_rounds + 1
-    needs_results = suite.search.is_race or suite.limits.max_contended_repeats
+    searches = searches_batch(plan.cells)
+    needs_results = suite.search.is_race or suite.limits.max_contended_repeats or searches
     results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()
     runs = plan_round(
         suite,
@@ -42,6 +44,8 @@ def plan_next_round(execution_id: str, *, finished_rounds: int, bucket: ResultsB
         host_priors=plan.host_priors,
         loss_spread=plan.loss_spread,
     )
+    if searches:
+        runs = with_batches(runs, results, load_memory(bucket, plan))
     histories = {history.cell_id: history for history in plan.history}
     jobs = share_jobs(_with_prepared(runs, suite, plan, TokenCache(bucket)), suite, histories)
     lanes = split_lanes(jobs, suite.purchase)

@@ -18,6 +18,7 @@ from traindyno.core.jobs.journal_format import (
     STOPPED,
 )
 from traindyno.parent.attempt import Attempt
+from traindyno.parent.batch_search import Finding, find_batch
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
 from traindyno.parent.ends import forget_end, has_ended, write_end
@@ -54,14 +55,16 @@ class Conductor:
 
     def _carry(self, run: RunOrder) -> None:
         what, output = self._agreed(run), RunOutput(self._attempt.host.log(run.run_id), run.run_id)
+        batch = None
         if what == BEGIN:
+            run, batch = find_batch(run, self._attempt)
             what = made_ready(run, self._attempt, output)
         if what == SKIP:
             self._write(RUN_SKIPPED, run_id=run.run_id)
         elif what in (JOBS_DIED, DEVICE_BUSY):
             self._record(run, not_begun(what), place=None, began_at=time.time(), began=time.monotonic())
         elif what in (FORK, FRESH):
-            self._begin(run, output, is_forked=what == FORK)
+            self._begin(run, output, is_forked=what == FORK, batch=batch)
         else:
             self._leave(run, what, began=False)
 
@@ -83,7 +86,7 @@ class Conductor:
         # A job whose limit is too short for any run would leave all of them in each attempt.
         return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE
 
-    def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool) -> None:
+    def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool, batch: Optional[Finding]) -> None:
         attempt = self._attempt
         began_at, began = time.time(), time.monotonic()
         self._begun += 1
@@ -95,7 +98,7 @@ class Conductor:
             ended = run_one(run, attempt, output, turn)
             attempt.time_left.took(time.monotonic() - began)
             if ended.verdict.left is None:
-                self._record(run, ended, place=self._begun, began_at=began_at, began=began)
+                self._record(run, ended, place=self._begun, began_at=began_at, began=began, batch=batch)
             else:
                 self._leave(run, ended.verdict.left, began=True)
         except PeerLost:
@@ -107,11 +110,20 @@ class Conductor:
         self.left_because = reason
         self._write(RUN_LEFT, run_id=run.run_id, reason=reason, began=began)
 
-    def _record(self, run: RunOrder, ended: Ended, *, place: Optional[int], began_at: float, began: float) -> None:
+    def _record(
+        self,
+        run: RunOrder,
+        ended: Ended,
+        *,
+        place: Optional[int],
+        began_at: float,
+        began: float,
+        batch: Optional[Finding] = None,
+    ) -> None:
         """The checkpoints go last: no attempt needs them once all hosts have written the end."""
         attempt, verdict = self._attempt, ended.verdict
         milliseconds = round((time.monotonic() - began) * 1e3)
-        end = end_fields(ended, place=place, began_at=began_at, own_milliseconds=milliseconds)
+        end = {**end_fields(ended, place=place, began_at=began_at, own_milliseconds=milliseconds), "batch": batch}
         key = "{}/not_recorded".format(run.run_id)
         if not write_end(attempt.host, run.run_id, end, attempt.reserve):
             attempt.peers.say(key, attempt.host.name)

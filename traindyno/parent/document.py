@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Type, Union
 
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, DOCUMENT_VARIABLE, FORMAT_VERSION, PROCESS, TORCHRUN
+from traindyno.core.search.largest_batch import BEST, LARGEST
 
 LAUNCHERS = (PROCESS, TORCHRUN)
 LOCAL_GPU = "local.gpu"
@@ -20,8 +21,21 @@ class DocumentRefused(Exception):
     """The job's document is absent, or says something that this parent does not know."""
 
 
+class BatchOrder(NamedTuple):
+    """How a run's batch is searched. ``path``: of the batch in its hyperparameters. ``first``: what is probed first;
+    each batch is a multiple of ``step``. ``choice``: ``largest`` or ``best``.
+    """
+
+    choice: str
+    first: int
+    step: int
+    path: Tuple[str, ...]
+
+
 class RunOrder(NamedTuple):
-    """``channels``: the run's channel → the job's channel that has its files. ``cell_id``: empty if it is unknown."""
+    """``channels``: the run's channel → the job's channel that has its files. ``cell_id``: empty if it is unknown.
+    ``batch``: None unless it is searched.
+    """
 
     run_id: str
     launcher: str
@@ -31,6 +45,7 @@ class RunOrder(NamedTuple):
     environment: Dict[str, str]
     channels: Dict[str, str]
     cell_id: str = ""
+    batch: Optional[BatchOrder] = None
 
 
 class JobOrder(NamedTuple):
@@ -132,7 +147,21 @@ def _run(run: Any, place: str) -> RunOrder:
         environment=_texts(given, place, "environment"),
         channels=_texts(given, place, "channels"),
         cell_id=_typed(given.get("cell_id", ""), "{}.cell_id".format(place), str),
+        batch=_batch(given, "{}.batch".format(place)),
     )
+
+
+def _batch(given: Dict[str, Any], place: str) -> Optional[BatchOrder]:
+    if given.get("batch") is None:
+        return None
+    found = _typed(given["batch"], place, dict)
+    choice, path = _field(found, place, "choice", str), _names_of(found, "path")
+    if choice not in (LARGEST, BEST) or not path:
+        raise DocumentRefused("{} is {!r}, expected a choice, {} or {}, and a path".format(place, found, LARGEST, BEST))
+    first, step = _field(found, place, "first", int), _field(found, place, "step", int)
+    if first < 1 or step < 1:
+        raise DocumentRefused("{} is {!r}, expected numbers of at least 1".format(place, found))
+    return BatchOrder(choice=choice, first=first, step=step, path=path)
 
 
 def _texts(given: Dict[str, Any], place: str, name: str) -> Dict[str, str]:

@@ -10,11 +10,14 @@ from traindyno.core.jobs.journal_format import (
     PARENT_ENDED,
     PARENT_STARTED,
     PEER_LOST,
+    PROBE_BEGAN,
+    PROBED,
     RUN_BEGAN,
     RUN_LEFT,
     WARM_UP_BEGAN,
     WARMED_UP,
 )
+from traindyno.core.search.largest_batch import Probe
 from traindyno.parent.disk import Reserve, append
 from traindyno.parent.host import Host
 
@@ -55,6 +58,18 @@ def has_died_warming_up(host: Host) -> bool:
     return False
 
 
+def probes_before(host: Host, run_id: str) -> List[Probe]:
+    """What the probes of earlier attempts found, and those of this job before a spot interruption."""
+    found: Dict[int, Probe] = {}
+    for path in sorted(host.journal.parent.parent.glob("*/{}.jsonl".format(host.name))):
+        for line in _lines(path):
+            batch, fits = line.get("batch"), line.get("fits")
+            is_probe = (line.get("event"), line.get("run_id")) == (PROBED, run_id)
+            if is_probe and isinstance(batch, int) and isinstance(fits, bool):
+                found[batch] = Probe(batch, fits, line.get("peak_bytes"), line.get("samples_per_second"))
+    return list(found.values())
+
+
 def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
     is_in_progress = False
     for line in lines:
@@ -63,7 +78,7 @@ def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
             is_in_progress = False
         elif line.get("run_id") == run_id:
             was_lost = event == RUN_LEFT and line.get("reason") == PEER_LOST and line.get("began") is True
-            is_in_progress = event == RUN_BEGAN or was_lost
+            is_in_progress = event in (RUN_BEGAN, PROBE_BEGAN) or was_lost
     return is_in_progress
 
 

@@ -40,6 +40,7 @@ class ProcessLog:
         self.processes: Optional[int] = None
         self.unit: Optional[str] = None
         self.has_diverged = self.has_ended = False
+        self.peak_bytes: Optional[int] = None
 
     def read_new(self) -> None:
         while len(self.steps) < MOST_STEPS:
@@ -71,6 +72,7 @@ class ProcessLog:
             elif line["kind"] == "step" and len(self.steps) < MOST_STEPS:
                 self.has_diverged = self.has_diverged or isinstance(line["loss"], str)
                 self.steps.append(_step(line))
+                self.peak_bytes = line.get("peak_memory_bytes") or self.peak_bytes
         except (ValueError, KeyError, TypeError, AttributeError):
             return
 
@@ -99,6 +101,11 @@ class RunLogs:
     @property
     def has_diverged(self) -> bool:
         return any(log.has_diverged for log in self._newest())
+
+    @property
+    def peak_bytes(self) -> Optional[int]:
+        """Of the process that needed the most."""
+        return max((log.peak_bytes for log in self._newest() if log.peak_bytes is not None), default=None)
 
     def steps(self) -> Optional[Steps]:
         """Those that each process has ended. None before the first, and while the log of a process is missing."""

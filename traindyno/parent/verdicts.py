@@ -3,10 +3,10 @@
 import json
 from typing import Any, Dict, NamedTuple, Optional
 
-from traindyno.core.jobs.journal_format import EXITED, OUTPACED, WARMED_UP
+from traindyno.core.jobs.journal_format import EXITED, OUTPACED, THROWN_AWAY
 
 # Nothing that its processes could still write is wanted.
-ENDED_AT_ONCE = (OUTPACED, WARMED_UP)
+ENDED_AT_ONCE = (OUTPACED, THROWN_AWAY)
 
 
 class Verdict(NamedTuple):

@@ -5,6 +5,7 @@ from functools import cache
 from importlib.resources import files
 
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.batch_section import draw_batches
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds
@@ -36,6 +37,7 @@ SECTION_NAMES = {
     "rates": "Rates",
     "pricing": "Prices",
     "scaling": "Scaling",
+    "batches": "Batches",
     "loss": "Loss and quality",
     "time": "Phases",
     "slowness": "Why slow",
@@ -80,6 +82,7 @@ def draw_sections(report: Report) -> dict[str, Markup]:
         "rates": draw_rates(report),
         "pricing": draw_pricing(report),
         "scaling": draw_scaling(report),
+        "batches": draw_batches(report),
         "loss": draw_learning_section(report),
         "time": draw_time(report),
         "slowness": draw_slowness(report),

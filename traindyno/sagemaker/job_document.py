@@ -9,6 +9,8 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.core.suite.job_time import STOP_SECONDS
+from traindyno.core.suite.runs import trained_settings
+from traindyno.core.suite.settings import has_effect
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
@@ -79,7 +81,18 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
         "arguments": command_arguments(own),
         "hyperparameters": own,
         "environment": {name: value for name, value in environment.items() if name not in _inherited(suite)},
+        **_batch(run),
     }
+
+
+def _batch(run: Run) -> dict[str, Any]:
+    """Without it, the parent starts the run with the batch that its hyperparameters have."""
+    search, settings = run.cell.settings.batch_search, trained_settings(run)
+    if search is None or not run.searches_batch:
+        return {}
+    path = ["settings", "batch_size_per_device"] if search.argument is None else [search.argument]
+    step = settings.micro_batches if has_effect("micro_batches", settings) else 1
+    return {"batch": {"choice": search.search.value, "first": settings.batch_size, "step": step, "path": path}}
 
 
 def _devices(run: Run) -> int:

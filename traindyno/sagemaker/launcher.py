@@ -12,7 +12,7 @@ from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, MPI_OPTIONS, SMDDP_OPTIONS
 from traindyno.core.suite.choices import Compiler, Task
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION
-from traindyno.core.suite.runs import is_probed
+from traindyno.core.suite.runs import is_probed, trained_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Run, Suite
@@ -95,13 +95,13 @@ def workload_program(suite: Suite) -> str:
 def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     """Those that the run's program receives."""
     if suite.workload.task is Task.SCRIPT:
-        given = {**arguments_of(run.cell, suite.workload), **_seed_argument(run, suite)}
+        given = {**arguments_of(run.cell, suite.workload), **_seed_argument(run, suite), **_batch_argument(run)}
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
     target = suite.goal.target
     return {
         "run_id": run.run_id,
         "workload": workload_document(suite.workload),
-        "settings": settings_document(run.cell.settings),
+        "settings": settings_document(trained_settings(run)),
         "measurement": measurement_document(suite.job_measurement),
         **({"tokens": tokens_document(run.tokens)} if run.tokens else {}),
         **({"target": target_document(target)} if target else {}),
@@ -113,6 +113,13 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
 def _seed_argument(run: Run, suite: Suite) -> dict[str, Any]:
     name = suite.measurement.seed_argument
     return {} if name is None or run.seed is None else {name: run.seed}
+
+
+def _batch_argument(run: Run) -> dict[str, Any]:
+    search = run.cell.settings.batch_search
+    if search is None or search.argument is None:
+        return {}
+    return {search.argument: trained_settings(run).batch_size}
 
 
 def find_source(suite: Suite, settings: JobSettings) -> str:

@@ -31,7 +31,7 @@ class StepBatches(Dataset[list[Batch]]):
         self._sequences = sequences
         self._collate = collate
         self._data_rank = data_rank
-        self._shape = (settings.gradient_accumulation_steps, settings.batch_size_per_device, data_world_size)
+        self._shape = (settings.gradient_accumulation_steps, settings.batch_size, data_world_size)
         self._samples_per_step = int(np.prod(self._shape))
         self._order = _order(sequences, settings, self._samples_per_step)
 

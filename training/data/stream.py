@@ -59,7 +59,7 @@ class StreamedBatches(IterableDataset[Batch]):
         begin, number = divmod(self._first_batch + place, workers)
         readers, reader = self._data_world_size * workers, self._data_rank * workers + number
         sequences = itertools.chain.from_iterable(self._epoch(epoch, readers, reader) for epoch in itertools.count())
-        size = self._run.settings.batch_size_per_device
+        size = self._run.settings.batch_size
         _pass_over(sequences, begin * size)
         for batch in itertools.count(begin):
             rows = list(itertools.islice(sequences, size))

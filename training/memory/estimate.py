@@ -178,9 +178,9 @@ def _is_uniform(workload: Workload, settings: Settings) -> bool:
 def _batches(workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool) -> list[Batch]:
     """One step's batches of sequences of the full length: the largest that the run may meet."""
     vocabulary_size = model_config(workload, settings, None, model_path=model_path).vocab_size
-    sequences = _longest_sequences(workload, settings.batch_size_per_device, vocabulary_size, is_uniform=is_uniform)
+    sequences = _longest_sequences(workload, settings.batch_size, vocabulary_size, is_uniform=is_uniform)
     collate = choose_collate(workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform)
-    numbers = np.arange(settings.batch_size_per_device)
+    numbers = np.arange(settings.batch_size)
     count = min(MOST_BATCHES, settings.gradient_accumulation_steps)
     return [collate(sequences, numbers, numbers) for _ in range(count)]
 

@@ -39,7 +39,7 @@ def evaluate(strategy: TrainingStrategy, setup: Setup, sequences: Sequences, col
 
 def _shares(count: int, setup: Setup, strategy: TrainingStrategy) -> Iterator[tuple[Array, Mask]]:
     """Yields this rank's batches: the numbers of their samples [B], and which of them count [B]."""
-    batch_size = setup.settings.batch_size_per_device
+    batch_size = setup.settings.batch_size
     whole = batch_size * strategy.data_world_size
     for begin in range(0, count, whole):
         numbers = begin + strategy.data_rank * batch_size + np.arange(batch_size)

@@ -40,7 +40,7 @@ class MeshParallel:
 
     @property
     def layout(self) -> dict[str, Any]:
-        is_converted = any(layers.is_used for layers in self._parts.converted)
+        is_converted = any(each.converted.is_used for each in self._parts.divided)
         return {"converted for tensor_degree": self._mesh.degrees.tensor} if is_converted else {}
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
@@ -57,6 +57,9 @@ class MeshParallel:
         self._complete_gradients()
         self._parts.weights.sum_shared_gradients()
         return torch.stack(losses).sum() / scale if self._schedules.has_last_stage else None
+
+    def without_exchange(self) -> None:
+        """FSDP, stages and tensor groups exchange more than gradients."""
 
     def _complete_gradients(self) -> None:
         group = self._mesh.mesh.get_group("tensor")

@@ -277,3 +277,13 @@ def test_frozen_software_and_an_image_that_the_region_lacks_are_said(tmp_path: P
     refused = plan(tmp_path, *options, prices=elsewhere[0], quotas=elsewhere[1], **given)
     assert refused.status == 2
     assert "pytorch-training:1.12-gpu-py38 is not published in mars-1" in refused.errors
+
+
+def test_the_plan_says_what_the_probes_of_a_batch_may_cost(tmp_path: Path) -> None:
+    training = {"instance": "ml.g5.xlarge", "batch_size_per_device": {"search": "largest"}}
+    answer = plan(tmp_path, *FILES, training=training)
+    assert answer.status == 0
+    told = " ".join(answer.output.split())
+    # Six probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
+    assert "2 cells search their batch before the first trial: up to 6 probes of 8 steps each, at most 30 min" in told
+    assert "for each cell and $1.41 in all, within the limit and the amounts below" in told

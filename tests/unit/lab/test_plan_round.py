@@ -68,7 +68,7 @@ def test_a_race_measures_all_cells_once_and_the_leaders_again_until_its_verdict(
         ran = []
         for item in lab.bucket.read_json(lanes[0]["packs"][0]["items_key"]):
             run = parse_run(item["run"])
-            batch = run.cell.settings.batch_size_per_device
+            batch = run.cell.settings.batch_size
             assert batch is not None
             slower = 1 + 0.004 * (run.trial % 2)
             measure(lab, item, host_id=run.run_id, step_seconds=step_seconds[batch] * slower)
@@ -91,7 +91,7 @@ def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried
     carried = dict[str, Carried]()
     best: tuple[Run, Pace] | None = None
     for run in job.runs:
-        batch = run.cell.settings.batch_size_per_device
+        batch = run.cell.settings.batch_size
         assert batch is not None
         seconds = tuple(step_seconds[batch] * (1 + 0.004 * ((run.trial + step) % 2)) for step in range(STEPS))
         seen = pace_of(seconds[:FIRST_LOOK], SAMPLES)
@@ -123,7 +123,7 @@ def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again()
         measure(lab, item, host_id=job.job_id, carried=carry_race(job, step_seconds))
         jobs.append(job)
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
-    ran = [[run.cell.settings.batch_size_per_device for run in job.runs] for job in jobs]
+    ran = [[run.cell.settings.batch_size for run in job.runs] for job in jobs]
     assert sorted(ran[0]) == [1, 2, 4, 8]
     assert [sorted(set(batches)) for batches in ran[1:]] == [[4, 8]] * len(ran[1:])
     # forward and backward

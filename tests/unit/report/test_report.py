@@ -22,6 +22,7 @@ from tests.unit.run_samples import (
 )
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.quantity_text import number_text
+from traindyno.core.jobs.batch_finding import BatchFinding, BatchProbe
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import RunResult, build_run_result
@@ -501,6 +502,31 @@ def test_estimated_and_measured_memory_stand_side_by_side_with_their_ratio(repor
     assert "0.900" in section
     assert "its stages must run" in section
     assert 'id="memory"' not in render(report)
+
+
+def test_the_batches_that_were_probed_have_curves_and_the_estimate_beside_the_measured(report: Report) -> None:
+    (searched, *others), (cell, *_) = report.results, report.cells
+    finding = BatchFinding(
+        batch=6,
+        probes=(
+            BatchProbe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
+            BatchProbe(batch=8, fits=False),
+            BatchProbe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.5),
+        ),
+    )
+    searched = replace(searched, attempts=(replace(searched.attempts[-1], batch=finding),))
+    estimate = MemoryEstimate(peak_bytes=3 * 2**30, parameter_bytes=2**29, gradient_bytes=0, optimizer_bytes=2**29)
+    memory = (CellMemory(cell_id=cell.cell_id, device_bytes=None, finding=MemoryFinding(estimate=estimate)),)
+    shown = parse_report(report_document(replace(report, results=(searched, *others), memory=memory)))
+    page = render(shown)
+    section = page.partition('id="batches"')[2].partition("</section>")[0]
+    rows = [re.sub(r"<[^>]*>", "|", row) for row in section.split("<tr>")[2:]]
+    # The estimate is of one sample: 1 GiB of state, and 2 GiB of activations for each.
+    expected = [("4", "yes", "10.0", "4.0", "9.0"), ("6 (measured)", "yes", "12.5", "6.0", "13.0"), ("8", "no", "17.0")]
+    for row, texts in zip(rows, expected, strict=True):
+        assert all(text in row for text in texts), row
+    assert section.count("<figure") == 2
+    assert 'id="batches"' not in render(report)
 
 
 def test_runs_that_shared_a_job_are_in_their_order_with_parts_of_its_bill() -> None:

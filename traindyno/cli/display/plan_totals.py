@@ -9,8 +9,9 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost_text
 from traindyno.core.planning.expectation import Expectation
-from traindyno.core.planning.plan import Plan
+from traindyno.core.planning.plan import Plan, prices_of
 from traindyno.core.planning.preparation_plan import PreparationPlan
+from traindyno.core.search.largest_batch import LONGEST_PROBE_SECONDS, MOST_PROBES, PROBE_STEPS
 from traindyno.core.step_log.line import SEED_VARIABLE
 from traindyno.core.suite.choices import Jobs, Purchase, Task
 from traindyno.core.suite.job_time import ending_seconds
@@ -44,6 +45,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "", f"at most: {cells} in the first round, then only cells close behind the best one"
     if (replaced := describe_replaced(suite)) is not None:
         yield "", replaced
+    if any(cell.settings.batch_search for cell in planned.cells):
+        yield "batch", probes_text(suite, planned)
     if planned.preparation:
         yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation, ending)
         if planned.preparation.stages_model and suite.workload.model:
@@ -70,6 +73,22 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
+
+
+def probes_text(suite: Suite, planned: Plan) -> str:
+    """What the probes of a largest batch may take: they are part of the job, and of its limit."""
+    searching = [cell.settings for cell in planned.cells if cell.settings.batch_search]
+    seconds = min(MOST_PROBES * LONGEST_PROBE_SECONDS, suite.limits.max_job_seconds)
+    prices = prices_of(planned)
+    hours = Decimal(seconds) / SECONDS_PER_HOUR
+    known = [prices[each.instance].usd_per_hour * each.instance_count for each in searching if each.instance in prices]
+    usd = sum(known, Decimal(0)) * hours if len(known) == len(searching) else None
+    count = "1 cell searches its" if len(searching) == 1 else f"{len(searching)} cells search their"
+    return (
+        f"{count} batch before the first trial: up to {MOST_PROBES} probes of {PROBE_STEPS} steps each,"
+        f" at most {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within the limit and the amounts"
+        " below"
+    )
 
 
 def seeds_text(suite: Suite, first: int) -> str:

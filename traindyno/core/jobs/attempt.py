@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, RunsLeft, ServiceFault, SlotUnavailable, Throttled
+from traindyno.core.jobs.batch_finding import BatchFinding
 from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
@@ -59,6 +60,8 @@ class Attempt:
     share: RunShare | None = None
     #: Of a run that was outpaced.
     bound: Bound | None = None
+    #: Of a run whose batch was searched.
+    batch: BatchFinding | None = None
 
     @property
     def is_charged_for_faults(self) -> bool:

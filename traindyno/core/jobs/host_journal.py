@@ -56,6 +56,9 @@ def _note(session: _Session, line: dict[str, object], seconds: float) -> None:
         session.closed_seconds = seconds
     elif event == journal_format.WARMED_UP:
         session.warm_up_seconds = max(0.0, (number_of(line.get("own_milliseconds")) or 0.0) / _MILLISECONDS)
+    elif event == journal_format.PROBED:
+        if not session.began:  # those between two runs are in no run's own time either
+            session.warm_up_seconds += max(0.0, (number_of(line.get("own_milliseconds")) or 0.0) / _MILLISECONDS)
     elif run_id is not None:
         match event:
             case journal_format.RUN_BEGAN:

@@ -46,8 +46,10 @@ class Job:
 
     @property
     def is_shared(self) -> bool:
-        """Whether a parent process starts the runs; a single run is started by the container's own launcher."""
-        return len(self.runs) > 1
+        """Whether a parent process starts the runs; a single run is started by the container's own launcher, unless its
+        batch is searched.
+        """
+        return len(self.runs) > 1 or self.runs[0].job_id is not None
 
 
 # An attempt is submitted for one of these.

@@ -20,13 +20,16 @@ or null), ``failure`` (the run's failure file on this host, else the last lines 
 that began since the parent started), ``leftovers`` (``processes``, ``shared_memory``, ``device_mebibytes`` → number),
 ``bound`` (of a run that was outpaced, else null: ``by``, the run ahead of it; ``steps``, how many were compared;
 ``least_ratio``, its time for the whole workload ÷ that run's, and ``least_seconds_per_sample``, both as small as the
-spread of the steps allows), and ``files``: path below the folder → ``{"bytes", "sha256"}``.
+spread of the steps allows), ``batch`` (of a run whose batch was searched, else null: the ``batch`` that was measured,
+and ``probes``, each with ``batch``, ``fits``, ``peak_bytes`` and ``samples_per_second``, null if unknown), and
+``files``: path below the folder → ``{"bytes", "sha256"}``.
 
 Fields of a line of the journal, besides those of each line: parent_started: ``version``, ``job_id``, ``host``,
 ``hosts``, ``runs``; run_began: ``run_id``, ``place``; run_ended: ``run_id``, ``reason``, ``exit_code``, ``signal``,
 ``own_milliseconds``, ``bound``; run_skipped: ``run_id``; warm_up_began: none; warmed_up: ``own_milliseconds``;
-run_left: ``run_id``, ``reason`` (of ``LEFT_REASONS``), ``began`` (whether it had begun); parent_ended: ``ended``,
-``left`` (numbers of runs), ``reason`` (null, or of ``LEFT_REASONS``).
+probe_began: ``run_id``, ``batch``; probed: ``run_id``, ``own_milliseconds``, and what a probe of ``batch`` above has,
+or its ``batch`` only if it does not tell; run_left: ``run_id``, ``reason`` (of ``LEFT_REASONS``), ``began`` (whether it
+had begun); parent_ended: ``ended``, ``left`` (numbers of runs), ``reason`` (null, or of ``LEFT_REASONS``).
 A parent that starts again under the same job name (a spot interruption) goes on in the same file, after another
 parent_started. A file without parent_ended after the last parent_started is of a parent that died.
 """
@@ -66,6 +69,7 @@ PARENT_STARTED, PARENT_ENDED = "parent_started", "parent_ended"
 RUN_BEGAN, RUN_ENDED = "run_began", "run_ended"
 RUN_SKIPPED = "run_skipped"  # it had ended in an earlier attempt
 WARM_UP_BEGAN, WARMED_UP = "warm_up_began", "warmed_up"  # the throw-away run before the first one
+PROBE_BEGAN, PROBED = "probe_began", "probed"  # a throw-away run that shows whether a batch fits
 RUN_LEFT = "run_left"  # not started, or not finished, for the next attempt: ``reason``
 
 # Reasons for the end of a run. A run that the job's deadline cut off is left, unless it was the attempt's first.
@@ -74,6 +78,7 @@ TIME_LIMIT = "time_limit"  # its own limit, or that of the job, which it had for
 JOBS_DIED = "jobs_died"  # the job died so often while it ran; it is not started again
 MOST_DEATHS = 2
 DEVICE_BUSY = "device_busy"  # the device's memory was not freed before it: it was not started
+THROWN_AWAY = "thrown_away"  # a throw-away run has done its steps; no run of the document ends so
 OUTPACED = "outpaced"  # it is so far behind an earlier run of the job that it can't win
 REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY, OUTPACED)
 

@@ -92,7 +92,15 @@ def _attempt(
     )
     if end is not None:
         outcome, message = outcome_of(end)
-        return replace(mine, outcome=outcome, error=None, message=message, ended_at=end.ended_at, bound=end.bound)
+        return replace(
+            mine,
+            outcome=outcome,
+            error=None,
+            message=message,
+            ended_at=end.ended_at,
+            bound=end.bound,
+            batch=end.batch,
+        )
     if job.outcome is Outcome.COMPLETED:
         return replace(mine, outcome=Outcome.INTERNAL_ERROR, message=END_MISSING)
     return mine

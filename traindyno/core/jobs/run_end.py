@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from traindyno.core.jobs.batch_finding import BatchFinding, read_batch_finding
 from traindyno.core.jobs.bound import Bound, read_bound
 from traindyno.core.jobs.journal_format import FORMAT_VERSION
 from traindyno.core.jobs.json_text import number_of, read_object, text_of, whole_of
@@ -38,6 +39,8 @@ class RunEnd:
     host: str | None = None
     #: Of a run that was outpaced.
     bound: Bound | None = None
+    #: Of a run whose batch was searched.
+    batch: BatchFinding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,7 @@ def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
         place=_count(found.get("place")),
         leftovers=_counts(found.get("leftovers")),
         bound=read_bound(found.get("bound")),
+        batch=read_batch_finding(found.get("batch")),
     )
     return HostEnd(host=host, hosts=frozenset(names), is_failed=found.get("failed_host") == host, end=end)
 

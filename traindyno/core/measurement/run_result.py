@@ -9,6 +9,7 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.batch_finding import BatchFinding
 from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import divide_seconds
@@ -73,6 +74,16 @@ class RunResult:
     def bound(self) -> Bound | None:
         """How slow it is at least; None unless it was outpaced."""
         return self.attempts[-1].bound if self.attempts and self.outcome is Outcome.OUTPACED else None
+
+    @property
+    def batch_finding(self) -> BatchFinding | None:
+        """What its probes showed; None unless it searched its batch."""
+        return self.attempts[-1].batch if self.attempts else None
+
+    @property
+    def found_batch(self) -> int | None:
+        """The batch per device of a cell that searches it: found by this run or by an earlier trial."""
+        return self.batch_finding.batch if self.batch_finding else self.run.found_batch
 
     @property
     def samples_per_second(self) -> float | None:

@@ -72,7 +72,7 @@ def _effort(degrees: Degrees) -> tuple[int, int, int]:
 
 def _composed(settings: Settings, degrees: Degrees, processes: int) -> Settings | None:
     """The settings with these degrees and the same global batch; None if that can't be divided so."""
-    samples = settings.batch_size_per_device * replica_count(settings, processes)
+    samples = settings.batch_size * replica_count(settings, processes)
     batch, rest = divmod(samples, degrees.replicas)
     stages = degrees.pipeline
     most = stages * MOST_MICRO_BATCHES_PER_STAGE

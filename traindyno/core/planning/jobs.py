@@ -114,7 +114,7 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
 
 def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories) -> Iterator[Job]:
     for part, of_job in enumerate(_parts(runs, suite, histories), start=1):
-        if len(of_job) == 1:
+        if len(of_job) == 1 and not of_job[0].searches_batch:
             yield separate_job(of_job[0])
             continue
         # As long as the id of a run, which lab and suite names leave room for in a job's name

@@ -45,7 +45,7 @@ def _checkpointing(settings: Settings) -> Iterator[Settings]:
 
 
 def _smaller_batch(settings: Settings) -> Iterator[Settings]:
-    size = settings.batch_size_per_device // 2
+    size = settings.batch_size // 2
     while size >= 1:
         yield replace(settings, batch_size_per_device=size)
         size //= 2

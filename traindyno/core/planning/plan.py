@@ -27,7 +27,7 @@ from traindyno.core.planning.quotas import (
     instance_quota,
     is_host_shared,
 )
-from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas
+from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas, refuse_searches
 from traindyno.core.statistics.hosts import HostClass, HostPriors
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
@@ -123,6 +123,7 @@ def plan_suite(
         refusals=(
             *refuse_prices(suite, lanes, prices),
             *refuse_hours(suite),
+            *refuse_searches(suite, cells),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
             *(Refusal(reason=reason) for reason in too_large(suite, cells, memory)),

@@ -9,6 +9,7 @@ from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.planning.job_terms import run_terms
+from traindyno.core.planning.jobs import why_alone
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
     QuotaIncrease,
@@ -22,7 +23,7 @@ from traindyno.core.planning.quotas import (
 )
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import accepted_types
-from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite import Cell, Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,17 @@ def refuse_hours(suite: Suite) -> Iterator[Refusal]:
             reason=f"one job may take {suite.limits.max_job_seconds} s, over limits.max_hours {suite.limits.max_hours}:"
             " raise it, or lower limits.max_job_seconds"
         )
+
+
+def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[Refusal]:
+    """The parent of a shared job probes batches: a run that can have none is refused."""
+    for cell in cells:
+        reason = why_alone(cell, suite) if cell.settings.batch_search else None
+        if reason is not None:
+            yield Refusal(
+                reason=f"cell {cell.label} ({cell.cell_id}) searches its batch in a shared job, and can't share one:"
+                f" {reason}"
+            )
 
 
 def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) -> Iterator[Refusal]:

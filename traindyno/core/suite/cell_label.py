@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.settings import LearningRate, Settings, has_effect
+from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings, has_effect
 from traindyno.core.suite.suite import Cell
 
 SEPARATOR = " · "
@@ -36,7 +36,9 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "compiler": lambda value: COMPILER_WORDS.get(value, _text(value)),
     "precision": _text,
     "optimizer": _text,
-    "batch_size_per_device": lambda value: f"batch {value}",
+    "batch_size_per_device": lambda value: (
+        f"{value.search} batch" if isinstance(value, BatchSearch) else f"batch {value}"
+    ),
     "gradient_accumulation_steps": lambda value: f"{value} accumulation steps",
     "learning_rate": lambda value: f"learning rate {_text(value)}",
     "gradient_clip_norm": lambda value: "no clipping" if value is None else f"clip norm {value:g}",

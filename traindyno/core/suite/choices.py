@@ -104,6 +104,11 @@ class LearningRateScaling(StrEnum):
     GLOBAL_BATCH = "global_batch"
 
 
+class BatchChoice(StrEnum):
+    LARGEST = "largest"
+    BEST = "best"
+
+
 class OptimizerName(StrEnum):
     ADAMW = "adamw"
     SGD = "sgd"

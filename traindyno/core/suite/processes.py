@@ -130,7 +130,7 @@ def replica_count(settings: Settings, processes: int) -> int:
 
 def global_batch_size(settings: Settings, processes: int) -> int:
     """Samples per optimizer step over all replicas of the model."""
-    return settings.batch_size_per_device * settings.gradient_accumulation_steps * replica_count(settings, processes)
+    return settings.batch_size * settings.gradient_accumulation_steps * replica_count(settings, processes)
 
 
 def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
@@ -141,8 +141,10 @@ def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
 
 
 def planned_batch_size(settings: Settings) -> int | None:
-    """``global_batch_size`` on the cell's instances; None if their number of devices is unknown."""
-    processes = world_size(settings)
+    """``global_batch_size`` on the cell's instances; None if their number of devices is unknown, and for a cell that
+    searches its batch.
+    """
+    processes = None if settings.batch_search else world_size(settings)
     return None if processes is None else global_batch_size(settings, processes)
 
 

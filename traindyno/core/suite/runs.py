@@ -77,6 +77,14 @@ def trial_seed(base: int, trial: int, trials: int) -> int:
     return (base + (trial - 1) % trials) % (MOST_SEED + 1)
 
 
+def trained_settings(run: Run) -> Settings:
+    """Those that its program gets: a number instead of a search for the batch."""
+    settings = run.cell.settings
+    if settings.batch_search is None:
+        return settings
+    return replace(settings, batch_size_per_device=run.found_batch or run.first_batch or settings.batch_size)
+
+
 def compares_seeds(suite: Suite) -> bool:
     seeds = suite.matrix.get(SEED) or (suite.training.get(SEED, Settings(instance="").seed),)
     return len({*seeds, *(entry[SEED] for entry in suite.include if SEED in entry)}) > 1

@@ -16,6 +16,7 @@ from traindyno.core.documents.field_description import (
     description_of,
 )
 from traindyno.core.suite.choices import (
+    BatchChoice,
     Compiler,
     LearningRateScaling,
     OptimizerName,
@@ -125,6 +126,24 @@ class TensorLayers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSearch:
+    search: BatchChoice = field(
+        metadata=describe("largest: the largest batch that fits; best: of those probed, the one with the highest rate")
+    )
+    begin: int = field(
+        default=1,
+        metadata=describe(
+            "the first batch that is probed, where the memory of the device is not estimated",
+            bound=Bound(least=1, most=MOST_SAMPLES),
+            unit="samples",
+        ),
+    )
+    argument: str | None = field(
+        default=None, metadata=describe("of a script: the hyperparameter that is its batch per device")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that a cell may vary. A suite's ``training`` section fixes some of it, ``matrix`` varies the rest."""
 
@@ -160,10 +179,10 @@ class Settings:
         default=Precision.FP32,
         metadata=setting("the number format of the forward pass; fp16 scales the loss", is_fixed_by_checkpoints=True),
     )
-    batch_size_per_device: int = field(
+    batch_size_per_device: int | BatchSearch = field(
         default=1,
         metadata=setting(
-            "samples of one forward pass on one replica of the model",
+            "samples of one forward pass on one replica of the model: a number, or {search: largest} or {search: best}",
             bound=Bound(least=1, most=MOST_SAMPLES),
             effect=Effect.BATCH,
         ),
@@ -342,6 +361,17 @@ class Settings:
             changes_memory=False,
         ),
     )
+
+    @property
+    def batch_size(self) -> int:
+        """The batch per device; of a cell that searches it, that of the first probe."""
+        size = self.batch_size_per_device
+        return size.begin if isinstance(size, BatchSearch) else size
+
+    @property
+    def batch_search(self) -> BatchSearch | None:
+        size = self.batch_size_per_device
+        return size if isinstance(size, BatchSearch) else None
 
 
 @cache

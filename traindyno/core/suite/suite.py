@@ -353,3 +353,11 @@ class Run:
     seed: int | None = None
     #: The job that carries it with other runs; None if it has a job of its own.
     job_id: str | None = None
+    #: Of a cell that searches its batch: what an earlier trial found; None before.
+    found_batch: int | None = None
+    #: The batch that its search probes first, by the estimate of the memory; None without one.
+    first_batch: int | None = None
+
+    @property
+    def searches_batch(self) -> bool:
+        return self.cell.settings.batch_search is not None and self.found_batch is None

@@ -26,7 +26,7 @@ from traindyno.core.errors import Problem
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, LearningRate, setting_types
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, setting_types
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
 
@@ -42,6 +42,7 @@ CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and
 JOBS = "jobs"
 # The first run of a leading cell, and four further jobs in which it runs forward and backward
 TRIALS_OF_A_RACE = 9
+BATCH = int | BatchSearch
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
@@ -53,6 +54,13 @@ def suite_converter() -> Converter:
     learning_rate = _with_short_form(dataclass_structure(converter, LearningRate), "base", float)
     model = _with_short_form(dataclass_structure(converter, Model), "path", str)
     converter.register_structure_hook(LearningRate, learning_rate)
+    searched = dataclass_structure(converter, BatchSearch)
+    converter.register_structure_hook_func(
+        lambda kind: kind == BATCH, lambda value, _: _structure_batch(searched, value)
+    )
+    converter.register_unstructure_hook_func(
+        lambda kind: kind == BATCH, lambda value: value if isinstance(value, int) else converter.unstructure(value)
+    )
     converter.register_structure_hook(Model, model)
     converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
     converter.register_unstructure_hook(Goal, _unstructure_goal)
@@ -71,6 +79,14 @@ def _with_short_form(structure: Structure, field: str, short: type) -> Structure
             raise Unexpected(f"{expected_of(short)} or {error.expected}", value) from error
 
     return structure_either
+
+
+def _structure_batch(structure: Structure, value: Any) -> int | BatchSearch:
+    if isinstance(value, Mapping):
+        return structure(value, BatchSearch)  # type: ignore[no-any-return]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Unexpected("an integer, {search: largest} or {search: best}", value)
+    return value
 
 
 def _register_suite(converter: Converter) -> None:

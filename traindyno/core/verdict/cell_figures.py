@@ -194,6 +194,13 @@ CELL_FIGURES = (
         in_terminal=InTerminal.ALWAYS,
     ),
     CellFigure(
+        heading="Batch found",
+        explanation="per device, by the probes of the cell",
+        value=lambda row: row.found_batch,
+        is_optional=True,
+        in_terminal=InTerminal.IF_KNOWN,
+    ),
+    CellFigure(
         heading="Memory",
         explanation="peak of one device, the highest of all ranks",
         value=lambda row: row.peak_memory_bytes,

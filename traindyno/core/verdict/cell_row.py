@@ -126,6 +126,8 @@ class CellRow:
     loader_advice: LoaderAdvice | None = None
     #: The different seeds of the measured trials; None if one does not show its seed.
     seeds: tuple[int, ...] | None = None
+    #: Batch per device that was found; None unless the cell searches it.
+    found_batch: int | None = None
 
     @property
     def repeats_a_seed(self) -> bool:
@@ -221,6 +223,7 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
         least_behind=trials.least_behind,
         step_parts=parts,
         loader_advice=advise_workers(trials.cell.settings, parts) if is_built_in else None,
+        found_batch=next((each.found_batch for each in everything if each.found_batch is not None), None),
     )
 
 

@@ -11,6 +11,7 @@ from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
+    BatchSearch,
     Effect,
     LearningRate,
     options_of_strategies,
@@ -98,7 +99,9 @@ def learning_key(cell: Cell, workload: Workload, samples_per_step: int | None) -
     learning = tuple(getattr(cell.settings, name) for name in settings_with(Effect.LEARNING))
     arguments = json.dumps(dict(arguments_of(cell, workload)), sort_keys=True, default=str)
     if workload.task is not Task.SCRIPT:
-        return (*learning, arguments, planned_batch_size(cell.settings), planned_learning_rate(cell.settings))
+        is_searched = cell.settings.batch_search is not None
+        batch = samples_per_step if is_searched else planned_batch_size(cell.settings)
+        return (*learning, arguments, batch, planned_learning_rate(cell.settings))
     processes = world_size(cell.settings) if samples_per_step is None else None
     return (*learning, arguments, samples_per_step, processes)
 
@@ -145,6 +148,8 @@ def _text(value: Any) -> str:
     if isinstance(value, LearningRate):
         scaled = f" at batch {value.reference_batch_size}" if value.scale_with is not LearningRateScaling.NONE else ""
         return f"{value.base:g}{scaled}"
+    if isinstance(value, BatchSearch):
+        return f"search: {value.search}"
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, tuple | Mapping):

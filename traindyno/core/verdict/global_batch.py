@@ -24,7 +24,8 @@ class GlobalBatches:
         return self.task is not Task.SCRIPT
 
     def of(self, cell: Cell) -> int | None:
-        return planned_batch_size(cell.settings) if self.is_planned else self.measured.get(cell.cell_id)
+        is_known = self.is_planned and cell.settings.batch_search is None
+        return planned_batch_size(cell.settings) if is_known else self.measured.get(cell.cell_id)
 
     def divider(self, first: Cell, second: Cell) -> str | None:
         """The setting or argument that is the batch of each process.
@@ -53,7 +54,7 @@ class GlobalBatches:
         if self.is_planned:
             own = planned_batch_size(cell.settings)
             # No batch if a degree needs more processes than exist.
-            size, rest = divmod(cell.settings.batch_size_per_device * batch, own) if own else (0, 0)
+            size, rest = divmod(cell.settings.batch_size * batch, own) if own else (0, 0)
             return (
                 replace(cell, settings=replace(cell.settings, batch_size_per_device=size))
                 if size and not rest

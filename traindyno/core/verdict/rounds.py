@@ -8,6 +8,7 @@ from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
+from traindyno.core.verdict.found_batch import missing_trials, searches_batch
 from traindyno.core.verdict.race_search import most_rounds, next_race_trials
 from traindyno.core.verdict.repeats import needed_repeats
 
@@ -31,19 +32,22 @@ def plan_round(
     ``last_round``, however many results were lost.
     """
     if round_number == 1:
-        trials = [1] if suite.search.is_race else range(1, suite.measurement.trials + 1)
+        has_one = suite.search.is_race or searches_batch(cells)
+        trials = [1] if has_one else range(1, suite.measurement.trials + 1)
         return with_seeds(suite, trial_runs(execution_id, cells, trials))
-    if round_number > last_round(suite):
+    if round_number > last_round(suite, cells):
         return ()
     repeats = needed_repeats(suite, cells, results)
     if repeats or not suite.search.is_race:
-        return with_seeds(suite, make_runs(execution_id, repeats, round_number=round_number))
+        misses_trials = searches_batch(cells) and not suite.search.is_race
+        missing = missing_trials(suite, cells, results) if misses_trials else []
+        return with_seeds(suite, make_runs(execution_id, [*repeats, *missing], round_number=round_number))
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
     chosen = next_race_trials(suite, evidence, results)
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
 
 
-def last_round(suite: Suite) -> int:
+def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
     """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
-    rounds = most_rounds(suite) if suite.search.is_race else 1
+    rounds = most_rounds(suite) if suite.search.is_race else 1 + searches_batch(cells)
     return 2 * rounds * (1 + suite.limits.max_contended_repeats)

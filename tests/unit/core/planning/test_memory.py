@@ -42,7 +42,7 @@ def estimate(peak: int) -> MemoryEstimate:
 def modelled(settings: Settings) -> MemoryEstimate:
     """80 GB of state and 8 GB of activations a sample, by simple rules that a test can compute with."""
     processes = 8 * settings.instance_count if settings.strategy is Strategy.FSDP else 1
-    activations = 8 * GB * settings.batch_size_per_device
+    activations = 8 * GB * settings.batch_size
     return estimate(80 * GB // processes + (activations // 4 if settings.activation_checkpointing else activations))
 
 
@@ -101,7 +101,7 @@ def planned(suite: Suite) -> Plan:
     cells = expand_cells(suite)
     findings = {
         each: MemoryFinding(
-            estimate=estimate(each.batch_size_per_device * GB),
+            estimate=estimate(each.batch_size * GB),
             remedies=(Remedy(changes={"batch_size_per_device": 16}, peak_bytes=16 * GB),),
         )
         for each in distinct_settings(cells)

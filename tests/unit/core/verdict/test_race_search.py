@@ -62,7 +62,7 @@ def planned(suite: Suite, results: list[RunResult], number: int = 2) -> tuple[Ru
 
 
 def named(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
-    return sorted((run.cell.settings.batch_size_per_device, run.trial) for run in runs)
+    return sorted((run.cell.settings.batch_size, run.trial) for run in runs)
 
 
 def test_every_cell_runs_once_at_first() -> None:

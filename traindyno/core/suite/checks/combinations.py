@@ -196,8 +196,8 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
         reason = "micro_batches has no effect with pipeline_degree 1: expected micro_batches 1"
         yield Impossible(field="micro_batches", reason=reason)
         return
-    if settings.batch_size_per_device % count:
-        reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size_per_device}"
+    if settings.batch_size % count:
+        reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size}"
         yield Impossible(field="micro_batches", reason=reason)
     if settings.pipeline_schedule is PipelineSchedule.ONE_F_ONE_B and degree and count < degree:
         reason = f"micro_batches is {count} with pipeline_schedule 1f1b: expected {degree} or more, one for each stage"

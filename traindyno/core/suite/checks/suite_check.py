@@ -7,6 +7,7 @@ from typing import Any
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.suite.checks.batch_search_check import check_batch_search
 from traindyno.core.suite.checks.grid_check import check_matrix, check_points
 from traindyno.core.suite.checks.job_limits_check import check_job_limits
 from traindyno.core.suite.checks.seed_check import check_seed_argument
@@ -39,6 +40,7 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from _check_goal(suite)
     yield from _check_probes(suite)
     yield from _check_jobs(suite)
+    yield from check_batch_search(suite)
     yield from _check_purchase(suite)
     yield from _check_preparation(suite)
     yield from _check_pricing(suite)

@@ -1,0 +1,76 @@
+"""The search for the largest batch, against every limit of a memory that grows with the batch."""
+
+import random
+
+import pytest
+
+from traindyno.core.search.largest_batch import BEST, LARGEST, MOST_PROBES, Probe, chosen, next_batch
+
+STARTS = (1, 2, 3, 7, 8, 24, 100)
+
+
+def search(first: int, most: int, step: int = 1) -> list[Probe]:
+    """The probes of a model whose largest batch is ``most``."""
+    probes: list[Probe] = []
+    while (batch := next_batch(probes, first, step)) is not None:
+        probes.append(Probe(batch=batch, fits=batch <= most))
+        assert len(probes) <= MOST_PROBES
+    return probes
+
+
+@pytest.mark.parametrize("step", [1, 4])
+@pytest.mark.parametrize("first", STARTS)
+def test_what_is_found_fits_and_no_batch_is_probed_twice(first: int, step: int) -> None:
+    for most in range(400):
+        probes = search(first, most, step)
+        batches = [probe.batch for probe in probes]
+        assert len(set(batches)) == len(batches)
+        assert all(batch >= step and batch % step == 0 for batch in batches)
+        found = chosen(probes, LARGEST)
+        assert found is None or found <= most
+        if found is None and len(probes) < MOST_PROBES:
+            assert most < step, "each batch that could fit was probed"
+
+
+@pytest.mark.parametrize("first", STARTS)
+def test_a_start_within_a_factor_of_two_finds_it_within_a_sixteenth(first: int) -> None:
+    for most in range(-(-first // 2), 2 * first):
+        found = chosen(search(first, most), LARGEST)
+        assert found is not None
+        assert most - found <= max(0, most / 16)
+
+
+@pytest.mark.parametrize("first", STARTS)
+def test_a_start_that_is_too_small_finds_at_least_half_of_what_six_doublings_reach(first: int) -> None:
+    reach = first * 2 ** (MOST_PROBES - 1)
+    for most in range(first, 3 * reach, max(1, reach // 97)):
+        found = chosen(search(first, most), LARGEST)
+        assert found is not None
+        assert found > min(most, reach) / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_memory_that_grows_with_the_batch_is_respected(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(400):
+        each, fixed, power = 10 ** draw.uniform(0, 9), 10 ** draw.uniform(0, 11), draw.uniform(0.5, 2.0)
+        limit, first = 10 ** draw.uniform(0, 12), draw.randint(1, 10_000)
+        probes: list[Probe] = []
+        while (batch := next_batch(probes, first)) is not None:
+            probes.append(Probe(batch=batch, fits=fixed + each * batch**power <= limit))
+        assert len(probes) <= MOST_PROBES
+        found = chosen(probes, LARGEST)
+        assert found is None or fixed + each * found**power <= limit
+        assert found is None or all(found < probe.batch for probe in probes if not probe.fits)
+
+
+def test_the_best_batch_is_the_fitting_one_with_the_highest_rate() -> None:
+    probes = [
+        Probe(batch=4, fits=True, samples_per_second=10.0),
+        Probe(batch=8, fits=True, samples_per_second=14.0),
+        Probe(batch=16, fits=True, samples_per_second=13.0),
+        Probe(batch=32, fits=False, samples_per_second=20.0),
+    ]
+    assert chosen(probes, BEST) == 8
+    assert chosen(probes, LARGEST) == 16
+    assert chosen(probes[3:], BEST) is None

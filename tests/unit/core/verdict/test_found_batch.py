@@ -1,0 +1,151 @@
+"""A cell that searches its batch: one trial first, and the batch that it found for all later ones."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.run_samples import completed_result, failed_result
+from tests.unit.sagemaker.test_request import SETTINGS
+from tests.unit.suites import says, script_document, unprepared_document
+from traindyno.core.errors import SuiteInvalid
+from traindyno.core.jobs.batch_finding import BatchFinding, BatchProbe
+from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
+from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding, usable_memory_bytes
+from traindyno.core.planning.refusals import refuse_searches
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.runs import trained_settings
+from traindyno.core.suite.suite import Suite
+from traindyno.core.verdict.cell_figures import CELL_FIGURES
+from traindyno.core.verdict.found_batch import with_batches
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.verdict import judge
+from traindyno.sagemaker.job_document import job_document
+
+INSTANCE = "ml.g5.xlarge"
+SEARCH = {"search": "largest", "begin": 4}
+FINDING = BatchFinding(
+    batch=6,
+    probes=(
+        BatchProbe(batch=4, fits=True, peak_bytes=4 * 2**30, samples_per_second=10.0),
+        BatchProbe(batch=8, fits=False),
+        BatchProbe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.0),
+    ),
+)
+
+
+def suite_of(trials: int = 3, search: str = "grid") -> Suite:
+    training = {"instance": INSTANCE, "batch_size_per_device": SEARCH}
+    return parse_suite(unprepared_document(training=training, measurement={"trials": trials}, search=search))
+
+
+def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
+    results = []
+    for cell, batch in zip(expand_cells(suite), found, strict=True):
+        if batch is None:
+            results.append(failed_result(cell, 1, Outcome.OUT_OF_MEMORY))
+            continue
+        result = completed_result(cell, 1, suite=suite)
+        attempt = replace(result.attempts[-1], batch=replace(FINDING, batch=batch))
+        results.append(replace(result, attempts=(attempt,)))
+    return results
+
+
+def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> None:
+    suite = suite_of()
+    cells = expand_cells(suite)
+    first = plan_round(suite, cells, execution_id="e", round_number=1)
+    assert [(run.trial, run.searches_batch) for run in first] == [(1, True)] * 2
+    results = first_results(suite, [6, 24])
+    runs = plan_round(suite, cells, execution_id="e", round_number=2, results=results)
+    resolved = with_batches(runs, results, [])
+    assert sorted((run.cell.label, run.trial, trained_settings(run).batch_size) for run in resolved) == [
+        ("compiled", 2, 24), ("compiled", 3, 24), ("eager", 2, 6), ("eager", 3, 6)
+    ]  # fmt: skip
+    assert not any(run.searches_batch for run in resolved)
+    later = [replace(completed_result(run.cell, run.trial, suite=suite), run=run) for run in resolved]
+    assert plan_round(suite, cells, execution_id="e", round_number=3, results=[*results, *later]) == ()
+
+
+def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
+    suite = suite_of()
+    results = first_results(suite, [6, None])
+    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=results)
+    assert {(run.cell.label, run.trial) for run in runs} == {("eager", 2), ("eager", 3)}
+
+
+def test_the_search_begins_where_the_estimate_fits() -> None:
+    suite = suite_of()
+    cells = expand_cells(suite)
+    usable = usable_memory_bytes(INSTANCE)
+    assert usable is not None
+    estimate = MemoryEstimate(peak_bytes=usable // 8, parameter_bytes=0, gradient_bytes=0, optimizer_bytes=0)
+    memory = [CellMemory(cell_id=cells[0].cell_id, device_bytes=None, finding=MemoryFinding(estimate=estimate))]
+    runs = with_batches(plan_round(suite, cells, execution_id="e", round_number=1), [], memory)
+    # The estimate is of the 4 samples of ``begin``; the other cell has none.
+    assert {run.cell.label: trained_settings(run).batch_size for run in runs} == {"eager": 32, "compiled": 4}
+
+
+def test_the_cell_and_its_stored_result_show_the_batch() -> None:
+    suite = suite_of(trials=1)
+    results = first_results(suite, [6, 24])
+    assert [parse_run_result(run_result_document(each)).found_batch for each in results] == [6, 24]
+    assert parse_run_result(run_result_document(results[0])).batch_finding == FINDING
+    rows = judge(suite, expand_cells(suite), results).rows
+    (figure,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
+    assert [figure.value(row) for row in rows] == [6, 24]
+    assert figure.is_known_of(rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"search": "eliminate"}, "search: it plans trials before the batch is found"),
+        ({"search": "model"}, "search: it plans trials before the batch is found"),
+        ({"measurement": {"jobs": "separate"}}, "measurement.jobs: expected shared"),
+        ({"measurement": {"save_model": True}}, "measurement.save_model: expected false"),
+        (
+            {"training": {"instance": INSTANCE, "batch_size_per_device": {**SEARCH, "argument": "batch"}}},
+            "training.batch_size_per_device.argument: only task script",
+        ),
+    ],
+)
+def test_a_suite_in_which_no_batch_can_be_searched_is_refused(changes: dict[str, object], problem: str) -> None:
+    training = {"instance": INSTANCE, "batch_size_per_device": SEARCH}
+    with pytest.raises(SuiteInvalid) as refused:
+        parse_suite(unprepared_document(**{"training": training, **changes}))
+    assert [str(each) for each in refused.value.problems if says(str(each), problem)]
+
+
+def test_a_script_names_the_argument_that_is_its_batch() -> None:
+    with pytest.raises(SuiteInvalid) as refused:
+        parse_suite(script_document(training={"batch_size_per_device": SEARCH}))
+    assert says(str(refused.value.problems[0]), "training.batch_size_per_device.argument: expected the name")
+
+
+@pytest.mark.parametrize("found", [None, 24])
+def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: int | None) -> None:
+    searched = {**SEARCH, "argument": "samples"}
+    suite = parse_suite(script_document(training={"batch_size_per_device": searched}))
+    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    (job,) = share_jobs([replace(run, found_batch=found, job_id="j1") for run in runs], suite)
+    (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)["runs"]
+    assert run["hyperparameters"]["samples"] == (found or 4)
+    place = run["arguments"].index("--samples")
+    assert run["arguments"][place + 1] == str(found or 4)
+    order = {"choice": "largest", "first": 4, "step": 1, "path": ["samples"]}
+    assert run.get("batch") == (None if found else order)
+
+
+def test_a_cell_that_can_share_no_job_can_search_no_batch() -> None:
+    suite = suite_of()
+    first, second = expand_cells(suite)
+    alone = replace(second, settings=replace(second.settings, strategy=Strategy.SMDDP))
+    (refusal,) = refuse_searches(suite, [first, alone])
+    assert f"cell compiled ({second.cell_id}) searches its batch" in refusal.reason
+    assert "strategy smddp is started by SageMaker's own launcher" in refusal.reason

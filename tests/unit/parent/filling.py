@@ -1,0 +1,58 @@
+"""The program of the runs in tests of the batch search: each sample of its batch takes 8 MiB of a limited memory.
+
+Arguments: ``--batch``; ``--room``: the largest batch for which the limit leaves memory; ``--slow-from``: the batch from
+which a step takes four times as long; ``--breaks-from``: the batch from which it fails without need of memory.
+"""
+
+import argparse
+import json
+import os
+import resource
+import time
+from pathlib import Path
+
+from traindyno.core.step_log.line import end_line, environment_line, step_line
+
+SAMPLE_BYTES = 2**23
+STEPS = 10
+
+
+def fill(batch: int, room: int) -> bytearray:
+    """Raises MemoryError beyond the room."""
+    (used,) = (line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if "VmData" in line)
+    most = int(used) * 1024 + room * SAMPLE_BYTES + SAMPLE_BYTES // 2
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    return bytearray(batch * SAMPLE_BYTES)
+
+
+def train(batch: int, step_seconds: float, held_bytes: int) -> None:
+    began = time.time()
+    folder = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], os.environ["TRAINING_JOB_NAME"])
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [environment_line(began, 0, 1, os.environ["SM_CURRENT_HOST"], {})]
+    for number in range(STEPS):
+        begin = began + number * step_seconds
+        lines.append(
+            step_line(
+                step=number + 1,
+                begin=begin,
+                end=begin + step_seconds,
+                wait_seconds=0.0,
+                samples=batch,
+                peak_memory_bytes=held_bytes,
+            )
+        )
+    lines.append(end_line(time.time(), STEPS))
+    path = folder / f"rank-00000.{int(began * 1000)}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+if __name__ == "__main__":
+    given = argparse.ArgumentParser()
+    for name in ("batch", "room", "slow-from", "breaks-from"):
+        given.add_argument("--" + name, type=int, default=10**9)
+    told = given.parse_args()
+    kept = fill(told.batch, told.room)
+    if told.batch >= told.breaks_from:
+        raise SystemExit("the batch is odd")
+    train(told.batch, 0.04 if told.batch >= told.slow_from else 0.01, len(kept))

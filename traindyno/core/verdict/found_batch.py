@@ -1,0 +1,57 @@
+"""The batch of the cells that search it: what the first trial found is the batch of all later ones."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.fitting_batch import fitting_batch
+from traindyno.core.planning.memory import CellMemory, usable_memory_bytes
+from traindyno.core.suite.runs import planned_cell_id
+from traindyno.core.suite.suite import Cell, Run, Suite
+
+MEASURED = (Outcome.COMPLETED, Outcome.OUTPACED)
+
+
+def searches_batch(cells: Iterable[Cell]) -> bool:
+    return any(cell.settings.batch_search for cell in cells)
+
+
+def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
+    """Cell id → the batch of its earliest trial that found one and was measured with it."""
+    found: dict[str, int] = {}
+    for result in sorted(results, key=lambda each: each.run.trial):
+        if result.found_batch is not None and result.outcome in MEASURED:
+            found.setdefault(planned_cell_id(result.run), result.found_batch)
+    return found
+
+
+def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:
+    """Each run of a cell that searches with the batch that was found, or with the one that is probed first."""
+    found, first = found_batches(results), {each.cell_id: each for each in memory}
+    return tuple(_with_batch(run, found, first) if run.cell.settings.batch_search else run for run in runs)
+
+
+def _with_batch(run: Run, found: Mapping[str, int], memory: Mapping[str, CellMemory]) -> Run:
+    cell = run.cell
+    if cell.cell_id in found:
+        return replace(run, found_batch=found[cell.cell_id])
+    estimated = memory.get(cell.cell_id)
+    batch = estimated_batch(cell, estimated) if estimated else None
+    return replace(run, first_batch=batch or None)
+
+
+def estimated_batch(cell: Cell, memory: CellMemory) -> int | None:
+    """The batch that fits by the estimate; None where it is not known."""
+    return fitting_batch(memory.finding.estimate, cell.settings, usable_memory_bytes(cell.settings.instance))
+
+
+def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]) -> list[tuple[Cell, int]]:
+    """Of a grid whose first round had the first trial of each cell. A cell that was not measured with any batch has no
+    further trial.
+    """
+    measured = {planned_cell_id(result.run) for result in results if result.outcome in MEASURED}
+    done = {(planned_cell_id(result.run), result.run.trial) for result in results}
+    going_on = [cell for cell in cells if not cell.settings.batch_search or cell.cell_id in measured]
+    trials = range(2, suite.measurement.trials + 1)
+    return [(cell, trial) for trial in trials for cell in going_on if (cell.cell_id, trial) not in done]

@@ -1,0 +1,123 @@
+"""Finds the batch of a run before it begins: each probe is a throw-away run of a few steps with a batch of its own."""
+
+import signal
+from statistics import median
+from typing import Any, Dict, List, Optional, Tuple
+
+from traindyno.callbacks.failure import OUT_OF_MEMORY, OUT_OF_MEMORY_SIGNS
+from traindyno.core.jobs.journal_format import EXITED, PROBE_BEGAN, PROBED, THROWN_AWAY
+from traindyno.core.search.largest_batch import PROBE_STEPS, PROBE_WARM_UP_STEPS, Probe, chosen, next_batch
+from traindyno.parent.attempt import Attempt
+from traindyno.parent.document import BatchOrder, RunOrder
+from traindyno.parent.journal import probes_before
+from traindyno.parent.output import say
+from traindyno.parent.run_one import Ended
+from traindyno.parent.step_times import RunLogs
+from traindyno.parent.throw_away import ThrownAway, throw_away
+
+PROBE_ID = "{}-batch-{}"
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+MEMORY_SIGNS = (OUT_OF_MEMORY, "outofmemoryerror", "memoryerror", *OUT_OF_MEMORY_SIGNS)
+UNKNOWN, FITS, TOO_LARGE = "unknown", "fits", "too large"
+
+Finding = Dict[str, Any]
+
+
+def find_batch(run: RunOrder, attempt: Attempt) -> Tuple[RunOrder, Optional[Finding]]:
+    """The run with its batch, and what the probes found; the run as it is, and None, where none is searched.
+
+    A probe that ends for another reason than its memory ends the search: the run then ends for the same reason, if it
+    is one of its own. Raises PeerLost.
+    """
+    order = run.batch
+    if order is None:
+        return run, None
+    probes, at = probes_before(attempt.host, run.run_id), order.first
+    while True:
+        batch = _agreed(run, attempt, order, probes)
+        if batch is None:
+            break
+        at = batch
+        probe = _probe(run, batch, attempt, order)
+        if probe is None:
+            break
+        probes.append(probe)
+    found = chosen(probes, order.choice) or at
+    say("{}: batch {} of {} probes".format(run.run_id, found, len(probes)))
+    return with_batch(run, found), {"batch": found, "probes": [probe._asdict() for probe in probes]}
+
+
+def with_batch(run: RunOrder, batch: int) -> RunOrder:
+    """A script has its batch among its arguments too."""
+    assert run.batch is not None
+    path, arguments = run.batch.path, list(run.arguments)
+    for place, text in enumerate(arguments[:-1]):
+        if len(path) == 1 and text in ("--" + path[0], "-" + path[0]):
+            arguments[place + 1] = str(batch)
+    hyperparameters = _with_value(run.hyperparameters, path, batch)
+    return run._replace(hyperparameters=hyperparameters, arguments=tuple(arguments), batch=None)
+
+
+def _with_value(values: Dict[str, Any], path: Tuple[str, ...], value: Any) -> Dict[str, Any]:
+    name, rest = path[0], path[1:]
+    return {**values, name: _with_value(values[name], rest, value) if rest else value}
+
+
+def _agreed(run: RunOrder, attempt: Attempt, order: BatchOrder, probes: List[Probe]) -> Optional[int]:
+    """The first host decides: only it reads the journals of earlier attempts, and the rates."""
+    peers, key = attempt.peers, "{}/batch/{}".format(run.run_id, len(probes))
+    if peers.rank == 0:
+        peers.say(key, str(next_batch(probes, order.first, order.step) or 0))
+    return int(peers.wait_for(key)) or None
+
+
+def _probe(run: RunOrder, batch: int, attempt: Attempt, order: BatchOrder) -> Optional[Probe]:
+    """None if it does not tell whether the batch fits."""
+    attempt.journal.write(PROBE_BEGAN, run_id=run.run_id, batch=batch)
+    probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))
+    found = throw_away(probed, attempt, PROBE_STEPS)
+    told = _agreed_end(probed, attempt, found)
+    rate = None if found is None or told != FITS else _samples_per_second(found.logs)
+    peak = None if found is None else found.logs.peak_bytes
+    probe = None if told == UNKNOWN else Probe(batch, told == FITS, peak, rate)
+    seconds = found.seconds if found else 0.0
+    about = {} if probe is None else probe._asdict()
+    attempt.journal.write(PROBED, run_id=run.run_id, own_milliseconds=round(seconds * 1e3), **{"batch": batch, **about})
+    return probe
+
+
+def _agreed_end(run: RunOrder, attempt: Attempt, found: Optional[ThrownAway]) -> str:
+    """A host on which the memory was too small says so; the others see only that a process elsewhere ended."""
+    peers, key = attempt.peers, "{}/too-large".format(run.run_id)
+    if found is not None and _is_too_large(found.ended):
+        peers.say(key, TOO_LARGE)
+    peers.barrier("{}/told".format(run.run_id))
+    if peers.heard(key) is not None:
+        return TOO_LARGE
+    return FITS if found is not None and _has_worked(found) else UNKNOWN
+
+
+def _has_worked(found: ThrownAway) -> bool:
+    """Steps are its proof: a script that logs none is thrown away by the clock."""
+    verdict = found.ended.verdict
+    is_done = verdict.reason == THROWN_AWAY or (verdict.reason == EXITED and not verdict.has_failed)
+    return is_done and found.logs.step_count > 0
+
+
+def _is_too_large(ended: Ended) -> bool:
+    verdict = ended.verdict
+    if verdict.reason != EXITED or not verdict.has_failed:
+        return False
+    status = verdict.exit_code if verdict.signal is None else -verdict.signal
+    if status in KILLED and ended.oom_kills:
+        return True
+    failure = (ended.failure or "").lower()
+    return any(sign in failure for sign in MEMORY_SIGNS)
+
+
+def _samples_per_second(logs: RunLogs) -> Optional[float]:
+    steps = logs.steps()
+    if steps is None:
+        return None
+    seconds = median(steps.seconds[PROBE_WARM_UP_STEPS:] or steps.seconds)
+    return steps.samples / seconds if seconds > 0 else None

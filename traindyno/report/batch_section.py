@@ -1,0 +1,89 @@
+"""The batches that were probed: memory and rate over the batch per device, and the estimate beside the measured."""
+
+from traindyno.core.costs.quantity_text import bytes_text, number_text
+from traindyno.core.jobs.batch_finding import BatchProbe
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.fitting_batch import most_bytes
+from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.verdict.report_data import Report
+from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.line_chart import Line, MeasuredPoint, divide_lines, draw_lines
+from traindyno.report.download import PlotData
+from traindyno.report.markup import Markup, element, join
+from traindyno.report.table import Column, draw_table
+
+COLUMNS = [
+    Column(heading="Cell"),
+    Column(heading="Batch per device", is_number=True),
+    Column(heading="Fits"),
+    Column(heading="Samples/s", is_number=True),
+    Column(heading="Memory", is_number=True),
+    Column(heading="Estimate, at most", is_number=True),
+]
+CAPTION = (
+    "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. The "
+    "estimate is that of the first batch with activations in proportion, so the memory of a larger batch is at most as "
+    "large. Rates of probes are not in the verdict; the batch that is marked was measured."
+)
+ACROSS = "batch per device"
+
+
+def draw_batches(report: Report) -> Markup | None:
+    """None where no cell searched its batch."""
+    searched = [result for result in report.results if result.batch_finding]
+    if not searched:
+        return None
+    estimates = {each.cell_id: each.finding.estimate for each in report.memory}
+    rows = [row for result in searched for row in _rows(result, estimates.get(result.run.cell.cell_id))]
+    return element(
+        "section",
+        element("h2", "Batches"),
+        *(_figure(searched, name, unit) for name, unit in (("samples_per_second", 1), ("peak_bytes", 2**30))),
+        draw_table(COLUMNS, rows, caption=CAPTION),
+        id="batches",
+    )
+
+
+def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str | None]]:
+    settings, finding = result.run.cell.settings, result.batch_finding
+    assert finding is not None
+    return [
+        [
+            result.run.cell.label,
+            f"{probe.batch}{' (measured)' if probe.batch == finding.batch else ''}",
+            "yes" if probe.fits else "no",
+            None if probe.samples_per_second is None else number_text(probe.samples_per_second),
+            bytes_text(probe.peak_bytes),
+            bytes_text(None if estimate is None else most_bytes(estimate, settings, probe.batch)),
+        ]
+        for probe in sorted(finding.probes, key=lambda each: each.batch)
+    ]
+
+
+TITLES = {"samples_per_second": "Samples per second of the probes", "peak_bytes": "Peak memory of the probes, in GiB"}
+
+
+def _figure(searched: list[RunResult], name: str, unit: int) -> Markup | None:
+    """None without two values of a cell."""
+    lines = [line for result in searched if len((line := _line(result, name, unit)).points) > 1]
+    if not lines:
+        return None
+    rows = [(line.label, point.x, point.y) for line in lines for point in line.points]
+    data = PlotData(name=f"batches-{name}", header=("cell", ACROSS, name), rows=rows)
+    pictures = [draw_lines(part.lines, across_name=ACROSS, title=TITLES[name]) for part in divide_lines(lines)]
+    return draw_figure(TITLES[name], join(*pictures), data=data)
+
+
+def _line(result: RunResult, name: str, unit: int) -> Line:
+    finding = result.batch_finding
+    assert finding is not None
+    probes = sorted(finding.probes, key=lambda probe: probe.batch)
+    known = [(probe.batch, value) for probe in probes if (value := _value(probe, name)) is not None]
+    return Line(cell=result.run.cell, points=tuple(MeasuredPoint(x=batch, y=value / unit) for batch, value in known))
+
+
+def _value(probe: BatchProbe, name: str) -> float | None:
+    """A probe that did not fit has no peak that says what it needs."""
+    if not probe.fits:
+        return None
+    return probe.samples_per_second if name == "samples_per_second" else probe.peak_bytes
