@@ -4,9 +4,12 @@ __version__ = "0.3.0"
 
 # A container and a function import the package without them: api comes with the first use of a name.
 _API = (
+    "Decisions",
     "ExecutionFailed",
     "Figure",
     "FigureMissing",
+    "ImportedSuite",
+    "JobNotImportable",
     "Lab",
     "PandasMissing",
     "PlannedSuite",
@@ -19,6 +22,7 @@ _API = (
     "SuiteInvalid",
     "TraindynoError",
     "find_execution",
+    "from_model_trainer",
     "plan",
     "run",
 )

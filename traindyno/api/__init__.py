@@ -8,11 +8,17 @@ from traindyno.api.reports import ExecutionFailed, ReportMissing
 from traindyno.api.results import PandasMissing, ResultRow, Results
 from traindyno.api.suite_loading import Suite
 from traindyno.core.errors import SuiteInvalid, TraindynoError
+from traindyno.sagemaker.imported.model_trainer import from_model_trainer
+from traindyno.sagemaker.imported.program import JobNotImportable
+from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite
 
 __all__ = [
+    "Decisions",
     "ExecutionFailed",
     "Figure",
     "FigureMissing",
+    "ImportedSuite",
+    "JobNotImportable",
     "Lab",
     "PandasMissing",
     "PlannedSuite",
@@ -25,6 +31,7 @@ __all__ = [
     "SuiteInvalid",
     "TraindynoError",
     "find_execution",
+    "from_model_trainer",
     "plan",
     "run",
 ]

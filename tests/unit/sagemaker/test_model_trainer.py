@@ -4,6 +4,7 @@ capture_model_trainer.py recorded both; the SDK 3 and the pinned SDK 2 can't sha
 """
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from traindyno.sagemaker.imported.program import JobNotImportable
 from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite
 
 CAPTURED = json.loads((Path(__file__).parents[2] / "data/golden/model_trainer.json").read_text())
+PAGE = Path(__file__).parents[3] / "docs" / "import.md"
 # Attributes of a trainer that are mappings, and not objects of the SDK.
 MAPPINGS = ("hyperparameters", "environment")
 REFUSED = {
@@ -152,3 +154,11 @@ def test_the_recorded_trainers_are_of_the_version_that_requirements_name() -> No
     script = (root / "tests/data/golden/capture_model_trainer.py").read_text()
     version = next(line.split('"')[1] for line in script.splitlines() if line.startswith("VERSION"))
     assert f"sagemaker-train=={version} " in (root / "requirements/model_trainer.txt").read_text()
+
+
+def test_the_example_of_the_page_makes_a_suite_of_a_trainer() -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"trainer": trainer_of("basic")}
+    exec(compile(example, PAGE.name, "exec"), names)
+    assert base_request(names["suite"].suite) == base_request(parse_suite(names["found"].document))
+    assert names["suite"].suite.limits.max_usd == 200
