@@ -504,7 +504,7 @@ def test_estimated_and_measured_memory_stand_side_by_side_with_their_ratio(repor
     assert 'id="memory"' not in render(report)
 
 
-def test_the_batches_that_were_probed_have_curves_and_the_estimate_beside_the_measured(report: Report) -> None:
+def test_probed_batches_have_curves_and_the_estimate_beside_what_was_measured(report: Report) -> None:
     (searched, *others), (cell, *_) = report.results, report.cells
     finding = BatchFinding(
         batch=6,

@@ -76,8 +76,9 @@ def step_reader(kind: type[LoggedStep]) -> Callable[[Mapping[str, Any]], LoggedS
 def _check_step(step: LoggedStep) -> None:
     _check_size("step", step.step)
     _check_size("loss", step.loss)
-    counts = (step.samples, step.tokens or 0, step.peak_memory_bytes or 0, step.wait_seconds)
-    if not 0 <= step.begin <= step.end <= LARGEST or not 0 <= min(counts) <= max(counts) <= LARGEST:
+    counts = (step.samples, step.tokens or 0, step.peak_memory_bytes or 0)
+    is_timed = 0 <= step.begin <= step.end <= LARGEST and 0 <= step.wait_seconds <= LARGEST
+    if not is_timed or not 0 <= min(counts) <= max(counts) <= LARGEST:
         raise LineInvalid(
             f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
             f"tokens {step.tokens}, wait_seconds {step.wait_seconds}, peak_memory_bytes {step.peak_memory_bytes}; "

@@ -255,6 +255,8 @@ def phases_and_steps(*changes: dict[str, object]) -> list[str]:
         ({"samples": 0}, True),
         ({"wait_seconds": 0}, True),
         ({"wait_seconds": -0.1}, False),
+        ({"wait_seconds": float("nan")}, False),
+        ({"end": float("nan")}, False),
         ({"loss": "nan"}, True),
         ({"loss": "low"}, False),
         ({"tokens": None}, True),
