@@ -72,7 +72,7 @@ def test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs(answers
     verdict = report["verdict"]
     assert verdict["is_simulated"] is True
     assert verdict["recommended"] is not None
-    assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 8
+    assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 9
     interrupted = [
         result["run"]["run_id"] for result in report["results"] if (result["measured"] or {}).get("interruptions")
     ]
