@@ -89,6 +89,17 @@ def test_a_plan_of_the_suite_divides_only_the_heads_of_its_blocks() -> None:
     assert (fused_count(plan, "h.1.attn.c_attn"), fused_count(plan, "h.2.mlp.c_fc")) == (3, 1)
 
 
+@pytest.mark.parametrize("style", ["colwise_gather_output", "rowwise_split_input"])
+def test_layers_with_whole_outputs_leave_heads_rows_and_norms_whole(style: str) -> None:
+    gpt2 = plan_for(causal_model("gpt2", **GPT), TensorLayers(**{style: ("h.*.attn.c_attn", "h.*.attn.c_proj")}))
+    assert (gpt2.per_rank, fused_count(gpt2, "h.0.attn.c_attn")) == ((), 1)
+    paths = tuple(f"layers.*.self_attn.{name}_proj" for name in "qkvo")
+    qwen = plan_for(causal_model("qwen3", **LLAMA), TensorLayers(**{style: paths}))
+    assert {*qwen.styles.values()} == {style}
+    divided = plan_for(causal_model("qwen3", **LLAMA), TensorLayers(colwise=paths[:3], rowwise=paths[3:]))
+    assert len({*divided.styles.values()}) == 3, "the norms of divided heads have a style of their own"
+
+
 def test_chosen_layers_beside_attention_need_no_divisible_heads() -> None:
     model = causal_model("gpt2", **{**GPT, "n_embd": 30, "n_head": 3})
     chosen = TensorLayers(colwise=("h.*.mlp.c_fc",), rowwise=("h.*.mlp.c_proj",))

@@ -176,7 +176,8 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
                 f"tensor_plan's path {pattern} names {what} of this {model.config.model_type}'s base model (its head is"
                 f" never divided); expected a path such as {' or '.join(nearest)}"
             )
-    paths = {path for pattern in styles for path, _ in matching(base, pattern)}
+    # Only these leave a rank its own heads: the other styles give each rank the whole output.
+    paths = {path for pattern, style in styles.items() if style == COLUMNS for path, _ in matching(base, pattern)}
     parents = {path.rpartition(".")[0] for path in paths}
     norms = [
         path
@@ -193,7 +194,12 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
             for path, _ in matching(base, module)
             if any(each.startswith(f"{path}.") for each in paths)
         ),
-        fused={path: count for pattern, count in known.fused.items() for path, _ in matching(base, pattern)},
+        fused={
+            path: count
+            for pattern, count in known.fused.items()
+            for path, _ in matching(base, pattern)
+            if path in paths
+        },
     )
 
 

@@ -130,6 +130,7 @@ def test_a_secret_in_the_environment_stays_out_of_the_suite() -> None:
     assert found.document["workload"]["environment"] == {"A": "1"}
     assert "Environment.HF_TOKEN" in found.left_out
     assert secret not in json.dumps([found.document, dict(found.left_out)])
+    assert secret not in repr(found.differences)
 
 
 def test_channels_of_the_call_replace_those_of_the_trainer() -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -32,6 +32,7 @@ from traindyno.sagemaker.launcher import ENTRY_POINT
 # SageMaker's own, for a request without a limit.
 DEFAULT_RUNTIME_SECONDS = 86_400
 # What no job says; a document without it is not accepted.
+HIDDEN = "left out"
 UNDECIDED: Mapping[str, Any] = {
     "workload": {"examples": 1},
     "limits": {"max_usd": 1, "max_hours": 1},
@@ -85,7 +86,9 @@ def import_job(
         if value is not None:
             document[section][field] = float(value) if isinstance(value, Decimal) else value
     missing = tuple(f"{section}.{field}" for section, field in given if field not in document[section])
-    differences = differences_of(job, _parsed(document, job), is_toolkit=program is None)
+    found = differences_of(job, _parsed(document, job), is_toolkit=program is None)
+    # What was left out may be a secret, and differences are shown to people.
+    differences = tuple(replace(each, theirs=HIDDEN) if each.path in left_out else each for each in found)
     return ImportedSuite(document=document, differences=differences, missing=missing, left_out=left_out)
 
 
