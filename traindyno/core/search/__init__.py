@@ -1,1 +1,1 @@
-"""Model-based search: a Gaussian process over the axes of a matrix selects the next cells to measure."""
+"""The race, which measures the leading cells again, and the search for the largest batch."""
