@@ -27,7 +27,7 @@ def run_group(work: Callable[..., Any], *arguments: Any, processes: int = 1) -> 
     port = free_port()
     started = []
     for rank in range(processes):
-        receiving, sending = _context.Pipe(duplex=False)
+        receiving, sending = _context.Pipe()
         place = {
             "RANK": str(rank),
             "WORLD_SIZE": str(processes),
@@ -40,11 +40,14 @@ def run_group(work: Callable[..., Any], *arguments: Any, processes: int = 1) -> 
         process.start()
         sending.close()
         started.append((process, receiving))
-    answers = [_answer(receiving) for _, receiving in started]
-    for process, _ in started:
-        process.join(LIMIT_SECONDS)
-        process.kill()
-    return answers
+    try:
+        return [_answer(receiving) for _, receiving in started]
+    finally:
+        for _, receiving in started:
+            receiving.close()
+        for process, _ in started:
+            process.join(LIMIT_SECONDS)
+            process.kill()
 
 
 def _answer(receiving: Connection) -> Any:
@@ -63,6 +66,6 @@ def _run(work: Callable[..., Any], arguments: tuple[Any, ...], place: dict[str, 
     multiprocessing.set_start_method("fork", force=True)  # jobs fork the loader's workers, too, which need no imports
     # pickle sends values: multiprocessing would pass tensors by handles of this process, which ends.
     sending.send_bytes(pickle.dumps(work(*arguments)))
-    sending.close()
+    sending.poll(LIMIT_SECONDS)  # process 0 holds the group's store: it stays until every process has answered
     # The training loop ends in the same way: Python's own teardown waits for peers.
     os._exit(0)
