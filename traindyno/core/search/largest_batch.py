@@ -1,8 +1,8 @@
 """Which batch is probed next, and which one is measured. Runs on Python 3.8 (frozen images), with the standard library
 only: the parent process of a shared job searches by it.
 
-A batch fits if a few steps of the run with it end well. The search moves up from the first batch until one does not fit,
-or down until one fits, and then bisects. It assumes that each batch below one that fits fits too.
+A batch fits if a few steps of the run with it end well. The search moves up from the first batch until one does not
+fit, or down until one fits, and then bisects. It assumes that each batch below one that fits fits too.
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ class Probe(NamedTuple):
 def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> int | None:
     """None once the search has ended. ``first`` and each batch are multiples of ``step``.
 
-    What is found is less than the largest batch that fits by at most an eighth, or by ``step``, unless that is more than
-    1024 times ``first`` or less than a 1024th; by at most a sixteenth if it is within a factor of two. Where none is
-    found, ``step`` was probed.
+    What is found is less than the largest batch that fits by at most an eighth, unless that is more than 1024 times
+    ``first`` or less than a 1024th; by at most a sixteenth if it is within a factor of two. Where none is found,
+    ``step`` was probed.
     """
     if not probes:
         return max(step, first - first % step)
