@@ -18,11 +18,14 @@ def searches_batch(cells: Iterable[Cell]) -> bool:
 
 
 def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
-    """Cell id → the batch of its earliest trial that found one and was measured with it."""
+    """Cell id → the batch of its earliest trial that found one and was measured with it.
+
+    The batch belongs to the cell of the type that the trial ran on, which may not be the one it was planned for.
+    """
     found: dict[str, int] = {}
     for result in sorted(results, key=lambda each: each.run.trial):
         if result.found_batch is not None and result.outcome in MEASURED:
-            found.setdefault(planned_cell_id(result.run), result.found_batch)
+            found.setdefault(result.run.cell.cell_id, result.found_batch)
     return found
 
 
