@@ -11,6 +11,7 @@ from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Run, Suite
 
 MEASURED = (Outcome.COMPLETED, Outcome.OUTPACED)
+NONE_FITS = 0
 
 
 def searches_batch(cells: Iterable[Cell]) -> bool:
@@ -27,6 +28,19 @@ def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
         if result.found_batch is not None and result.outcome in MEASURED:
             found.setdefault(result.run.cell.cell_id, result.found_batch)
     return found
+
+
+def batch_of_cell(results: Iterable[RunResult]) -> int | None:
+    """What the cell's runs found, ``NONE_FITS`` if no batch fits. None if it is unknown."""
+    found = [batch for each in results if (batch := _batch_of(each)) is not None]
+    return next((batch for batch in found if batch != NONE_FITS), NONE_FITS if found else None)
+
+
+def _batch_of(result: RunResult) -> int | None:
+    finding = result.batch_finding
+    if finding is None or finding.fits or result.outcome in MEASURED:
+        return result.found_batch
+    return None if finding.fits is None else NONE_FITS
 
 
 def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:

@@ -147,6 +147,37 @@ def test_the_search_begins_where_the_estimate_fits() -> None:
     assert {run.cell.label: trained_settings(run).batch_size for run in runs} == {"eager": 32, "compiled": 4}
 
 
+ONE_FAILS = BatchProbe(batch=1, fits=False)
+TWO_FITS = BatchProbe(batch=2, fits=True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "finding", "shown"),
+    [
+        (Outcome.COMPLETED, FINDING, 6),
+        (
+            Outcome.OUT_OF_MEMORY,
+            BatchFinding(batch=1, probes=(BatchProbe(batch=2, fits=False), ONE_FAILS)),
+            "none fits",
+        ),
+        (Outcome.COMPLETED, BatchFinding(batch=2, probes=(BatchProbe(batch=1, fits=True), TWO_FITS)), "2 or more"),
+        # The rate of a smaller batch was the best; larger ones were not tried.
+        (Outcome.COMPLETED, BatchFinding(batch=1, probes=(BatchProbe(batch=1, fits=True), TWO_FITS)), 1),
+        (Outcome.USER_CODE_ERROR, BatchFinding(batch=2, probes=(TWO_FITS, BatchProbe(batch=4, fits=False))), 2),
+        # The first probe failed for another reason than memory.
+        (Outcome.USER_CODE_ERROR, BatchFinding(batch=1, probes=()), None),
+    ],
+)
+def test_the_row_says_which_batch_was_found(outcome: Outcome, finding: BatchFinding, shown: object) -> None:
+    suite = suite_of(trials=1)
+    cell, _ = expand_cells(suite)
+    ended = completed_result(cell, 1, suite=suite) if outcome is Outcome.COMPLETED else failed_result(cell, 1, outcome)
+    attempt = replace(completed_result(cell, 1, suite=suite).attempts[-1], batch=finding)
+    row, _ = judge(suite, expand_cells(suite), [replace(ended, attempts=(attempt,))]).rows
+    (figure,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
+    assert figure.value(row) == shown
+
+
 def test_the_cell_and_its_stored_result_show_the_batch() -> None:
     suite = suite_of(trials=1)
     results = first_results(suite, [6, 24])
