@@ -1,11 +1,11 @@
 """The batches that were probed: memory and rate over the batch per device, and the estimate beside the measured."""
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text
-from traindyno.core.jobs.batch_finding import BatchProbe
+from traindyno.core.jobs.batch_finding import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.fitting_batch import most_bytes
 from traindyno.core.planning.memory import MemoryEstimate
-from traindyno.core.verdict.found_batch import MEASURED, NONE_FITS, batch_of_cell
+from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, MeasuredPoint, divide_lines, draw_lines

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from traindyno.core.jobs.json_text import number_of, whole_of
 
+#: Instead of a batch that was found.
+NONE_FITS = 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProbe:

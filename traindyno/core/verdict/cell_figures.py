@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
+from traindyno.core.jobs.batch_finding import NONE_FITS
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.found_batch import NONE_FITS
 
 PREDICTION = "90 % prediction interval for one future run of the whole workload"
 FigureValue = Estimate | Interval | Mapping[str, int] | Decimal | float | str | None

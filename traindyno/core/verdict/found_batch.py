@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from traindyno.core.jobs.batch_finding import NONE_FITS
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.fitting_batch import fitting_batch
@@ -11,7 +12,6 @@ from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Run, Suite
 
 MEASURED = (Outcome.COMPLETED, Outcome.OUTPACED)
-NONE_FITS = 0
 
 
 def searches_batch(cells: Iterable[Cell]) -> bool:
