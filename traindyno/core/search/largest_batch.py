@@ -5,9 +5,8 @@ A batch fits if a few steps of the run with it end well. The search moves up fro
 fit, or down until one fits, and then bisects. It assumes that each batch below one that fits fits too.
 """
 
-from collections.abc import Sequence
 from math import isqrt
-from typing import NamedTuple
+from typing import NamedTuple, Optional, Sequence
 
 #: Each costs the start of the run, and a few steps. The search goes on to ``FEW_PROBES`` where there is more to find.
 #: They are enough if the largest batch is within a factor of four of the first one; no start needs more than the most.
@@ -32,11 +31,11 @@ class Probe(NamedTuple):
 
     batch: int
     fits: bool
-    peak_bytes: int | None = None
-    samples_per_second: float | None = None
+    peak_bytes: Optional[int] = None
+    samples_per_second: Optional[float] = None
 
 
-def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> int | None:
+def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[int]:
     """None once the search has ended. ``first`` and each batch are multiples of ``step``.
 
     What is found is less than the largest batch that fits by at most an eighth, unless that is more than 1024 times
@@ -57,7 +56,7 @@ def _factor(probes: Sequence[Probe]) -> int:
     return NEAR_FACTOR if len(probes) <= NEAR_MOVES else FAR_FACTOR
 
 
-def _below(probes: Sequence[Probe], failing: int, step: int) -> int | None:
+def _below(probes: Sequence[Probe], failing: int, step: int) -> Optional[int]:
     """Where even the last move finds none, the smallest batch says whether any fits."""
     if failing <= step:
         return None
@@ -67,7 +66,7 @@ def _below(probes: Sequence[Probe], failing: int, step: int) -> int | None:
     return max(step, lower - lower % step)
 
 
-def _between(probes: Sequence[Probe], fitting: int, failing: int, step: int) -> int | None:
+def _between(probes: Sequence[Probe], fitting: int, failing: int, step: int) -> Optional[int]:
     """The middle; that of the logarithms while the two are further apart than by a factor of two."""
     gain = failing - step - fitting
     is_enough = len(probes) >= FEW_PROBES and gain <= LEAST_GAIN * fitting
@@ -77,7 +76,7 @@ def _between(probes: Sequence[Probe], fitting: int, failing: int, step: int) -> 
     return max(fitting + step, middle - middle % step)
 
 
-def chosen(probes: Sequence[Probe], choice: str) -> int | None:
+def chosen(probes: Sequence[Probe], choice: str) -> Optional[int]:
     """The batch that is measured; None if none of the probes fits. With ``best``, the highest rate decides."""
     fitting = [probe for probe in probes if probe.fits]
     if choice == BEST and fitting:
@@ -85,9 +84,9 @@ def chosen(probes: Sequence[Probe], choice: str) -> int | None:
     return largest_fitting(probes)
 
 
-def largest_fitting(probes: Sequence[Probe]) -> int | None:
+def largest_fitting(probes: Sequence[Probe]) -> Optional[int]:
     return max((probe.batch for probe in probes if probe.fits), default=None)
 
 
-def least_failing(probes: Sequence[Probe]) -> int | None:
+def least_failing(probes: Sequence[Probe]) -> Optional[int]:
     return min((probe.batch for probe in probes if not probe.fits), default=None)
