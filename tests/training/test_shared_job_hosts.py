@@ -86,6 +86,32 @@ def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_pa
     assert 0.012 < bounds[0]["least_seconds_per_sample"] < 0.0126
 
 
+def test_hosts_that_remember_other_probes_go_on_with_those_of_the_first(tmp_path: Path) -> None:
+    """Of an earlier job, the second host has fewer probes, and other rates."""
+    order = {"choice": "best", "first": 4, "step": 1, "path": ["batch"]}
+    run = run_document("a", "--batch", "1", "--room", "9", hyperparameters={"batch": 1}, batch=order)
+    job = two_hosts(tmp_path, [run], Path(shared_job.__file__).with_name("filling.py"))
+    probes = [(4, True, 10.0), (8, True, 14.0), (16, False, None), (12, False, None), (10, False, None)]
+    earlier: list[list[tuple[int, bool, float | None]]] = [[*probes], [(4, True, 1e9)]]
+    for host, remembered in zip(HOSTS, earlier, strict=True):
+        path = job.folder(host) / "journal" / "job-a0" / f"{host}.jsonl"
+        path.parent.mkdir(parents=True)
+        lines = (
+            {"event": "probed", "run_id": "a", "batch": batch, "fits": fits, "samples_per_second": rate}
+            for batch, fits, rate in remembered
+        )
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
+        try:
+            assert [each.wait(60) for each in (first, second)] == [0, 0]
+        finally:
+            first.kill()
+            second.kill()
+    found = [(job.end("a", host=host) or {})["batch"] for host in HOSTS]
+    assert found[0] == found[1]
+    assert (found[0]["batch"], [probe["batch"] for probe in found[0]["probes"]]) == (9, [4, 8, 16, 12, 10, 9])
+
+
 def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) -> None:
     for host in HOSTS:
         end = job.end("fails-on-one", host=host)

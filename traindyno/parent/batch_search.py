@@ -1,12 +1,21 @@
 """Finds the batch of a run before it begins: each probe is a throw-away run of a few steps with a batch of its own."""
 
+import json
 import signal
+from itertools import count
 from statistics import median
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.failure import OUT_OF_MEMORY, OUT_OF_MEMORY_SIGNS
 from traindyno.core.jobs.journal_format import EXITED, PROBE_BEGAN, PROBED, THROWN_AWAY
-from traindyno.core.search.largest_batch import PROBE_STEPS, PROBE_WARM_UP_STEPS, Probe, chosen, next_batch
+from traindyno.core.search.largest_batch import (
+    PROBE_STEPS,
+    PROBE_WARM_UP_STEPS,
+    Probe,
+    chosen,
+    least_failing,
+    next_batch,
+)
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.document import BatchOrder, RunOrder
 from traindyno.parent.journal import probes_before
@@ -23,28 +32,41 @@ UNKNOWN, FITS, TOO_LARGE = "unknown", "fits", "too large"
 Finding = Dict[str, Any]
 
 
-def find_batch(run: RunOrder, attempt: Attempt) -> Tuple[RunOrder, Optional[Finding]]:
-    """The run with its batch, and what the probes found; the run as it is, and None, where none is searched.
+class Searched(NamedTuple):
+    """``run`` has its batch. ``finding``: what the probes found; None where no batch is searched. ``answers``: how many
+    probes of this attempt told whether their batch fits.
+    """
+
+    run: RunOrder
+    finding: Optional[Finding]
+    answers: int
+
+
+def find_batch(run: RunOrder, attempt: Attempt) -> Searched:
+    """The first host decides: only it reads the journals of earlier attempts, and the rates.
 
     A probe that ends for another reason than its memory ends the search: the run then ends for the same reason, if it
     is one of its own. Raises PeerLost.
     """
     order = run.batch
     if order is None:
-        return run, None
-    probes, at = probes_before(attempt.host, run.run_id), order.first
-    while True:
-        batch = _agreed(run, attempt, order, probes)
-        if batch is None:
-            break
-        at = batch
-        probe = _probe(run, batch, attempt, order)
+        return Searched(run, None, 0)
+    peers = attempt.peers
+    probes = probes_before(attempt.host, run.run_id) if peers.rank == 0 else []
+    at = least_failing(probes) or order.first
+    for answers in count():
+        key = "{}/batch/{}".format(run.run_id, answers)
+        batch = int(peers.first_says(key, lambda: str(next_batch(probes, order.first, order.step) or 0)))
+        probe = _probe(run, batch, attempt, order) if batch else None
+        at = batch or at
         if probe is None:
             break
         probes.append(probe)
     found = chosen(probes, order.choice) or at
-    say("{}: batch {} of {} probes".format(run.run_id, found, len(probes)))
-    return with_batch(run, found), {"batch": found, "probes": [probe._asdict() for probe in probes]}
+    own = {"batch": found, "probes": [probe._asdict() for probe in probes]}
+    finding = json.loads(peers.first_says("{}/batch".format(run.run_id), lambda: json.dumps(own)))
+    say("{}: batch {batch} of {} probes".format(run.run_id, len(finding["probes"]), **finding))
+    return Searched(with_batch(run, finding["batch"]), finding, answers)
 
 
 def with_batch(run: RunOrder, batch: int) -> RunOrder:
@@ -63,14 +85,6 @@ def _with_value(values: Dict[str, Any], path: Tuple[str, ...], value: Any) -> Di
     return {**values, name: _with_value(values[name], rest, value) if rest else value}
 
 
-def _agreed(run: RunOrder, attempt: Attempt, order: BatchOrder, probes: List[Probe]) -> Optional[int]:
-    """The first host decides: only it reads the journals of earlier attempts, and the rates."""
-    peers, key = attempt.peers, "{}/batch/{}".format(run.run_id, len(probes))
-    if peers.rank == 0:
-        peers.say(key, str(next_batch(probes, order.first, order.step) or 0))
-    return int(peers.wait_for(key)) or None
-
-
 def _probe(run: RunOrder, batch: int, attempt: Attempt, order: BatchOrder) -> Optional[Probe]:
     """None if it does not tell whether the batch fits."""
     attempt.journal.write(PROBE_BEGAN, run_id=run.run_id, batch=batch)
@@ -87,14 +101,17 @@ def _probe(run: RunOrder, batch: int, attempt: Attempt, order: BatchOrder) -> Op
 
 
 def _agreed_end(run: RunOrder, attempt: Attempt, found: Optional[ThrownAway]) -> str:
-    """A host on which the memory was too small says so; the others see only that a process elsewhere ended."""
+    """A host on which the memory was too small says so: the others see only that a process elsewhere ended. Without
+    one, the first host decides.
+    """
     peers, key = attempt.peers, "{}/too-large".format(run.run_id)
     if found is not None and _is_too_large(found.ended):
         peers.say(key, TOO_LARGE)
-    peers.barrier("{}/told".format(run.run_id))
+    peers.barrier("{}/over-or-too-large".format(run.run_id))
     if peers.heard(key) is not None:
         return TOO_LARGE
-    return FITS if found is not None and _has_worked(found) else UNKNOWN
+    has_worked = found is not None and _has_worked(found)
+    return peers.first_says("{}/told".format(run.run_id), lambda: FITS if has_worked else UNKNOWN)
 
 
 def _has_worked(found: ThrownAway) -> bool:

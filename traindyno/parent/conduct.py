@@ -18,7 +18,7 @@ from traindyno.core.jobs.journal_format import (
     STOPPED,
 )
 from traindyno.parent.attempt import Attempt
-from traindyno.parent.batch_search import Finding, find_batch
+from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
 from traindyno.parent.ends import forget_end, has_ended, write_end
@@ -55,25 +55,30 @@ class Conductor:
 
     def _carry(self, run: RunOrder) -> None:
         what, output = self._agreed(run), RunOutput(self._attempt.host.log(run.run_id), run.run_id)
-        batch = None
+        searched = Searched(run, None, 0)
         if what == BEGIN:
-            run, batch = find_batch(run, self._attempt)
-            what = made_ready(run, self._attempt, output)
+            searched = find_batch(run, self._attempt)
+            run, what = searched.run, self._made_ready(searched, output)
         if what == SKIP:
             self._write(RUN_SKIPPED, run_id=run.run_id)
         elif what in (JOBS_DIED, DEVICE_BUSY):
             self._record(run, not_begun(what), place=None, began_at=time.time(), began=time.monotonic())
         elif what in (FORK, FRESH):
-            self._begin(run, output, is_forked=what == FORK, batch=batch)
+            self._begin(run, output, is_forked=what == FORK, searched=searched)
         else:
             self._leave(run, what, began=False)
 
+    def _made_ready(self, searched: Searched, output: RunOutput) -> str:
+        """The next attempt has the probes that this one has made, and its time for the run."""
+        attempt, key = self._attempt, "{}/after-probes".format(searched.run.run_id)
+        has_time = not searched.answers or attempt.peers.first_says(key, self._what_after_probes) == BEGIN
+        return made_ready(searched.run, attempt, output) if has_time else DEADLINE
+
+    def _what_after_probes(self) -> str:
+        return DEADLINE if self._attempt.time_left.is_over else BEGIN
+
     def _agreed(self, run: RunOrder) -> str:
-        """The first host decides: the others may have other copies of the files, and other clocks."""
-        peers, key = self._attempt.peers, "{}/what".format(run.run_id)
-        if peers.rank == 0:
-            peers.say(key, self._what(run))
-        return peers.wait_for(key)
+        return self._attempt.peers.first_says("{}/what".format(run.run_id), lambda: self._what(run))
 
     def _what(self, run: RunOrder) -> str:
         attempt = self._attempt
@@ -86,7 +91,7 @@ class Conductor:
         # A job whose limit is too short for any run would leave all of them in each attempt.
         return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE
 
-    def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool, batch: Optional[Finding]) -> None:
+    def _begin(self, run: RunOrder, output: RunOutput, *, is_forked: bool, searched: Searched) -> None:
         attempt = self._attempt
         began_at, began = time.time(), time.monotonic()
         self._begun += 1
@@ -94,11 +99,12 @@ class Conductor:
         self._write(RUN_BEGAN, run_id=run.run_id, place=self._begun)
         try:
             judge = self._race.judge_of(run, began_at)
-            turn = Turn(began=began, place=self._begun, is_forked=is_forked, judge=judge)
+            probed = searched.answers > 0
+            turn = Turn(began=began, place=self._begun, is_forked=is_forked, judge=judge, was_probed=probed)
             ended = run_one(run, attempt, output, turn)
             attempt.time_left.took(time.monotonic() - began)
             if ended.verdict.left is None:
-                self._record(run, ended, place=self._begun, began_at=began_at, began=began, batch=batch)
+                self._record(run, ended, place=self._begun, began_at=began_at, began=began, batch=searched.finding)
             else:
                 self._leave(run, ended.verdict.left, began=True)
         except PeerLost:

@@ -3,10 +3,13 @@
 import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
+from typing import Counter as Counts
 
 from traindyno.core.jobs.journal_format import (
+    MOST_DEATHS,
     PARENT_ENDED,
     PARENT_STARTED,
     PEER_LOST,
@@ -59,15 +62,41 @@ def has_died_warming_up(host: Host) -> bool:
 
 
 def probes_before(host: Host, run_id: str) -> List[Probe]:
-    """What the probes of earlier attempts found, and those of this job before a spot interruption."""
+    """What the probes of earlier attempts found, and those of this job before a spot interruption.
+
+    A batch with which as many jobs died as end a run does not fit: the host's own memory may have been too small.
+    """
     found: Dict[int, Probe] = {}
+    deaths: Counts[int] = Counter()
     for path in sorted(host.journal.parent.parent.glob("*/{}.jsonl".format(host.name))):
-        for line in _lines(path):
-            batch, fits = line.get("batch"), line.get("fits")
-            is_probe = (line.get("event"), line.get("run_id")) == (PROBED, run_id)
-            if is_probe and isinstance(batch, int) and isinstance(fits, bool):
-                found[batch] = Probe(batch, fits, line.get("peak_bytes"), line.get("samples_per_second"))
+        lines = _lines(path)
+        found.update((probe.batch, probe) for line in lines if (probe := _probe_of(line, run_id)) is not None)
+        died = None if path.parent.name == host.job_name else _died_probing(lines, run_id)
+        if died is not None:
+            deaths[died] += 1
+    for batch in sorted(batch for batch, count in deaths.items() if count >= MOST_DEATHS):
+        found.setdefault(batch, Probe(batch, fits=False))
     return list(found.values())
+
+
+def _probe_of(line: Dict[str, Any], run_id: str) -> Optional[Probe]:
+    batch, fits = line.get("batch"), line.get("fits")
+    is_probe = (line.get("event"), line.get("run_id")) == (PROBED, run_id)
+    if not (is_probe and isinstance(batch, int) and isinstance(fits, bool)):
+        return None
+    return Probe(batch, fits, line.get("peak_bytes"), line.get("samples_per_second"))
+
+
+def _died_probing(lines: List[Dict[str, Any]], run_id: str) -> Optional[int]:
+    """The batch whose probe was in progress when the job ended."""
+    begun = None
+    for line in lines:
+        event = line.get("event")
+        if event == PROBE_BEGAN and line.get("run_id") == run_id and isinstance(line.get("batch"), int):
+            begun = line["batch"]
+        elif event in (PARENT_STARTED, PARENT_ENDED) or (event == PROBED and line.get("run_id") == run_id):
+            begun = None
+    return begun
 
 
 def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
@@ -78,7 +107,7 @@ def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
             is_in_progress = False
         elif line.get("run_id") == run_id:
             was_lost = event == RUN_LEFT and line.get("reason") == PEER_LOST and line.get("began") is True
-            is_in_progress = event in (RUN_BEGAN, PROBE_BEGAN) or was_lost
+            is_in_progress = event == RUN_BEGAN or was_lost
     return is_in_progress
 
 

@@ -2,7 +2,7 @@
 
 import time
 from datetime import timedelta
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 JOIN_SECONDS = 900.0
 LOOK_AGAIN_SECONDS = 0.05
@@ -41,6 +41,12 @@ class Peers:
     def wait_for(self, key: str) -> str:
         """The word that the first host says."""
         return self._words[key]
+
+    def first_says(self, key: str, word: Callable[[], str]) -> str:
+        """The first host decides: the others may have other copies of the files, and other clocks."""
+        if self.rank == 0:
+            self.say(key, word())
+        return self.wait_for(key)
 
     def barrier(self, key: str) -> None:
         """Until every host has arrived."""

@@ -19,7 +19,7 @@ from traindyno.parent.journal import Journal
 from traindyno.parent.leftovers import NO_DEVICES, Devices
 from traindyno.parent.meeting import meet
 from traindyno.parent.output import say
-from traindyno.parent.peers import PeerLost, Peers
+from traindyno.parent.peers import PeerLost
 from traindyno.parent.process_tree import adopt_orphans, kill_all, marked, send
 from traindyno.parent.stop_request import StopRequest
 from traindyno.parent.time_left import TimeLeft, job_began_at
@@ -70,7 +70,7 @@ def _conduct(
 ) -> int:
     peers = meet(host, job.lease_seconds)
     attempt = Attempt(
-        number=_number(peers),
+        number=peers.first_says("number", lambda: str(time.time_ns())),
         job=job,
         host=host,
         peers=peers,
@@ -86,12 +86,6 @@ def _conduct(
     conductor = Conductor(attempt)
     conductor.conduct()
     return stop_request.EXIT_CODE if conductor.left_because == STOPPED else 0
-
-
-def _number(peers: Peers) -> str:
-    if peers.rank == 0:
-        peers.say("number", str(time.time_ns()))
-    return peers.wait_for("number")
 
 
 def _refuse(host: Host, text: str) -> None:

@@ -41,6 +41,7 @@ class Ended(NamedTuple):
 
 class Turn(NamedTuple):
     """``began``: on the monotonic clock. ``place``: among the runs that began since the parent started, from 1.
+    ``was_probed``: its probes took some of the job's time.
 
     ``judge`` says whether the run, while it goes on, is to be ended.
     """
@@ -49,6 +50,11 @@ class Turn(NamedTuple):
     place: int
     is_forked: bool
     judge: Callable[[], Optional[Verdict]] = lambda: None
+    was_probed: bool = False
+
+    @property
+    def has_job_for_itself(self) -> bool:
+        return self.place == 1 and not self.was_probed
 
 
 def run_one(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Ended:
@@ -97,19 +103,17 @@ def _meeting(run: RunOrder, attempt: Attempt) -> Meeting:
     """The first host announces a port of its own."""
     host, peers = attempt.host, attempt.peers
     key = "{}/port".format(run.run_id)
-    if peers.rank == 0:
-        peers.say(key, str(free_port(host)))
-    port = int(peers.wait_for(key))
+    port = int(peers.first_says(key, lambda: str(free_port(host))))
     name = "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
     return Meeting(hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name)
 
 
 def _watch(run: RunOrder, attempt: Attempt, child: Optional[Child], output: RunOutput, turn: Turn) -> Verdict:
     """The first verdict of any host."""
-    peers, key, show_at = attempt.peers, "{}/verdict".format(run.run_id), 0.0
+    peers, key, show_at, is_first = attempt.peers, "{}/verdict".format(run.run_id), 0.0, turn.has_job_for_itself
     while True:
         peers.beat()
-        verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(turn.began, is_first=turn.place == 1)
+        verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(turn.began, is_first=is_first)
         if verdict is None and child is not None and child.poll() is None:
             verdict = turn.judge()
         word = peers.heard(key) if verdict is None else peers.say(key, verdict.word())

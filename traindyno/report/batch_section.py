@@ -1,10 +1,11 @@
 """The batches that were probed: memory and rate over the batch per device, and the estimate beside the measured."""
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text
-from traindyno.core.jobs.batch_finding import BatchProbe
+from traindyno.core.jobs.batch_finding import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.fitting_batch import most_bytes
 from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, MeasuredPoint, divide_lines, draw_lines
@@ -23,7 +24,8 @@ COLUMNS = [
 CAPTION = (
     "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. The "
     "estimate is that of the first batch with activations in proportion, so the memory of a larger batch is at most as "
-    "large. Rates of probes are not in the verdict; the batch that is marked was measured."
+    "large. Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
+    "ran out of memory, or two jobs died in it."
 )
 ACROSS = "batch per device"
 
@@ -40,17 +42,29 @@ def draw_batches(report: Report) -> Markup | None:
         element("h2", "Batches"),
         *(_figure(searched, name, unit) for name, unit in (("samples_per_second", 1), ("peak_bytes", 2**30))),
         draw_table(COLUMNS, rows, caption=CAPTION),
+        *(element("p", note) for result in searched if (note := _note(result))),
         id="batches",
     )
+
+
+def _note(result: RunResult) -> str | None:
+    """What the search leaves open, and that it found none."""
+    label, finding, batch = result.run.cell.label, result.batch_finding, batch_of_cell([result])
+    if finding is None or batch is None:
+        return None
+    if batch == NONE_FITS:
+        return f"{label}: no batch fits, not even {finding.batch}."
+    return f"{label}: {batch} or more; no larger batch was probed." if finding.may_be_larger else None
 
 
 def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str | None]]:
     settings, finding = result.run.cell.settings, result.batch_finding
     assert finding is not None
+    is_measured = result.outcome in MEASURED
     return [
         [
             result.run.cell.label,
-            f"{probe.batch}{' (measured)' if probe.batch == finding.batch else ''}",
+            f"{probe.batch}{' (measured)' if is_measured and probe.batch == finding.batch else ''}",
             "yes" if probe.fits else "no",
             None if probe.samples_per_second is None else number_text(probe.samples_per_second),
             bytes_text(probe.peak_bytes),

@@ -284,6 +284,6 @@ def test_the_plan_says_what_the_probes_of_a_batch_may_cost(tmp_path: Path) -> No
     answer = plan(tmp_path, *FILES, training=training)
     assert answer.status == 0
     told = " ".join(answer.output.split())
-    # Six probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
-    assert "2 cells search their batch before the first trial: up to 6 probes of 8 steps each, at most 30 min" in told
-    assert "for each cell and $1.41 in all, within the limit and the amounts below" in told
+    # Eleven probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
+    assert "2 cells search their batch before the first trial: up to 11 probes of 8 steps each, or 6 where" in told
+    assert "at most 30 min for each cell and $1.41 in all, within the limit and the amounts below" in told

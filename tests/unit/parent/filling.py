@@ -1,7 +1,8 @@
 """The program of the runs in tests of the batch search: each sample of its batch takes 8 MiB of a limited memory.
 
 Arguments: ``--batch``; ``--room``: the largest batch for which the limit leaves memory; ``--slow-from``: the batch from
-which a step takes four times as long; ``--breaks-from``: the batch from which it fails without need of memory.
+which a step takes four times as long; ``--breaks-from``: the batch from which it fails without need of memory;
+``--hangs-from``: the batch from which it does no step; ``--goes-on``: for so many seconds after its steps, without one.
 """
 
 import argparse
@@ -49,10 +50,14 @@ def train(batch: int, step_seconds: float, held_bytes: int) -> None:
 
 if __name__ == "__main__":
     given = argparse.ArgumentParser()
-    for name in ("batch", "room", "slow-from", "breaks-from"):
+    for name in ("batch", "room", "slow-from", "breaks-from", "hangs-from"):
         given.add_argument("--" + name, type=int, default=10**9)
+    given.add_argument("--goes-on", type=int, default=0)
     told = given.parse_args()
     kept = fill(told.batch, told.room)
     if told.batch >= told.breaks_from:
         raise SystemExit("the batch is odd")
+    if told.batch >= told.hangs_from:
+        time.sleep(600)
     train(told.batch, 0.04 if told.batch >= told.slow_from else 0.01, len(kept))
+    time.sleep(told.goes_on)

@@ -1,6 +1,7 @@
 """The largest batch that fits a limited memory is found by real processes, and the run is measured with it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,53 @@ def test_the_next_attempt_goes_on_with_the_probes_of_the_earlier_one(tmp_path: P
     assert second is not None
     assert second["batch"] == first["batch"]
     assert "probed" not in [event for event, _, _ in job.events("job-a2")]
+
+
+def write_journal(job: SharedJob, job_name: str, *lines: dict[str, Any], host: str = "algo-1") -> None:
+    path = job.folder(host) / "journal" / job_name / f"{host}.jsonl"
+    path.parent.mkdir(parents=True)
+    started = {"event": "parent_started"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (started, *lines)))
+
+
+@pytest.mark.parametrize(("deaths", "found"), [(1, 24), (2, 23)])
+def test_a_batch_with_which_two_jobs_died_does_not_fit(tmp_path: Path, deaths: int, found: int) -> None:
+    """The run has not died: it had not begun. A host that is lost once says nothing of the batch."""
+    job = job_of(tmp_path, searching(24, "--room", "24"))
+    begun = {"event": "probe_began", "run_id": "a", "batch": 24}
+    for number in range(deaths):
+        write_journal(job, f"job-a{number}", begun)
+    # Spot started this job again under its own name: no death.
+    write_journal(job, "job-a2", begun)
+    exit_code, output = job.carry("job-a2")
+    assert exit_code == 0, output
+    end = job.end("a", "job-a2") or {}
+    assert (end["reason"], end["batch"]["batch"]) == ("exited", found)
+    died = {"batch": 24, "fits": False, "peak_bytes": None, "samples_per_second": None}
+    assert (died in end["batch"]["probes"]) is (deaths == 2)
+
+
+def with_limit(job: SharedJob, seconds: int) -> SharedJob:
+    return replace(job, limits={"max_job_seconds": seconds, "ending_seconds": 0})
+
+
+@pytest.mark.parametrize("hangs_from", [1, 8])
+def test_probes_that_reach_the_jobs_deadline_leave_the_run(tmp_path: Path, hangs_from: int) -> None:
+    """A job in which not even one probe ended has a limit that is too short for any: its run shows that."""
+    job = with_limit(job_of(tmp_path, searching(4, "--hangs-from", str(hangs_from))), 7)
+    assert job.carry()[0] == 0
+    if hangs_from == 1:
+        assert (job.end("a") or {})["reason"] == "time_limit"
+    else:
+        assert job.end("a") is None
+        assert ("run_left", "a", "deadline") in job.events()
+        assert job.journal()[-2]["began"] is False
+
+
+def test_a_run_whose_probes_took_its_jobs_time_has_the_next_job_for_itself(tmp_path: Path) -> None:
+    job = with_limit(job_of(tmp_path, searching(1, "--room", "1", "--goes-on", "600")), 10)
+    assert job.carry()[0] == 0
+    assert job.events()[-2] == ("run_left", "a", "deadline")
+    assert job.carry("job-a2")[0] == 0
+    end = job.end("a", "job-a2") or {}
+    assert (end["reason"], end["batch"]["batch"]) == ("time_limit", 1)

@@ -526,7 +526,27 @@ def test_probed_batches_have_curves_and_the_estimate_beside_what_was_measured(re
     for row, texts in zip(rows, expected, strict=True):
         assert all(text in row for text in texts), row
     assert section.count("<figure") == 2
+    assert "<p>" not in section
     assert 'id="batches"' not in render(report)
+
+
+@pytest.mark.parametrize(
+    ("probes", "outcome", "note"),
+    [
+        (((2, False), (1, False)), Outcome.OUT_OF_MEMORY, "no batch fits, not even 1"),
+        (((1, True),), Outcome.COMPLETED, "1 or more; no larger batch was probed"),
+    ],
+)
+def test_the_section_of_batches_says_where_the_search_ended(
+    report: Report, probes: tuple[tuple[int, bool], ...], outcome: Outcome, note: str
+) -> None:
+    finding = BatchFinding(batch=1, probes=tuple(BatchProbe(batch=batch, fits=fits) for batch, fits in probes))
+    (searched, *others) = report.results
+    attempts = (replace(searched.attempts[-1], batch=finding),)
+    searched = replace(searched, outcome=outcome, attempts=attempts)
+    section = render(replace(report, results=(searched, *others))).partition('id="batches"')[2]
+    assert f"{searched.run.cell.label}: {note}." in section.partition("</section>")[0]
+    assert ("(measured)" in section) is (outcome is Outcome.COMPLETED)
 
 
 def test_runs_that_shared_a_job_are_in_their_order_with_parts_of_its_bill() -> None:

@@ -11,7 +11,7 @@ from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan, prices_of
 from traindyno.core.planning.preparation_plan import PreparationPlan
-from traindyno.core.search.largest_batch import LONGEST_PROBE_SECONDS, MOST_PROBES, PROBE_STEPS
+from traindyno.core.search.largest_batch import FEW_PROBES, LONGEST_PROBE_SECONDS, MOST_PROBES, PROBE_STEPS
 from traindyno.core.step_log.line import SEED_VARIABLE
 from traindyno.core.suite.choices import Jobs, Purchase, Task
 from traindyno.core.suite.job_time import ending_seconds
@@ -86,7 +86,8 @@ def probes_text(suite: Suite, planned: Plan) -> str:
     count = "1 cell searches its" if len(searching) == 1 else f"{len(searching)} cells search their"
     return (
         f"{count} batch before the first trial: up to {MOST_PROBES} probes of {PROBE_STEPS} steps each,"
-        f" at most {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within the limit and the amounts"
+        f" or {FEW_PROBES} where the first batch is within a factor of four of the largest one, at most"
+        f" {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within the limit and the amounts"
         " below"
     )
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from traindyno.core.jobs.json_text import number_of, whole_of
 
+#: Instead of a batch that was found.
+NONE_FITS = 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProbe:
@@ -20,10 +23,20 @@ class BatchProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFinding:
-    """``batch`` was measured. ``probes``: in their order."""
+    """The run was given ``batch``. ``probes``: in their order."""
 
     batch: int
     probes: tuple[BatchProbe, ...]
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether ``batch`` fits; False if no batch does. None if no probe told."""
+        return next((probe.fits for probe in self.probes if probe.batch == self.batch), None)
+
+    @property
+    def may_be_larger(self) -> bool:
+        """Whether the largest batch that was probed fits."""
+        return self.fits is True and all(probe.fits and probe.batch <= self.batch for probe in self.probes)
 
 
 def read_batch_finding(value: object) -> BatchFinding | None:

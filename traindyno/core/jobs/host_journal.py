@@ -16,7 +16,9 @@ class _Session:
 
     started_at: float | None = None
     closed_seconds: float | None = None
+    #: Of throw-away runs and probes, before and after the first run began.
     warm_up_seconds: float = 0.0
+    probes_between_seconds: float = 0.0
     began: dict[str, float] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
     left: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -54,11 +56,12 @@ def _note(session: _Session, line: dict[str, object], seconds: float) -> None:
         session.started_at = number_of(line.get("time"))
     elif event == journal_format.PARENT_ENDED:
         session.closed_seconds = seconds
-    elif event == journal_format.WARMED_UP:
-        session.warm_up_seconds = max(0.0, (number_of(line.get("own_milliseconds")) or 0.0) / _MILLISECONDS)
-    elif event == journal_format.PROBED:
-        if not session.began:  # those between two runs are in no run's own time either
-            session.warm_up_seconds += max(0.0, (number_of(line.get("own_milliseconds")) or 0.0) / _MILLISECONDS)
+    elif event in (journal_format.WARMED_UP, journal_format.PROBED):
+        own = max(0.0, (number_of(line.get("own_milliseconds")) or 0.0) / _MILLISECONDS)
+        if session.began:
+            session.probes_between_seconds += own
+        else:
+            session.warm_up_seconds += own
     elif run_id is not None:
         match event:
             case journal_format.RUN_BEGAN:
@@ -75,7 +78,9 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
     first, last = sessions[0], sessions[-1]
     over, closed = last.over, last.closed_seconds
     begin, end = min(first.began.values(), default=None), max(over.values(), default=None)
-    is_whole = len(sessions) == 1 and len(over) == len(first.began)
+    is_whole = len(sessions) == 1 and begin is not None and end is not None and len(over) == len(first.began)
+    warm_up = 0.0 if begin is None else min(first.warm_up_seconds, begin)
+    thrown_away = sum(each.warm_up_seconds + each.probes_between_seconds for each in sessions) - warm_up
     return JobJournal(
         job_name=job_name,
         began=tuple(dict.fromkeys(run_id for each in sessions for run_id in each.began)),
@@ -85,7 +90,8 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
         interrupted=tuple(_interrupted(sessions)),
         started_at=first.started_at,
         start_seconds=begin,
-        warm_up_seconds=0.0 if begin is None else min(first.warm_up_seconds, begin),
+        warm_up_seconds=warm_up,
+        thrown_away_seconds=0.0 if is_whole else thrown_away,
         runs_seconds=max(0.0, end - begin) if is_whole and begin is not None and end is not None else None,
         end_seconds=None if closed is None or end is None else max(0.0, closed - end),
     )

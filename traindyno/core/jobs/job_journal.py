@@ -27,8 +27,10 @@ class JobJournal:
     started_at: float | None = None
     #: From that line to the begin of the first run.
     start_seconds: float | None = None
-    #: The part of it that a throw-away run took.
+    #: The part of it that throw-away runs took, probes too.
     warm_up_seconds: float = 0.0
+    #: Of those that are neither in it nor in ``runs_seconds``, as after an interruption.
+    thrown_away_seconds: float = 0.0
     #: From the begin of the first run to the end of the last one, if one parent saw them all.
     runs_seconds: float | None = None
     #: From the end of the last run to the last parent's last line.

@@ -51,8 +51,8 @@ def divide_job(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, between the runs, and a
-    throw-away run, which is billed and which no run of the whole workload would have.
+    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, between the runs, and
+    throw-away runs, which are billed and which no run of the whole workload would have.
     """
 
     own: Mapping[str, float]
@@ -70,12 +70,13 @@ def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Ti
     end = min(rest, sum(job.phase_seconds.get(name, 0.0) for name in _ENDING) + (journal.end_seconds or 0.0))
     warm_up = min(rest - end, journal.warm_up_seconds)
     if not unknown:
-        between = max(0.0, (journal.runs_seconds or 0.0) - sum(known.values()))
+        between = max(0.0, (journal.runs_seconds or 0.0) - sum(known.values())) + journal.thrown_away_seconds
         return _Times(own=known, start=max(0.0, rest - end - between - warm_up), end=end, rest=rest)
     start = min(rest - end, _start_seconds(job, journal))
-    left = (rest - end - start) / len(unknown)
+    thrown_away = min(rest - end - start, journal.thrown_away_seconds)
+    left = (rest - end - start - thrown_away) / len(unknown)
     own = {**known, **dict.fromkeys(unknown, left)}
-    return _Times(own=own, start=max(0.0, start - warm_up), end=end, rest=start + end)
+    return _Times(own=own, start=max(0.0, start - warm_up), end=end, rest=start + thrown_away + end)
 
 
 def _known_seconds(journal: JobJournal, run_id: str) -> float | None:

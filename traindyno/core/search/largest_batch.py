@@ -1,15 +1,21 @@
 """Which batch is probed next, and which one is measured. Runs on Python 3.8 (frozen images), with the standard library
 only: the parent process of a shared job searches by it.
 
-A batch fits if a few steps of the run with it end well. The search doubles from the first batch until one does not fit,
-or halves until one fits, and then bisects. It assumes that each batch below one that fits fits too.
+A batch fits if a few steps of the run with it end well. The search moves up from the first batch until one does not
+fit, or down until one fits, and then bisects. It assumes that each batch below one that fits fits too.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from math import isqrt
+from typing import NamedTuple, Optional, Sequence
 
-#: Each costs the start of the run, and a few steps.
-MOST_PROBES = 6
+#: Each costs the start of the run, and a few steps. The search goes on to ``FEW_PROBES`` where there is more to find.
+#: They are enough if the largest batch is within a factor of four of the first one; no start needs more than the most.
+FEW_PROBES, MOST_PROBES = 6, 11
+#: After ``FEW_PROBES``, a smaller share of the batch that fits is not searched.
+LEAST_GAIN = 0.125
+#: From the first batch, up or down: two by ``NEAR_FACTOR``, the others by ``FAR_FACTOR``, so up to 1024 times as many.
+MOST_MOVES, NEAR_MOVES = 6, 2
+NEAR_FACTOR, FAR_FACTOR = 2, 4
 #: Steps of a probe. The rate is that of the steps after the first ones, which compile and allocate.
 PROBE_STEPS, PROBE_WARM_UP_STEPS = 8, 3
 #: For a script that logs no steps.
@@ -25,29 +31,52 @@ class Probe(NamedTuple):
 
     batch: int
     fits: bool
-    peak_bytes: int | None = None
-    samples_per_second: float | None = None
+    peak_bytes: Optional[int] = None
+    samples_per_second: Optional[float] = None
 
 
-def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> int | None:
+def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[int]:
     """None once the search has ended. ``first`` and each batch are multiples of ``step``.
 
-    If the largest batch that fits is at least half of ``first`` and less than twice it, the one that is found is less
-    than it by at most a sixteenth, or by ``step``.
+    What is found is less than the largest batch that fits by at most an eighth, unless that is more than 1024 times
+    ``first`` or less than a 1024th; by at most a sixteenth if it is within a factor of two. Where none is found,
+    ``step`` was probed.
     """
-    if len(probes) >= MOST_PROBES:
-        return None
     if not probes:
         return max(step, first - first % step)
     fitting, failing = largest_fitting(probes), least_failing(probes)
     if failing is None:
-        return 2 * (fitting or first)
-    middle = ((fitting or 0) + failing) // 2
-    middle -= middle % step
-    return middle if middle > (fitting or 0) else None
+        return None if len(probes) > MOST_MOVES else (fitting or first) * _factor(probes)
+    if fitting is None:
+        return _below(probes, failing, step)
+    return _between(probes, fitting, failing, step)
 
 
-def chosen(probes: Sequence[Probe], choice: str) -> int | None:
+def _factor(probes: Sequence[Probe]) -> int:
+    return NEAR_FACTOR if len(probes) <= NEAR_MOVES else FAR_FACTOR
+
+
+def _below(probes: Sequence[Probe], failing: int, step: int) -> Optional[int]:
+    """Where even the last move finds none, the smallest batch says whether any fits."""
+    if failing <= step:
+        return None
+    if len(probes) > MOST_MOVES:
+        return step
+    lower = failing // _factor(probes)
+    return max(step, lower - lower % step)
+
+
+def _between(probes: Sequence[Probe], fitting: int, failing: int, step: int) -> Optional[int]:
+    """The middle; that of the logarithms while the two are further apart than by a factor of two."""
+    gain = failing - step - fitting
+    is_enough = len(probes) >= FEW_PROBES and gain <= LEAST_GAIN * fitting
+    if gain <= 0 or is_enough or len(probes) >= MOST_PROBES:
+        return None
+    middle = isqrt(fitting * failing) if failing > NEAR_FACTOR * fitting else (fitting + failing) // 2
+    return max(fitting + step, middle - middle % step)
+
+
+def chosen(probes: Sequence[Probe], choice: str) -> Optional[int]:
     """The batch that is measured; None if none of the probes fits. With ``best``, the highest rate decides."""
     fitting = [probe for probe in probes if probe.fits]
     if choice == BEST and fitting:
@@ -55,9 +84,9 @@ def chosen(probes: Sequence[Probe], choice: str) -> int | None:
     return largest_fitting(probes)
 
 
-def largest_fitting(probes: Sequence[Probe]) -> int | None:
+def largest_fitting(probes: Sequence[Probe]) -> Optional[int]:
     return max((probe.batch for probe in probes if probe.fits), default=None)
 
 
-def least_failing(probes: Sequence[Probe]) -> int | None:
+def least_failing(probes: Sequence[Probe]) -> Optional[int]:
     return min((probe.batch for probe in probes if not probe.fits), default=None)

@@ -31,10 +31,13 @@ def cell_on(planned: Iterable[Cell], cell: Cell, instance_type: str) -> Cell:
 
 
 def run_on(suite: Suite, run: Run, instance_type: str) -> Run:
-    """The same run, assigned to the cell of the type that it ran on."""
+    """The same run, assigned to the cell of the type that it ran on. A batch that was found on another type is where
+    the search on this one begins.
+    """
     if instance_type == run.cell.settings.instance:
         return run  # a run's cell is built without the cells of the whole suite
-    return replace(run, cell=cell_on(expand_cells(suite), run.cell, instance_type))
+    begin = run.found_batch or run.first_batch
+    return replace(run, cell=cell_on(expand_cells(suite), run.cell, instance_type), found_batch=None, first_batch=begin)
 
 
 def with_cells_of(cells: Sequence[Cell], runs: Iterable[Run]) -> tuple[Cell, ...]:

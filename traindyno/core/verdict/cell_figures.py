@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text, range_text, seconds_text, share_text, usd_text
+from traindyno.core.jobs.batch_finding import NONE_FITS
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
 
@@ -51,6 +52,12 @@ class CellFigure:
 def outcomes_text(outcomes: Mapping[str, int]) -> str:
     """How the cell's trials ended."""
     return ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items()) or "not run"
+
+
+def found_batch_text(row: CellRow) -> int | str | None:
+    if row.found_batch == NONE_FITS:
+        return "none fits"
+    return f"{row.found_batch} or more" if row.larger_batch_may_fit else row.found_batch
 
 
 CELL_FIGURES = (
@@ -196,7 +203,7 @@ CELL_FIGURES = (
     CellFigure(
         heading="Batch found",
         explanation="per device, by the probes of the cell",
-        value=lambda row: row.found_batch,
+        value=found_batch_text,
         is_optional=True,
         in_terminal=InTerminal.IF_KNOWN,
     ),

@@ -1,13 +1,13 @@
 """One row of the answer per cell: what its trials measured, with intervals, and their outcomes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard
 from traindyno.core.costs.prediction import ENDLESS, Prediction, predict_run
-from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.costs.projection import Projection, paid_usd, project_run
 from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import seeds_of
@@ -20,6 +20,7 @@ from traindyno.core.step_log.line import RUN
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
+from traindyno.core.verdict.found_batch import batch_of_cell
 from traindyno.core.verdict.quantity import (
     SecondsToTarget,
     projected_billable_seconds,
@@ -126,8 +127,10 @@ class CellRow:
     loader_advice: LoaderAdvice | None = None
     #: The different seeds of the measured trials; None if one does not show its seed.
     seeds: tuple[int, ...] | None = None
-    #: Batch per device that was found; None unless the cell searches it.
+    #: Batch per device that was found, ``NONE_FITS`` if no batch fits; None unless the cell searches it.
     found_batch: int | None = None
+    #: No probe ran out of memory.
+    larger_batch_may_fit: bool = False
 
     @property
     def repeats_a_seed(self) -> bool:
@@ -167,64 +170,106 @@ def build_rows(trials: Sequence[CellTrials], noise: Noise, target: QualityTarget
 
 
 def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
-    everything = (*trials.measured, *trials.others)
+    row = _with_trials(_measured_row(trials, noise), trials)
+    row = _with_workload(row, trials, noise)
+    row = _with_target(row, trials, noise, target)
+    return _with_batch(_with_step_parts(row, trials), trials)
+
+
+def _measured_row(trials: CellTrials, noise: Noise) -> CellRow:
+    """The figures that rows of all versions have."""
+    cell, everything = trials.cell, (*trials.measured, *trials.others)
     runs = [each.measured for each in trials.measured if each.measured]
-    projections = [each for each in map(project_run, trials.measured) if each]
     throughputs = [each.throughput for each in runs if each.throughput]
-    seconds, usd = (estimate_cell(trials, quantity, noise) for quantity in (projected_seconds, projected_usd))
-    parts = mean_parts(each.step_parts for each in runs)
-    is_built_in = any(RUN in each.environment.facts for each in trials.measured if each.environment)
     memory = [each.measured.peak_memory_bytes or 0 for each in everything if each.measured]
     return CellRow(
-        cell_id=trials.cell.cell_id,
-        label=trials.cell.label,
-        instance=trials.cell.settings.instance,
-        instance_count=trials.cell.settings.instance_count,
+        cell_id=cell.cell_id,
+        label=cell.label,
+        instance=cell.settings.instance,
+        instance_count=cell.settings.instance_count,
         outcomes=_count_outcomes(everything),
         trials=len(trials.measured),
-        failed=trials.failed,
-        diverged=trials.diverged,
         unsteady_trials=sum(each.is_unsteady for each in runs),
-        contended_trials=sum(is_contended(each) for each in trials.measured),
-        busy_programs=busy_programs(trials.measured),
-        host_draws=trials.host_draws,
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
         tokens_per_second=estimate_cell(trials, tokens_per_second, noise),
-        steps_per_second=estimate_cell(trials, steps_per_second, noise),
-        seconds=seconds,
-        billable_seconds=estimate_cell(trials, projected_billable_seconds, noise),
-        usd=usd,
+        seconds=estimate_cell(trials, projected_seconds, noise),
+        usd=estimate_cell(trials, projected_usd, noise),
         instance_hours=estimate_cell(trials, projected_instance_hours, noise),
-        accuracy=estimate_accuracy(trials.measured),
-        quality=measure_quality(trials, target, noise),
-        overhead_seconds=mean_of([each.overhead_seconds for each in projections]),
-        before_training_seconds=mean_of([each.before_training_seconds for each in projections]),
-        training_overhead_seconds=mean_of([each.training_overhead_seconds for each in projections]),
-        billable_share=mean_of([each.billable_share for each in projections]),
+        overhead_seconds=mean_of([each.overhead_seconds for each in _projections(trials)]),
         model_flops_utilization=mean_of([each.model_flops_utilization for each in throughputs]),
         data_wait_share=mean_of([each.data_wait_share for each in throughputs]),
-        recurring_share=mean_of([each.recurring_share for each in throughputs]),
-        unsteady_reasons=_unsteady_reasons(trials.measured),
-        undecided_reasons=trials.undecided.reasons,
-        prediction=predict_cell(trials, seconds, usd, noise),
-        hazard=trials.hazard,
-        hazard_width=_hazard_width(trials, target),
-        uneven_faults=trials.uneven_faults,
-        misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
         peak_memory_bytes=max(memory, default=0) or None,
         waiting_seconds=mean_of([each.phases_seconds.get("waiting") for each in everything]),
         usd_per_instance_hour=next((each.price.usd_per_instance_hour for each in everything), None),
         spent_usd=_spent(everything),
         message=next((each.message for each in trials.others if each.message), None),
         is_simulated=any(each.is_simulated for each in everything),
+    )
+
+
+def _with_trials(row: CellRow, trials: CellTrials) -> CellRow:
+    """How the trials went."""
+    return replace(
+        row,
+        failed=trials.failed,
+        diverged=trials.diverged,
+        contended_trials=sum(is_contended(each) for each in trials.measured),
+        busy_programs=busy_programs(trials.measured),
+        host_draws=trials.host_draws,
+        unsteady_reasons=_unsteady_reasons(trials.measured),
+        undecided_reasons=trials.undecided.reasons,
         warm_share=mean_of([each.started_warm for each in trials.measured]),
         seeds=seeds_of(trials.measured) if trials.measured else None,
         outpaced=len(trials.outpaced),
         least_behind=trials.least_behind,
-        step_parts=parts,
-        loader_advice=advise_workers(trials.cell.settings, parts) if is_built_in else None,
-        found_batch=next((each.found_batch for each in everything if each.found_batch is not None), None),
     )
+
+
+def _with_workload(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
+    """What the time and the cost of the whole workload consist of."""
+    projections = _projections(trials)
+    throughputs = [each.measured.throughput for each in trials.measured if each.measured]
+    return replace(
+        row,
+        steps_per_second=estimate_cell(trials, steps_per_second, noise),
+        billable_seconds=estimate_cell(trials, projected_billable_seconds, noise),
+        before_training_seconds=mean_of([each.before_training_seconds for each in projections]),
+        training_overhead_seconds=mean_of([each.training_overhead_seconds for each in projections]),
+        billable_share=mean_of([each.billable_share for each in projections]),
+        recurring_share=mean_of([each.recurring_share for each in throughputs if each]),
+        prediction=predict_cell(trials, row.seconds, row.usd, noise),
+        hazard=trials.hazard,
+        uneven_faults=trials.uneven_faults,
+        misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
+    )
+
+
+def _with_target(row: CellRow, trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
+    return replace(
+        row,
+        accuracy=estimate_accuracy(trials.measured),
+        quality=measure_quality(trials, target, noise),
+        hazard_width=_hazard_width(trials, target),
+    )
+
+
+def _with_step_parts(row: CellRow, trials: CellTrials) -> CellRow:
+    parts = mean_parts(each.measured.step_parts for each in trials.measured if each.measured)
+    is_built_in = any(RUN in each.environment.facts for each in trials.measured if each.environment)
+    advice = advise_workers(trials.cell.settings, parts) if is_built_in else None
+    return replace(row, step_parts=parts, loader_advice=advice)
+
+
+def _with_batch(row: CellRow, trials: CellTrials) -> CellRow:
+    everything = (*trials.measured, *trials.others)
+    batch = batch_of_cell(everything)
+    findings = (each.batch_finding for each in everything)
+    may_be_larger = any(each.may_be_larger and each.batch == batch for each in findings if each is not None)
+    return replace(row, found_batch=batch, larger_batch_may_fit=may_be_larger)
+
+
+def _projections(trials: CellTrials) -> list[Projection]:
+    return [each for each in map(project_run, trials.measured) if each]
 
 
 def _hazard_width(trials: CellTrials, target: QualityTarget | None) -> float:

@@ -37,7 +37,14 @@ class Evidence:
 
     @property
     def shares_jobs(self) -> bool:
-        return any(result.run.job_id is not None for each in self.trials for result in each.measured)
+        """Whether a job carried runs of several cells."""
+        carried = {
+            (result.run.job_id, each.cell.cell_id)
+            for each in self.trials
+            for result in (*each.measured, *each.others)
+            if result.run.job_id is not None
+        }
+        return len(carried) > len({job_id for job_id, _ in carried})
 
     @property
     def last_passes(self) -> int:

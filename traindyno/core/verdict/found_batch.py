@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from traindyno.core.jobs.batch_finding import NONE_FITS
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.fitting_batch import fitting_batch
@@ -18,12 +19,28 @@ def searches_batch(cells: Iterable[Cell]) -> bool:
 
 
 def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
-    """Cell id → the batch of its earliest trial that found one and was measured with it."""
+    """Cell id → the batch of its earliest trial that found one and was measured with it.
+
+    The batch belongs to the cell of the type that the trial ran on, which may not be the one it was planned for.
+    """
     found: dict[str, int] = {}
     for result in sorted(results, key=lambda each: each.run.trial):
         if result.found_batch is not None and result.outcome in MEASURED:
-            found.setdefault(planned_cell_id(result.run), result.found_batch)
+            found.setdefault(result.run.cell.cell_id, result.found_batch)
     return found
+
+
+def batch_of_cell(results: Iterable[RunResult]) -> int | None:
+    """What the cell's runs found, ``NONE_FITS`` if no batch fits. None if it is unknown."""
+    found = [batch for each in results if (batch := _batch_of(each)) is not None]
+    return next((batch for batch in found if batch != NONE_FITS), NONE_FITS if found else None)
+
+
+def _batch_of(result: RunResult) -> int | None:
+    finding = result.batch_finding
+    if finding is None or finding.fits or result.outcome in MEASURED:
+        return result.found_batch
+    return None if finding.fits is None else NONE_FITS
 
 
 def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:

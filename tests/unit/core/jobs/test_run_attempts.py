@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -69,6 +70,40 @@ def test_a_job_by_hand() -> None:
     assert (first.outcome, second.outcome, second.message) == (
         Outcome.COMPLETED, Outcome.USER_CODE_ERROR, "bad argument"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("first_began", [True, False])
+def test_probes_after_a_restart_are_in_the_start_of_no_run(first_began: bool, ends: bool) -> None:
+    written = written_job()
+    written.clock = 15.0
+    if first_began:
+        written.carry("a-t1", 100)
+    written.write("probe_began", run_id="b-t1", batch=4)
+    written.clock += 120
+    written.write("probed", run_id="b-t1", own_milliseconds=120_000, batch=4, fits=True)
+    written.start()  # spot
+    written.write("probe_began", run_id="b-t1", batch=8)
+    written.clock += 200
+    written.write("probed", run_id="b-t1", own_milliseconds=200_000, batch=8, fits=False)
+    written.begin("b-t1")
+    if ends:
+        written.end("b-t1", 100)
+    runs = RUNS[:2] if first_began else RUNS[1:2]
+    # 15 of start, 320 of probes, and the runs
+    job = job_of(
+        {"training": 15.0 + 320 + 100 * len(runs)},
+        outcome=Outcome.COMPLETED if ends else None,
+        error="" if ends else "ServiceFault",
+    )
+    job = replace(job, started_at=START)
+    found = all_attempts([told(job, written)], runs)
+    (attempt,) = found["b-t1"]
+    assert attempt.share is not None
+    # Where no run began before the interruption and none ended after it, nothing tells the start from the run.
+    unknown = 15 if not (first_began or ends) else 0
+    assert (attempt.share.start_seconds, attempt.share.own_seconds) == (15 - unknown, 100 + unknown)
+    assert sum(attempts[0].billable_seconds or 0 for attempts in found.values()) == job.billable_seconds
 
 
 BOUND = {"by": "a-t1", "steps": 5, "least_ratio": 1.3, "least_seconds_per_sample": 0.2}

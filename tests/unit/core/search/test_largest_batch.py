@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from traindyno.core.search.largest_batch import BEST, LARGEST, MOST_PROBES, Probe, chosen, next_batch
+from traindyno.core.search.largest_batch import BEST, FEW_PROBES, LARGEST, MOST_PROBES, Probe, chosen, next_batch
 
 STARTS = (1, 2, 3, 7, 8, 24, 100)
+FAR_STARTS = (1, 7, 1000, 1025, 99_999)
 
 
 def search(first: int, most: int, step: int = 1) -> list[Probe]:
@@ -28,7 +29,7 @@ def test_what_is_found_fits_and_no_batch_is_probed_twice(first: int, step: int) 
         assert all(batch >= step and batch % step == 0 for batch in batches)
         found = chosen(probes, LARGEST)
         assert found is None or found <= most
-        if found is None and len(probes) < MOST_PROBES:
+        if found is None:
             assert most < step, "each batch that could fit was probed"
 
 
@@ -40,13 +41,31 @@ def test_a_start_within_a_factor_of_two_finds_it_within_a_sixteenth(first: int) 
         assert most - found <= max(0, most / 16)
 
 
-@pytest.mark.parametrize("first", STARTS)
-def test_a_start_that_is_too_small_finds_at_least_half_of_what_six_doublings_reach(first: int) -> None:
-    reach = first * 2 ** (MOST_PROBES - 1)
-    for most in range(first, 3 * reach, max(1, reach // 97)):
-        found = chosen(search(first, most), LARGEST)
+@pytest.mark.parametrize("first", [*STARTS, 5, 112])
+def test_six_probes_find_it_within_an_eighth_from_a_factor_of_four(first: int) -> None:
+    for most in range(-(-first // 4), 4 * first):
+        probes = search(first, most)
+        found = chosen(probes, LARGEST)
         assert found is not None
-        assert found > min(most, reach) / 2
+        assert len(probes) <= FEW_PROBES
+        assert most - found <= most / 8
+
+
+@pytest.mark.parametrize("step", [1, 4])
+@pytest.mark.parametrize("first", FAR_STARTS)
+def test_a_start_that_is_a_thousand_times_too_small_or_large_finds_it_too(first: int, step: int) -> None:
+    begin = max(step, first - first % step)
+    for power in range(-98, 99):
+        most = int(begin * 2 ** (power / 9.8)) // step * step
+        if not most:
+            continue
+        found = chosen(search(first, most, step), LARGEST)
+        assert found is not None
+        assert most - found <= most / 8
+
+
+def test_upward_the_search_ends_at_1024_times_the_first_batch() -> None:
+    assert [probe.batch for probe in search(1, 10**9)] == [1, 2, 4, 16, 64, 256, 1024]
 
 
 @pytest.mark.parametrize("seed", range(5))

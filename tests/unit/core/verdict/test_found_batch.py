@@ -1,7 +1,9 @@
 """A cell that searches its batch: one trial first, and the batch that it found for all later ones."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,13 +20,18 @@ from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFin
 from traindyno.core.planning.refusals import refuse_searches
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
-from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.choices import Search, Strategy
+from traindyno.core.suite.fallback_cells import run_on
+from traindyno.core.suite.processes import global_batch_size, planned_learning_rate
 from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import parse_settings
 from traindyno.core.verdict.cell_figures import CELL_FIGURES
 from traindyno.core.verdict.found_batch import with_batches
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import judge
+from traindyno.parent.batch_search import with_batch
+from traindyno.parent.document import read_document
 from traindyno.sagemaker.job_document import job_document
 
 INSTANCE = "ml.g5.xlarge"
@@ -72,11 +79,60 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
     assert plan_round(suite, cells, execution_id="e", round_number=3, results=[*results, *later]) == ()
 
 
+def test_a_batch_holds_on_the_type_on_which_it_was_found() -> None:
+    """Of the two cells, the first trial of ``eager`` ran on a larger type."""
+    larger = "ml.p4d.24xlarge"
+    suite = replace(suite_of(), instance_preferences={INSTANCE: (larger,)})
+    elsewhere, own = first_results(suite, [48, 24])
+    elsewhere = replace(elsewhere, run=run_on(suite, elsewhere.run, larger))
+    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=[elsewhere, own])
+    resolved = with_batches(runs, [elsewhere, own], [])
+    assert {(run.cell.label, run.found_batch) for run in resolved} == {("eager", None), ("compiled", 24)}
+    placed = [run_on(suite, run, larger) for run in resolved if run.found_batch]
+    assert placed
+    for run in placed:
+        assert run.searches_batch
+        assert trained_settings(run).batch_size == 24
+
+
 def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
     suite = suite_of()
     results = first_results(suite, [6, None])
     runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=results)
     assert {(run.cell.label, run.trial) for run in runs} == {("eager", 2), ("eager", 3)}
+
+
+@pytest.mark.parametrize("accumulation", [1, 3])
+def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -> None:
+    """As a later trial trains with it; the parent gives the first trial the same settings with the same batch."""
+    rate = {"base": 0.001, "reference_batch_size": 32, "scale_with": "global_batch"}
+    training = {
+        "instance": INSTANCE,
+        "batch_size_per_device": SEARCH,
+        "learning_rate": rate,
+        "gradient_accumulation_steps": accumulation,
+    }
+    suite = parse_suite(unprepared_document(training=training, measurement={"trials": 2}))
+    assert {planned_learning_rate(cell.settings) for cell in expand_cells(suite)} == {None}
+    results = first_results(suite, [6, 24])
+    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=results)
+    for run in with_batches(runs, results, []):
+        settings, batch = trained_settings(run), {"eager": 6, "compiled": 24}[run.cell.label]
+        assert global_batch_size(settings, 1) == batch * accumulation
+        assert planned_learning_rate(settings) == pytest.approx(0.001 * batch * accumulation / 32)
+
+
+def test_the_learning_rate_of_the_searching_trial_follows_the_parents_batch(tmp_path: Path) -> None:
+    rate = {"base": 0.001, "reference_batch_size": 32, "scale_with": "global_batch"}
+    training = {"instance": INSTANCE, "batch_size_per_device": SEARCH, "learning_rate": rate}
+    suite = parse_suite(unprepared_document(training=training))
+    first, *_ = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    job = Job(execution_id="e", job_id="j1", runs=(replace(first, job_id="j1"),))
+    path = tmp_path / "document.json"
+    path.write_text(json.dumps(job_document(job, suite, SETTINGS)))
+    (order,) = read_document(path).runs
+    measured = parse_settings(with_batch(order, 48).hyperparameters["settings"])
+    assert planned_learning_rate(measured) == pytest.approx(0.001 * 48 / 32)
 
 
 def test_the_search_begins_where_the_estimate_fits() -> None:
@@ -89,6 +145,37 @@ def test_the_search_begins_where_the_estimate_fits() -> None:
     runs = with_batches(plan_round(suite, cells, execution_id="e", round_number=1), [], memory)
     # The estimate is of the 4 samples of ``begin``; the other cell has none.
     assert {run.cell.label: trained_settings(run).batch_size for run in runs} == {"eager": 32, "compiled": 4}
+
+
+ONE_FAILS = BatchProbe(batch=1, fits=False)
+TWO_FITS = BatchProbe(batch=2, fits=True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "finding", "shown"),
+    [
+        (Outcome.COMPLETED, FINDING, 6),
+        (
+            Outcome.OUT_OF_MEMORY,
+            BatchFinding(batch=1, probes=(BatchProbe(batch=2, fits=False), ONE_FAILS)),
+            "none fits",
+        ),
+        (Outcome.COMPLETED, BatchFinding(batch=2, probes=(BatchProbe(batch=1, fits=True), TWO_FITS)), "2 or more"),
+        # The rate of a smaller batch was the best; larger ones were not tried.
+        (Outcome.COMPLETED, BatchFinding(batch=1, probes=(BatchProbe(batch=1, fits=True), TWO_FITS)), 1),
+        (Outcome.USER_CODE_ERROR, BatchFinding(batch=2, probes=(TWO_FITS, BatchProbe(batch=4, fits=False))), 2),
+        # The first probe failed for another reason than memory.
+        (Outcome.USER_CODE_ERROR, BatchFinding(batch=1, probes=()), None),
+    ],
+)
+def test_the_row_says_which_batch_was_found(outcome: Outcome, finding: BatchFinding, shown: object) -> None:
+    suite = suite_of(trials=1)
+    cell, _ = expand_cells(suite)
+    ended = completed_result(cell, 1, suite=suite) if outcome is Outcome.COMPLETED else failed_result(cell, 1, outcome)
+    attempt = replace(completed_result(cell, 1, suite=suite).attempts[-1], batch=finding)
+    row, _ = judge(suite, expand_cells(suite), [replace(ended, attempts=(attempt,))]).rows
+    (figure,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
+    assert figure.value(row) == shown
 
 
 def test_the_cell_and_its_stored_result_show_the_batch() -> None:
@@ -105,8 +192,6 @@ def test_the_cell_and_its_stored_result_show_the_batch() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"search": "eliminate"}, "search: it plans trials before the batch is found"),
-        ({"search": "model"}, "search: it plans trials before the batch is found"),
         ({"measurement": {"jobs": "separate"}}, "measurement.jobs: expected shared"),
         ({"measurement": {"save_model": True}}, "measurement.save_model: expected false"),
         (
@@ -120,6 +205,13 @@ def test_a_suite_in_which_no_batch_can_be_searched_is_refused(changes: dict[str,
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(unprepared_document(**{"training": training, **changes}))
     assert [str(each) for each in refused.value.problems if says(str(each), problem)]
+
+
+@pytest.mark.parametrize("search", sorted(Search))
+def test_each_search_of_cells_knows_the_batch_that_was_found(search: Search) -> None:
+    suite = suite_of(search=search)
+    first = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    assert [run.trial for run in first] == [1, 1]
 
 
 def test_a_script_names_the_argument_that_is_its_batch() -> None:

@@ -77,6 +77,14 @@ def test_the_contenders_run_twice_in_a_further_job() -> None:
     assert {run.block for run in runs} == {"2.1", "2.2"}
 
 
+def test_contenders_run_once_where_each_cell_has_its_own_job() -> None:
+    """Such jobs have nothing in common that a second run in them would take out."""
+    suite = suite_of()
+    results = first_round(suite, {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.3})
+    alone = [replace(each, run=replace(each.run, job_id=f"job-{number}")) for number, each in enumerate(results)]
+    assert named(planned(suite, alone)) == [(1, 2), (2, 2)]
+
+
 def test_a_contender_runs_once_where_each_run_has_its_own_job() -> None:
     suite = suite_of(jobs=Jobs.SEPARATE)
     # Hosts of two jobs may differ, so that more cells may win.

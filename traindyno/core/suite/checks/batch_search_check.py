@@ -1,14 +1,13 @@
-"""Suites whose cells search their batch: what the search needs, and which searches of cells know its cells."""
+"""Suites whose cells search their batch: what the search needs."""
 
 from collections.abc import Iterator
 
 from traindyno.core.errors import Problem
-from traindyno.core.suite.choices import Jobs, Search, Task
+from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.suite import Suite
 
 BATCH = "batch_size_per_device"
-SEARCHES = (Search.GRID, Search.RACE)
 
 
 def check_batch_search(suite: Suite) -> Iterator[Problem]:
@@ -18,12 +17,6 @@ def check_batch_search(suite: Suite) -> Iterator[Problem]:
         yield from _check_argument(suite, path, value)
     if not found:
         return
-    if suite.search not in SEARCHES:
-        accepted = " or ".join(SEARCHES)
-        message = (
-            f"got {suite.search}: it plans trials before the batch is found. Expected {accepted} with a search for it"
-        )
-        yield Problem(path="search", message=message)
     if suite.measurement.jobs is not Jobs.SHARED:
         message = f"got {suite.measurement.jobs}, expected shared: the parent of a shared job probes batches"
         yield Problem(path="measurement.jobs", message=message)

@@ -1,0 +1,36 @@
+"""What runs in frozen images has no annotation that Python 3.8 can't evaluate."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_boundaries import MAY_IMPORT, REPO_ROOT
+
+OWN = {f"{name.replace('.', '/')}.py" for name in MAY_IMPORT["traindyno/parent"] if name.startswith("traindyno.core")}
+FOLDERS = ("traindyno/parent", "traindyno/callbacks")
+FILES = sorted({*OWN, *(str(p.relative_to(REPO_ROOT)) for name in FOLDERS for p in (REPO_ROOT / name).glob("*.py"))})
+NEW_GENERICS = {"dict", "frozenset", "list", "set", "tuple", "type"}
+
+
+def later_syntax(text: str) -> Iterator[str]:
+    tree = ast.parse(text, feature_version=(3, 8))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    standard = {each.name for node in imports if str(node.module).startswith("collections") for each in node.names}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name)) if name in NEW_GENERICS | standard:
+                yield ast.unparse(node)
+            case ast.BinOp(op=ast.BitOr(), right=ast.Constant(value=None)):
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_of_frozen_images_has_annotations_of_its_python(file: str) -> None:
+    assert not list(later_syntax(Path(REPO_ROOT, file).read_text(encoding="utf-8")))
+
+
+def test_later_annotations_are_found() -> None:
+    text = "from collections.abc import Sequence\ndef f(a: int | None, b: list[int], c: Sequence[int]): ..."
+    assert sorted(later_syntax(text)) == ["Sequence[int]", "int | None", "list[int]"]
