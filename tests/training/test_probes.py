@@ -22,9 +22,12 @@ from traindyno.core.step_log.line import (
 )
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
-from training.run.probes import LEAST_STEPS, WARM_UP_STEPS
+from traindyno.core.suite.runs import LEAST_STEPS, ROUNDS, WARM_UP_STEPS, most_probe_steps
 
 LOADER_SECONDS, EXCHANGE_SECONDS = 0.3, 0.2
+TOLERANCE = 0.05
+MOST_ATTEMPTS = 3
+STEPS_OF_A_PROBE = WARM_UP_STEPS + LEAST_STEPS
 
 
 @pytest.fixture(scope="module")
@@ -64,17 +67,21 @@ def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, text
         "TEST_EXCHANGE_SECONDS": str(EXCHANGE_SECONDS),
         "TEST_SLOW_RANKS": slow_ranks,
     }
-    end = run_forked(tmp_path, SCRIPTS / "slow_run.py", processes=2, environment=environment)
-    assert end.exit_code == 0, end.failure
-    parts = parts_of(end)
-    assert parts.communication is not None
+    for attempt in range(MOST_ATTEMPTS):
+        (folder := tmp_path / f"{attempt}").mkdir()
+        end = run_forked(folder, SCRIPTS / "slow_run.py", processes=2, environment=environment)
+        assert end.exit_code == 0, end.failure
+        parts = parts_of(end)
+        assert parts.communication is not None
+        # A run that something else held up for a second says so itself: its intervals are wider.
+        if max(parts.data.half_width, parts.communication.half_width) <= TOLERANCE * parts.step.mean:
+            break
     whole = fmean(mean_seconds(end, WHOLE_STEP))
     for part, seconds in ((parts.data, LOADER_SECONDS), (parts.communication, EXCHANGE_SECONDS)):
-        # On a busy machine the interval is wider than the 5 points.
-        tolerance = max(0.05, 1.5 * part.half_width / parts.step.mean)
-        assert parts.share(part) == pytest.approx(seconds / whole, abs=tolerance)
+        assert part is not None
+        assert parts.share(part) == pytest.approx(seconds / whole, abs=TOLERANCE)
     waiting_ranks = len(slow_ranks.split()) / 2
-    assert parts.share(parts.waiting) == pytest.approx(waiting_ranks * LOADER_SECONDS / parts.step.mean, abs=0.05)
+    assert parts.share(parts.waiting) == pytest.approx(waiting_ranks * LOADER_SECONDS / parts.step.mean, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -90,12 +97,10 @@ def test_only_what_can_be_left_out_is_probed(tmp_path: Path, texts: Path, strate
     end = run_training(tmp_path, document, texts, processes=1 if strategy == "single" else 2)
     assert end.exit_code == 0, end.output
     assert probed(end) == [*expected, *reversed(expected)]
+    assert ROUNDS * len(expected) * STEPS_OF_A_PROBE <= most_probe_steps(10)
     parts = parts_of(end)
     assert (parts.communication is None) == (parts.compute is None) == (strategy == "fsdp")
     assert parts.optimizer is not None
-
-
-STEPS_OF_A_PROBE = WARM_UP_STEPS + LEAST_STEPS
 
 
 @pytest.mark.parametrize(

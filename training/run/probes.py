@@ -23,18 +23,13 @@ from traindyno.core.step_log.line import (
     WHOLE_STEP,
 )
 from traindyno.core.suite.choices import Compiler
+from traindyno.core.suite.runs import WARM_UP_STEPS, probe_steps
 from training.data.batch import Batch
 from training.data.dataset import TokenDataset
 from training.process.process_group import is_so_on_all_ranks
 from training.process.run_settings import RunSettings
 from training.run.train import held_batches, load_batches, one_step
 from training.strategies import Setup, TrainingStrategy
-
-# Of one round: each probe has two, in opposite order, so that a drift adds nothing to a difference.
-MOST_STEPS, LEAST_STEPS = 10, 5
-# Of the run's steps; a probe of a short run is as short.
-SHARE_OF_RUN = 20
-WARM_UP_STEPS = 2
 
 Result = TypeVar("Result")
 
@@ -53,7 +48,7 @@ def probe(
     The first probe for which a rank has no memory is the last one. Raises the error if other ranks wait for that rank
     within a step, where they can't agree.
     """
-    count = max(LEAST_STEPS, min(MOST_STEPS, step_log.steps_of_this_process // SHARE_OF_RUN))
+    count = probe_steps(step_log.steps_of_this_process)
     is_alone = setup.topology.world_size == 1
     begin = now()
     held = _if_all_have_memory(
