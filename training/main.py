@@ -41,7 +41,8 @@ from training.strategies import Setup, TrainingStrategy, build_strategy
 def main() -> None:
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     stop = StopRequest(read_topology())
-    CrashHandler(step_log, read_topology(), stop).install()
+    crash_handler = CrashHandler(step_log, read_topology(), stop)
+    crash_handler.install()
     run = read_run_settings(os.environ)
     use_hub_token(run.workload.hub_token_secret)
     step_log.open({**environment_facts(), **environment_facts_of_run(run)})
@@ -84,7 +85,8 @@ def main() -> None:
                 make_servable(job.save_folder, run.workload.task, dataset)
             deque(tensors, maxlen=0)  # the other ranks send their parts
     if run.probes:
-        probe(run, setup, strategy, optimizer, dataset, step_log=step_log)
+        with crash_handler.after_the_work():
+            probe(run, setup, strategy, optimizer, dataset, step_log=step_log)
     end_process_group()
     step_log.close()
     exit_now(0)

@@ -22,8 +22,12 @@ from traindyno.core.step_log.line import (
 )
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
+from traindyno.core.suite.runs import LEAST_STEPS, ROUNDS, WARM_UP_STEPS, most_probe_steps
 
 LOADER_SECONDS, EXCHANGE_SECONDS = 0.3, 0.2
+TOLERANCE = 0.05
+MOST_ATTEMPTS = 3
+STEPS_OF_A_PROBE = WARM_UP_STEPS + LEAST_STEPS
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +45,14 @@ def parts_of(end: JobEnd) -> StepParts:
 
 
 def probed(end: JobEnd, rank: int = 0) -> list[str]:
-    return [phase["facts"][PROBED] for phase in end.of_kind("phase", rank) if phase["name"] == PROBE]
+    facts = [phase["facts"] for phase in end.of_kind("phase", rank) if phase["name"] == PROBE]
+    return [each[PROBED] for each in facts if PROBED in each]
 
 
 def mean_seconds(end: JobEnd, name: str) -> list[float]:
     """Of a step, in each round."""
     facts = [phase["facts"] for phase in end.of_kind("phase") if phase["name"] == PROBE]
-    return [fmean(each[STEP_SECONDS]) for each in facts if each[PROBED] == name]
+    return [fmean(each[STEP_SECONDS]) for each in facts if each.get(PROBED) == name]
 
 
 @pytest.mark.parametrize("slow_ranks", ["0 1", "1"])
@@ -62,17 +67,21 @@ def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, text
         "TEST_EXCHANGE_SECONDS": str(EXCHANGE_SECONDS),
         "TEST_SLOW_RANKS": slow_ranks,
     }
-    end = run_forked(tmp_path, SCRIPTS / "slow_run.py", processes=2, environment=environment)
-    assert end.exit_code == 0, end.failure
-    parts = parts_of(end)
-    assert parts.communication is not None
+    for attempt in range(MOST_ATTEMPTS):
+        (folder := tmp_path / f"{attempt}").mkdir()
+        end = run_forked(folder, SCRIPTS / "slow_run.py", processes=2, environment=environment)
+        assert end.exit_code == 0, end.failure
+        parts = parts_of(end)
+        assert parts.communication is not None
+        # A run that something else held up for a second says so itself: its intervals are wider.
+        if max(parts.data.half_width, parts.communication.half_width) <= TOLERANCE * parts.step.mean:
+            break
     whole = fmean(mean_seconds(end, WHOLE_STEP))
     for part, seconds in ((parts.data, LOADER_SECONDS), (parts.communication, EXCHANGE_SECONDS)):
-        # On a busy machine the interval is wider than the 5 points.
-        tolerance = max(0.05, 1.5 * part.half_width / parts.step.mean)
-        assert parts.share(part) == pytest.approx(seconds / whole, abs=tolerance)
+        assert part is not None
+        assert parts.share(part) == pytest.approx(seconds / whole, abs=TOLERANCE)
     waiting_ranks = len(slow_ranks.split()) / 2
-    assert parts.share(parts.waiting) == pytest.approx(waiting_ranks * LOADER_SECONDS / parts.step.mean, abs=0.05)
+    assert parts.share(parts.waiting) == pytest.approx(waiting_ranks * LOADER_SECONDS / parts.step.mean, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +97,41 @@ def test_only_what_can_be_left_out_is_probed(tmp_path: Path, texts: Path, strate
     end = run_training(tmp_path, document, texts, processes=1 if strategy == "single" else 2)
     assert end.exit_code == 0, end.output
     assert probed(end) == [*expected, *reversed(expected)]
+    assert ROUNDS * len(expected) * STEPS_OF_A_PROBE <= most_probe_steps(10)
     parts = parts_of(end)
     assert (parts.communication is None) == (parts.compute is None) == (strategy == "fsdp")
     assert parts.optimizer is not None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "rank_and_place", "expected"),
+    [
+        ("ddp", "1 holding", []),
+        ("ddp", "0 3", []),
+        ("ddp", f"1 {3 * STEPS_OF_A_PROBE - 1}", [WHOLE_STEP, HELD_BATCHES]),
+        ("fsdp", f"1 {2 * STEPS_OF_A_PROBE - 1}", [WHOLE_STEP]),
+    ],
+)
+def test_a_rank_without_memory_ends_the_probes_of_all_and_not_the_run(
+    tmp_path: Path, texts: Path, strategy: str, rank_and_place: str, expected: list[str]
+) -> None:
+    """Whether the others wait for it within a step, or at the end of the probe."""
+    environment = {
+        "SM_HPS": json.dumps({**run_document(settings={"strategy": strategy}), "probes": True}),
+        "SM_CHANNEL_TRAIN": str(texts),
+        "TEST_FAILS_AT": rank_and_place,
+    }
+    script = SCRIPTS / "probe_without_memory.py"
+    end = run_forked(tmp_path, script, processes=2, environment=environment, timeout_seconds=60)
+    assert (end.exit_code, end.failure) == (0, ""), end.output
+    for rank in range(2):
+        assert probed(end, rank) == expected
+        assert len(end.of_kind("step", rank)) == 10
+        assert not end.of_kind("error", rank)
+        assert end.lines(rank)[-1]["kind"] == "end"
+        seconds = [phase["end"] - phase["begin"] for phase in end.of_kind("phase", rank) if phase["name"] == "teardown"]
+        assert sum(seconds) < 1, "time of probes, which no other run has, is not the run's own"
+    assert parts_of(end).is_probed == (HELD_BATCHES in expected)
 
 
 def test_probes_change_neither_losses_nor_the_saved_model(tmp_path: Path, texts: Path) -> None:

@@ -50,4 +50,5 @@ def past_run(summary: RunSummary, *, max_steps: int) -> PastRun | None:
         hosts=summary.hosts,
         data_wait_share=summary.data_wait_share,
         seed=summary.seed,
+        probe_seconds=summary.probe_seconds or 0.0,
     )

@@ -7,13 +7,18 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
+from typing import NoReturn
 
 from torch import distributed
 
 from traindyno.callbacks import StepLogger, failure
+from traindyno.callbacks.clock import now
 from traindyno.callbacks.oom_kills import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.step_log.line import PROBE
 from training.checkpoints.stop_request import StopRequest
 from training.errors import PeerFailed, RunStopped
 from training.process.topology import Topology
@@ -21,6 +26,7 @@ from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
 KEY = "traindyno/failure"  # in the job's store
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
+WATCH_SECONDS = 0.5
 PEER_SIGNS = ("closed by peer", "reset by peer", "broken pipe", "connection was likely closed", "remote process exited")
 # torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120 s.
 CHECKPOINT_SECONDS = 25.0
@@ -38,14 +44,42 @@ class CrashHandler:
         self._stop = stop
         self._kills_before = count_oom_kills()
         self._lock = threading.Lock()
+        self._done_since: float | None = None
 
     def install(self) -> None:
         sys.excepthook = self._on_error
         self._watch_for_sigterm()
 
+    @contextmanager
+    def after_the_work(self) -> Iterator[None]:
+        """Of the probes: what fails from here on ends this process and its peers as a run that completed.
+
+        A peer may wait within a step, in a collective that a lost process does not end on every backend.
+        """
+        self._step_log.flush()
+        self._done_since = now()
+        is_over = threading.Event()
+        watching = threading.Thread(target=self._end_with_a_peer, args=(is_over,), daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            watching.join()
+        self._log_probes()
+
+    def _end_with_a_peer(self, is_over: threading.Event) -> None:
+        while find_failure() is None:
+            if is_over.wait(WATCH_SECONDS):
+                return
+        with self._lock:
+            self._end_well()
+
     def _on_error(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         traceback.print_exception(kind, error, trace)
         with self._lock:
+            if self._done_since is not None:
+                self._end_with_peers(error)
             if isinstance(error, RunStopped):
                 self._end(error)
             if is_from_a_peer(error):
@@ -69,9 +103,12 @@ class CrashHandler:
     def _end_on_sigterm(self, receiving: int) -> None:
         while signal.SIGTERM not in os.read(receiving, 1):
             pass
-        if self._stop.request():
+        is_done = self._done_since is not None
+        if not is_done and self._stop.request():
             self._wait_for_checkpoint()
         with self._lock:
+            if is_done:
+                self._end_well()
             self._end(self._why_stopped())
 
     def _why_stopped(self) -> BaseException:
@@ -103,6 +140,24 @@ class CrashHandler:
         if count_oom_kills() == self._kills_before:
             return None
         return PeerFailed(Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out")
+
+    def _end_with_peers(self, error: BaseException) -> None:
+        if not is_from_a_peer(error):
+            publish_failure(
+                failure.classify(error, Outcome.INTERNAL_ERROR), failure.describe(error, self._topology.rank)
+            )
+            time.sleep(PATIENCE_SECONDS)  # this process may hold the store, which the others read
+        self._end_well()
+
+    def _end_well(self) -> NoReturn:
+        self._log_probes()
+        self._step_log.close()
+        exit_now(0)
+
+    def _log_probes(self) -> None:
+        """Their whole time: it belongs to no other run."""
+        assert self._done_since is not None
+        self._step_log.add_phase(PROBE, self._done_since, now(), {})
 
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)

@@ -3,15 +3,15 @@
 The weights no longer matter: what is kept of them is saved before. ``core/measurement/step_parts.py`` reads the times.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
-import torch
 from torch.optim import Optimizer
 
-from traindyno.callbacks import StepLogger
+from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.clock import HostClock, now
 from traindyno.core.step_log.line import (
     HELD_BATCHES,
@@ -23,17 +23,15 @@ from traindyno.core.step_log.line import (
     WHOLE_STEP,
 )
 from traindyno.core.suite.choices import Compiler
+from traindyno.core.suite.runs import WARM_UP_STEPS, probe_steps
 from training.data.batch import Batch
 from training.data.dataset import TokenDataset
+from training.process.process_group import is_so_on_all_ranks
 from training.process.run_settings import RunSettings
 from training.run.train import held_batches, load_batches, one_step
 from training.strategies import Setup, TrainingStrategy
 
-# Of one round: each probe has two, in opposite order, so that a drift adds nothing to a difference.
-MOST_STEPS, LEAST_STEPS = 10, 5
-# Of the run's steps; a probe of a short run is as short.
-SHARE_OF_RUN = 20
-WARM_UP_STEPS = 2
+Result = TypeVar("Result")
 
 
 def probe(
@@ -47,33 +45,58 @@ def probe(
 ) -> None:
     """Logs a phase for each probe. All ranks must call it: those that exchange gradients take the same steps.
 
-    A probe that needs more memory than the device has stays unknown: without its exchange, a rank waits for no other.
+    The first probe for which a rank has no memory is the last one. Raises the error if other ranks wait for that rank
+    within a step, where they can't agree.
     """
-    settings = run.settings
-    count = max(LEAST_STEPS, min(MOST_STEPS, step_log.steps_of_this_process // SHARE_OF_RUN))
+    count = probe_steps(step_log.steps_of_this_process)
+    is_alone = setup.topology.world_size == 1
     begin = now()
-    held = held_batches(run, strategy, dataset, WARM_UP_STEPS + count)
+    held = _if_all_have_memory(
+        lambda: held_batches(run, strategy, dataset, WARM_UP_STEPS + count),
+        # Ranks that read a stream may exchange their counts of labels.
+        are_apart=is_alone or dataset.train is not None,
+    )
+    if held is None:
+        return
     for group in optimizer.param_groups:
         group["lr"] = 0.0
     strategy.set_training(True)
     clock = setup.accelerator.make_clock()
     probes = _probes(setup, strategy)
     # Until each worker has made a batch, a loader is slower than it was.
-    of_loader = WARM_UP_STEPS + settings.loader_workers + count
+    of_loader = range(WARM_UP_STEPS + run.settings.loader_workers + count)
+
+    def step_seconds(name: str, *, is_apart: bool) -> list[float]:
+        batches = load_batches(run, strategy, dataset, of_loader) if name == WHOLE_STEP else held
+        with (strategy.without_exchange() if is_apart else None) or nullcontext():
+            marks = _take_steps(
+                batches, clock, setup=setup, strategy=strategy, optimizer=optimizer, updates=name != NO_OPTIMIZER
+            )
+            times = clock.resolve(marks)[-count - 1 :]
+        return [after - before for before, after in pairwise(times)]
+
+    for name in (*probes, *reversed(probes)):
+        is_apart = NO_EXCHANGE in probes and name in (NO_EXCHANGE, NO_OPTIMIZER)
+        work = partial(step_seconds, name, is_apart=is_apart)
+        seconds = _if_all_have_memory(work, are_apart=is_alone or is_apart)
+        if seconds is None:
+            return
+        step_log.add_phase(PROBE, begin, now(), {PROBED: name, STEP_SECONDS: seconds})
+        begin = now()
+
+
+def _if_all_have_memory(work: Callable[[], Result], *, are_apart: bool) -> Result | None:
+    """The result; None on all ranks if one of them has no memory for it.
+
+    ``are_apart``: no rank waits for another within the work.
+    """
+    result = None
     try:
-        for name in (*probes, *reversed(probes)):
-            batches = load_batches(run, strategy, dataset, range(of_loader)) if name == WHOLE_STEP else held
-            is_apart = NO_EXCHANGE in probes and name in (NO_EXCHANGE, NO_OPTIMIZER)
-            with (strategy.without_exchange() if is_apart else None) or nullcontext():
-                marks = _take_steps(
-                    batches, clock, setup=setup, strategy=strategy, optimizer=optimizer, updates=name != NO_OPTIMIZER
-                )
-                times = clock.resolve(marks)[-count - 1 :]
-            seconds = [after - before for before, after in pairwise(times)]
-            step_log.add_phase(PROBE, begin, now(), {PROBED: name, STEP_SECONDS: seconds})
-            begin = now()
-    except (torch.OutOfMemoryError, MemoryError):
-        step_log.add_phase(PROBE, begin, now(), {})
+        result = work()
+    except (MemoryError, RuntimeError) as error:
+        if not are_apart or failure.classify(error) != failure.OUT_OF_MEMORY:
+            raise
+    return result if is_so_on_all_ranks(result is not None) else None
 
 
 def _probes(setup: Setup, strategy: TrainingStrategy) -> list[str]:

@@ -287,3 +287,10 @@ def test_the_plan_says_what_the_probes_of_a_batch_may_cost(tmp_path: Path) -> No
     # Eleven probes of 600 s are more than the job's limit of 1800 s: 2 x 0.5 h at $1.408
     assert "2 cells search their batch before the first trial: up to 11 probes of 8 steps each, or 6 where" in told
     assert "at most 30 min for each cell and $1.41 in all, within the limit and the amounts below" in told
+
+
+def test_the_plan_says_how_many_steps_probes_take(tmp_path: Path) -> None:
+    for probes in (True, False):
+        answer = plan(tmp_path, *FILES, measurement={"probes": probes, "max_steps": 200})
+        assert answer.status == 0
+        assert ("after 1 trial of each cell: up to 96 more steps" in " ".join(answer.output.split())) == probes

@@ -16,7 +16,7 @@ from traindyno.core.step_log.line import SEED_VARIABLE
 from traindyno.core.suite.choices import Jobs, Purchase, Task
 from traindyno.core.suite.job_time import ending_seconds
 from traindyno.core.suite.preparation import names_commit
-from traindyno.core.suite.runs import compares_seeds, trial_seed
+from traindyno.core.suite.runs import compares_seeds, most_probe_steps, trial_seed
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
 from traindyno.core.verdict.search_text import describe_replaced
@@ -47,6 +47,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "", replaced
     if any(cell.settings.batch_search for cell in planned.cells):
         yield "batch", probes_text(suite, planned)
+    if suite.measurement.probes:
+        yield "probes", probed_steps_text(suite)
     if planned.preparation:
         yield ("data" if planned.preparation.makes_tokens else "model"), _preparation_text(planned.preparation, ending)
         if planned.preparation.stages_model and suite.workload.model:
@@ -89,6 +91,15 @@ def probes_text(suite: Suite, planned: Plan) -> str:
         f" or {FEW_PROBES} where the first batch is within a factor of four of the largest one, at most"
         f" {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within the limit and the amounts"
         " below"
+    )
+
+
+def probed_steps_text(suite: Suite) -> str:
+    """What ``measurement.probes`` may take."""
+    count = most_probe_steps(suite.measurement.max_steps)
+    return (
+        f"after 1 trial of each cell: up to {count} more steps, in the expected cost and time,"
+        " and within the limit of the job and so the worst case"
     )
 
 

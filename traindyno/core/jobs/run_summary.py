@@ -59,3 +59,5 @@ class RunSummary:
     #: Of a run that was outpaced: the run of its job that was ahead, and the least ratio of its time to that run's.
     outpaced_by: str | None = None
     least_ratio: float | None = None
+    #: After the run's own work; None in rows of earlier versions.
+    probe_seconds: float | None = None

@@ -11,6 +11,7 @@ from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ending_seconds
+from traindyno.core.suite.runs import most_probe_steps
 from traindyno.core.suite.suite import Limits, Suite
 from traindyno.core.suite.suite_file import measurement_document, target_document, workload_document
 
@@ -45,6 +46,8 @@ class PastRun:
     hosts: str | None = None
     data_wait_share: float | None = None
     seed: int | None = None
+    #: Part of the seconds above.
+    probe_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +186,26 @@ def _within(seconds: float, attempts: int, limits: Limits) -> float:
 
 
 def _added_seconds(run: PastRun, suite: Suite) -> float | None:
-    """The seconds that another ``max_steps`` adds or saves; None if unknown. A user's script has no such limit."""
+    """What this suite's steps and probes add to the run's seconds, or save; None if unknown."""
+    if run.outcome is not Outcome.COMPLETED or suite.workload.task is Task.SCRIPT:
+        return 0.0
+    of_steps, of_probes = _seconds_of_more_steps(run, suite), _probe_seconds(run, suite)
+    return None if of_steps is None or of_probes is None else of_steps + of_probes - run.probe_seconds
+
+
+def _probe_seconds(run: PastRun, suite: Suite) -> float | None:
+    """The mean over the trials of a cell, one of which is probed, if no step of a probe is faster than the run's."""
+    if not suite.measurement.probes:
+        return 0.0
+    if run.mean_step_seconds is None:
+        return None
+    return most_probe_steps(suite.measurement.max_steps) * run.mean_step_seconds / suite.measurement.trials
+
+
+def _seconds_of_more_steps(run: PastRun, suite: Suite) -> float | None:
+    """Those that another ``max_steps`` adds or saves; None if unknown."""
     max_steps = suite.measurement.max_steps
-    if run.outcome is not Outcome.COMPLETED or run.max_steps == max_steps or suite.workload.task is Task.SCRIPT:
+    if run.max_steps == max_steps:
         return 0.0
     if run.steps is None or run.mean_step_seconds is None:
         return None

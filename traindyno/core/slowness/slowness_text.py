@@ -1,6 +1,6 @@
 """Why a cell is slow, and why another is faster, in sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindyno.core.costs.quantity_text import seconds_text, share_text
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
@@ -16,12 +16,23 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
     if waits:
         yield f"{_text(parts, parts.data)} of a step of {label} waits for data{_advice_text(advice)}."
     if parts.is_probed:
-        known = {COMMUNICATION: parts.communication, COMPUTE: parts.compute, OPTIMIZER: parts.optimizer}
-        others = [f"{_text(parts, part)} {name}" for name, part in known.items() if part is not None and part.mean > 0]
-        unknown = [name for name, part in known.items() if part is None]
-        unknown_text = f"; {' and '.join(unknown)} can't be told apart" if unknown else ""
-        begin = "The rest of it" if waits else f"A step of {label}"
-        yield f"{begin} is {', '.join(others)}{unknown_text}."
+        yield from _describe_probed(parts, "The rest of it" if waits else f"A step of {label}")
+
+
+def _describe_probed(parts: StepParts, whole: str) -> Iterator[str]:
+    """Nothing where no part is unknown and none takes time."""
+    named = {COMMUNICATION: parts.communication, COMPUTE: parts.compute, OPTIMIZER: parts.optimizer}
+    taking = [f"{_text(parts, part)} {name}" for name, part in named.items() if part is not None and part.mean > 0]
+    unknown = _unknown_text([name for name, part in named.items() if part is None])
+    if taking:
+        yield f"{whole} is {', '.join(taking)}{unknown and '; '}{unknown}."
+    elif unknown:
+        yield f"Of {whole[0].lower()}{whole[1:]}, {unknown}."
+
+
+def _unknown_text(names: Sequence[str]) -> str:
+    *others, last = names or [""]
+    return f"{', '.join(others)} and {last} can't be told apart" if others else f"{last} is unknown" if last else ""
 
 
 def describe_difference(first: str, second: str, difference: Difference | None) -> Iterator[str]:

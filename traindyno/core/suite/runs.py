@@ -13,6 +13,13 @@ from traindyno.core.suite.suite_converter import suite_converter
 
 GRACE_SECONDS = 3600
 PROBED_TRIAL = 2
+# Steps of one round of a probe: each has two rounds, in opposite order, so that a drift adds nothing to a difference.
+MOST_STEPS, LEAST_STEPS = 10, 5
+ROUNDS = 2
+# Of the run's steps; a probe of a short run is as short.
+SHARE_OF_RUN = 20
+WARM_UP_STEPS = 2
+MOST_PROBES = 4
 SEED = "seed"  # the setting
 
 
@@ -21,9 +28,20 @@ def run_id_of(cell_id: str, trial: int) -> str:
 
 
 def is_probed(run: Run, suite: Suite) -> bool:
-    """Whether the run ends with probes. A search that measures again only the cells that may win probes only those."""
+    """Whether the run ends with probes: one trial of each cell, and its repeats on quieter hosts."""
     is_wanted = suite.measurement.probes and suite.workload.task is not Task.SCRIPT
-    return is_wanted and run.trial == min(PROBED_TRIAL, suite.measurement.trials)
+    trials = suite.measurement.trials
+    return is_wanted and (run.trial - 1) % trials + 1 == min(PROBED_TRIAL, trials)
+
+
+def probe_steps(run_steps: int) -> int:
+    """Of one probe, in one round, after its warm-up."""
+    return max(LEAST_STEPS, min(MOST_STEPS, run_steps // SHARE_OF_RUN))
+
+
+def most_probe_steps(run_steps: int) -> int:
+    """Of all probes together, where no loader warms up for longer."""
+    return ROUNDS * MOST_PROBES * (WARM_UP_STEPS + probe_steps(run_steps))
 
 
 def planned_cell_id(run: Run) -> str:

@@ -5,6 +5,7 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.loss_parity import late_loss
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Quality
 from traindyno.core.verdict.cell_quality import last_values
 from traindyno.core.verdict.repeats import busy_programs, is_contended
@@ -52,4 +53,5 @@ def summarise(result: RunResult) -> RunSummary:
         seed=result.seed,
         outpaced_by=result.bound.by if result.bound else None,
         least_ratio=result.bound.least_ratio if result.bound else None,
+        probe_seconds=result.phases_seconds.get(PROBE),
     )

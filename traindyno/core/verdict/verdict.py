@@ -106,7 +106,6 @@ class Verdict:
     is_simulated: bool
     #: Curves of the time over the number of instances, from three measured sizes on.
     scaling: tuple[ScalingFit, ...] = ()
-    #: Cells that a model-based search did not compare, the nearest to the recommended cell first.
     #: Number of runs in the rounds of the execution; None in verdicts without rounds and of earlier versions.
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.

@@ -1,5 +1,7 @@
 """Why one cell takes less time than another, where the truth is known."""
 
+import re
+from itertools import product
 from random import Random
 
 import pytest
@@ -8,6 +10,7 @@ from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.slowness.difference import (
     COMMUNICATION,
     COMPUTE,
+    OPTIMIZER,
     START_UP,
     STEP_PARTS,
     CellTime,
@@ -70,6 +73,36 @@ def test_the_sentence_names_the_parts_that_matter_the_largest_first() -> None:
     assert found is not None
     assert set(found.by_part) == {*STEP_PARTS, START_UP}
     assert not [*describe_difference("a", "b", None)]
+
+
+@pytest.mark.parametrize("data", [0.0, 0.3])
+@pytest.mark.parametrize("values", list(product((None, 0.0, -0.01, 0.2), repeat=3)))
+def test_every_set_of_known_parts_is_a_whole_sentence(values: tuple[float | None, ...], data: float) -> None:
+    """Each known part that takes time is named with its share, each unknown one as unknown, and nothing is empty."""
+    known = dict(zip((COMMUNICATION, OPTIMIZER, COMPUTE), values, strict=True))
+    parts = StepParts(
+        samples_per_step=8,
+        step=exact(1),
+        waiting=exact(data),
+        data=exact(data),
+        is_probed=True,
+        **{name: None if value is None else exact(value) for name, value in known.items()},
+    )
+    texts = [*describe_parts("ddp", parts, None)]
+    about_data, others = [text for text in texts if "data" in text], [text for text in texts if "data" not in text]
+    assert bool(about_data) == (data > 0)
+    assert bool(others) == any(value is None or value > 0 for value in values)
+    for text in others:
+        assert text.startswith(
+            ("The rest of it is ", "Of the rest of it, ") if data else ("A step of ddp is ", "Of a ")
+        )
+        assert not re.search(r" [;,.]|[;,] ?[;,.]|is ;|  |and can't", text)
+    for name, value in known.items():
+        assert (name in "".join(others)) == (value is None or value > 0)
+        assert (f"20 % (± 0 %) {name}" in "".join(others)) == (value == 0.2)
+    unknown = values.count(None)
+    assert ("can't be told apart" in "".join(others)) == (unknown > 1)
+    assert ("is unknown" in "".join(others)) == (unknown == 1)
 
 
 def test_a_step_is_described_by_what_is_known_of_it() -> None:

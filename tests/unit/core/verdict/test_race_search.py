@@ -11,6 +11,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.runs import is_probed
 from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.open_cells import MOST_UNTOLD
@@ -89,6 +90,24 @@ def test_a_contender_runs_once_where_each_run_has_its_own_job() -> None:
     suite = suite_of(jobs=Jobs.SEPARATE)
     # Hosts of two jobs may differ, so that more cells may win.
     assert named(planned(suite, first_round(suite, {1: 1.0, 2: 1.05, 4: 1.2, 8: 1.3}))) == [(1, 2), (2, 2)]
+
+
+def test_in_a_race_all_cells_that_run_again_pay_for_probes_and_in_a_grid_all_cells() -> None:
+    """Of three contenders the verdict names two. The fourth cell is dropped, or its result is lost."""
+    race = suite_of()
+    race = replace(race, measurement=replace(race.measurement, probes=True))
+    grid = replace(race, search=Search.GRID)
+    first = first_round(race, {1: 1.0, 2: 1.01, 4: 1.02, 8: 1.3})
+    lost = [*first[:3], done(race, 8, 1, 1.0, Outcome.INTERNAL_ERROR)]
+
+    def paying(suite: Suite, number: int, results: list[RunResult]) -> list[int]:
+        runs = planned(suite, results, number)
+        return sorted(run.cell.settings.batch_size for run in runs if is_probed(run, suite))
+
+    assert paying(race, 1, []) == []
+    assert paying(race, 2, first) == [1, 2, 4]
+    assert paying(race, 2, lost) == [8]
+    assert paying(grid, 1, []) == list(BATCHES)
 
 
 def test_outpaced_and_failed_cells_do_not_run_again_but_lost_ones_do() -> None:

@@ -18,6 +18,7 @@ from traindyno.core.statistics.selection import Relation
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
@@ -82,6 +83,7 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
         price=PRICE,
     )
     assert parse_run_result(run_result_document(result)) == result
+    assert summarise(result).probe_seconds == pytest.approx(1)
     report = report_of([result], suite)
     (row,) = report.verdict.rows
     assert row.step_parts is not None
