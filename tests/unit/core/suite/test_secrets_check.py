@@ -66,7 +66,12 @@ def test_a_secret_in_a_matrix_is_found_too() -> None:
 def test_names_of_special_tokens_and_short_values_are_no_secrets() -> None:
     workload = {
         **script_document()["workload"],
-        "hyperparameters": {"bos_token": "<|begin_of_text|>", "pad_token": "<|endoftext|>", "max_tokens": "512", "tokenizer": "gpt2"},
+        "hyperparameters": {
+            "bos_token": "<|begin_of_text|>",
+            "pad_token": "<|endoftext|>",
+            "max_tokens": "512",
+            "tokenizer": "gpt2",
+        },
         "environment": {"BOS_TOKEN": "<s>", "HUB_SECRET": SECRET_ARN},
     }
     assert parse_suite(script_document(workload=workload)).workload.environment["BOS_TOKEN"] == "<s>"
