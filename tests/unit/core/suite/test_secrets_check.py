@@ -17,14 +17,21 @@ SECRET_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 PASSWORD, LONG = "hunter2!", "0123456789abcdef" * 2
 SECRET_NAMES = {
     **dict.fromkeys(("DB_PASSWD", "PGPASSWORD", "dbPassword", "db-password", "MYSQL_PWD", "smtp_pass"), PASSWORD),
-    **dict.fromkeys(("passphrase", "CLIENT_SECRET", "credentials", "PASSWORD_2", "API_KEY", "apikey"), PASSWORD),
-    **dict.fromkeys(("APIKey", "AWS_SECRET_ACCESS_KEY", "private_key", "storage.account.key"), PASSWORD),
+    **dict.fromkeys(("passphrase", "CLIENT_SECRET", "credentials", "PASSWORD_2"), PASSWORD),
+    **dict.fromkeys(
+        ("API_KEY", "apikey", "APIKey", "AWS_SECRET_ACCESS_KEY", "private_key", "storage.account.key"), LONG
+    ),
     **dict.fromkeys(("TOKEN", "hub_token", "accessToken", "GITHUB_PAT"), LONG),
 }
 SECRET_VALUES = (
     *(HUB, "AKIA" + "A" * 16, "ghp_" + "a" * 36, "sk-" + "a" * 40, "-----BEGIN RSA PRIVATE KEY-----", f"my_{HUB}"),
     *("postgres://user:pw@host/db", "redis://:pw@host", "jdbc:mysql://u:p/w@h:3306", f"Authorization: Bearer {LONG}"),
-    *("Server=x;Password=hunter2!;", '{"db_password": "hunter2!"}', "--db-password hunter2! --x 1", "a=1&api_key=abcd"),
+    *(
+        "Server=x;Password=hunter2!;",
+        '{"db_password": "hunter2!"}',
+        "--db-password hunter2! --x 1",
+        f"a=1&api_key={LONG}",
+    ),
 )
 NO_SECRETS = {
     **{"PWD": "/opt/ml", "forward_pass": "2", "use_password": "true", "key": "value", "tokenizer": "gpt2"},

@@ -20,11 +20,12 @@ KINDS = {
 NAMED_SECTIONS = ("environment", "hyperparameters")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # Ends of a name's last word, as singulars; in DB_PASSWD and in PGPASSWORD.
-PASSWORDS = ("password", "passwd", "passphrase", "passcode", "credential", "secret", "apikey", "accesskey", "secretkey")
+PASSWORDS = ("password", "passwd", "passphrase", "passcode", "credential", "secret")
 # They are no secrets alone: PWD is a folder, and a key is often a name.
 PASSWORDS_AFTER_A_WORD = ("pwd", "pw", "pass")
 KEYS_AFTER = ("api", "access", "secret", "private", "account", "auth", "signing")
-TOKENS = ("token", "jwt", "pat")
+# Services make them; a person can choose the others.
+TOKENS = ("token", "jwt", "pat", "apikey", "accesskey", "secretkey")
 # Shorter values are names such as those of special tokens.
 TOKEN_CHARACTERS = 16
 SPECIAL_TOKEN = re.compile(r"[<\[].*[>\]]")
@@ -83,7 +84,7 @@ def is_secret(name: str, text: str) -> bool:
     if _is_password(words):
         return True
     is_long = len(text) >= TOKEN_CHARACTERS and " " not in text and not SPECIAL_TOKEN.fullmatch(text)
-    return words[-1].endswith(TOKENS) and is_long
+    return _is_token(words) and is_long
 
 
 def _words(name: str) -> list[str]:
@@ -91,10 +92,11 @@ def _words(name: str) -> list[str]:
 
 
 def _is_password(words: list[str]) -> bool:
-    last, before = words[-1].removesuffix("s"), words[-2] if len(words) > 1 else ""
-    if last.endswith(PASSWORDS):
-        return True
-    return bool(before) and (words[-1] in PASSWORDS_AFTER_A_WORD or (last == "key" and before in KEYS_AFTER))
+    return words[-1].removesuffix("s").endswith(PASSWORDS) or (len(words) > 1 and words[-1] in PASSWORDS_AFTER_A_WORD)
+
+
+def _is_token(words: list[str]) -> bool:
+    return words[-1].endswith(TOKENS) or (words[-1] == "key" and len(words) > 1 and words[-2] in KEYS_AFTER)
 
 
 def _assigns_secret(text: str) -> bool:
@@ -106,4 +108,4 @@ def _inner_name(outer: str | None, key: str) -> str | None:
     if outer is None:
         return key if key.partition(".")[0] in NAMED_SECTIONS else None
     words = _words(outer)
-    return outer if words and (_is_password(words) or words[-1].endswith(TOKENS)) else key
+    return outer if words and (_is_password(words) or _is_token(words)) else key
