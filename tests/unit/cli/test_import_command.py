@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 import yaml
+from typer import BadParameter
+from typer.testing import CliRunner
 
 from tests.unit.sagemaker.test_imported_jobs import DECISIONS, job_of
 from tests.unit.step_log_samples import file_name, log_lines
 from traindyno.api.suite_loading import load_suite
 from traindyno.api.suite_text import read_suite_text
-from traindyno.cli.commands.import_command import cost_lines, notes, suite_text, whole_training_lines
+from traindyno.cli.commands.import_command import cost_lines, notes, suite_text, whole_training_lines, write_new
 from traindyno.cli.inputs.imported_job import price_job
+from traindyno.cli.main import commands
 from traindyno.core.costs.prices import Price
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.sagemaker.imported.axes import suggest_axes
@@ -54,6 +57,37 @@ def test_what_no_job_says_is_asked_for() -> None:
     found = import_job(job_of(), Decisions())
     assert "# Write limits.max_usd: no job says it." in suite_text(found, {})
     assert "missing: workload.examples; no job says it, write it into the suite" in list(notes(found))
+
+
+def refused_output(output: str) -> str:
+    answer = CliRunner().invoke(commands, ["import", "my-job", "--output", output], env={"COLUMNS": "1000"})
+    assert answer.exit_code == 2
+    assert isinstance(answer.exception, SystemExit), answer.exception
+    return answer.output
+
+
+@pytest.mark.parametrize("name", ["missing/suite.yaml", "file/suite.yaml", f"{'x' * 300}/suite.yaml"])
+def test_an_output_in_no_folder_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert f"got {tmp_path / name}, expected a file in a folder that exists" in refused_output(str(tmp_path / name))
+
+
+def test_a_file_a_folder_and_a_link_are_never_replaced(tmp_path: Path) -> None:
+    kept = written(tmp_path, "mine")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for path in (kept, tmp_path, tmp_path / "link"):
+        assert f"{path} exists, expected the name of a new file" in refused_output(str(path))
+        with pytest.raises(BadParameter, match="expected the name of a new file"):
+            write_new(path, "x")
+    assert kept.read_text() == "mine"
+    assert sorted(tmp_path.iterdir()) == [kept, tmp_path / "link"]
+
+
+def test_what_can_not_be_written_is_refused_and_what_can_is(tmp_path: Path) -> None:
+    with pytest.raises(BadParameter, match="can't be written"):
+        write_new(tmp_path / ("x" * 300), "text")
+    write_new(tmp_path / "new.yaml", "é")
+    assert (tmp_path / "new.yaml").read_bytes() == "é".encode()
 
 
 def price(name: str, usd: str) -> Price:

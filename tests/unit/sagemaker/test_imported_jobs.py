@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,8 @@ SHARED = {"sagemaker_program": '"traindyno_runs.py"', "sagemaker_submit_director
 
 SCRIPT = {**SHARED, "sagemaker_program": '"train.py"'}
 
+OWN = {**SHARED, "sagemaker_program": '"traindyno_train.py"'}
+
 
 @pytest.mark.parametrize(
     ("changes", "words"),
@@ -112,6 +115,12 @@ SCRIPT = {**SHARED, "sagemaker_program": '"train.py"'}
             {"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": '"file:///opt/code"'}},
             "its code is file:///opt/code, expected a tarball in S3",
         ),
+        ({"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": "3"}}, "its code is 3, expected a tarball in S3"),
+        ({"HyperParameters": {**SCRIPT, "sagemaker_submit_directory": '["a"]'}}, "its code is a list, expected"),
+        ({"HyperParameters": {**SCRIPT, "sagemaker_program": "[1]"}}, "its script is a list, expected the name"),
+        ({"HyperParameters": OWN}, "it runs Traindyno's program without its part of a suite"),
+        ({"HyperParameters": {**OWN, "workload": "{}", "settings": "3"}}, "without its part of a suite"),
+        ({"HyperParameters": {**OWN, "workload": '{"task": "script"}', "settings": "{}"}}, "without its part"),
         ({"HyperParameters": {**SCRIPT, "sagemaker_mpi_enabled": "true"}}, "mpirun starts its script"),
         ({"ResourceConfig": {"InstanceType": "ml.g5.huge", "VolumeSizeInGB": 1}}, "its instance type is ml.g5.huge"),
         (
@@ -125,6 +134,62 @@ def test_a_job_that_no_suite_can_ask_for_is_refused(changes: dict[str, Any], wor
     with pytest.raises(JobNotImportable) as error:
         import_job(job_of(**changes), DECISIONS)
     assert words in str(error.value)
+
+
+def built_in(**workload: Any) -> dict[str, Any]:
+    """A run of the lab's own program whose part of a suite is changed."""
+    job = description(first_request(small_suite()))
+    values = job["HyperParameters"]
+    values["workload"] = json.dumps({**json.loads(values["workload"]), **workload})
+    return job
+
+
+def data_at(kind: str, path: str) -> dict[str, Any]:
+    return built_in(**({"channels": {"more": path}} if kind == "channels" else {kind: {"path": path}}))
+
+
+LOCAL = (
+    "/etc/passwd",
+    "../data",
+    "./data",
+    "~/data",
+    "~",
+    ".",
+    "a/b/c",
+    "data/train.jsonl",
+    "train.txt",
+    "a.zip",
+    "C:\\a",
+)
+
+
+@pytest.mark.parametrize("kind", ["channels", "dataset", "model", "tokenizer"])
+@pytest.mark.parametrize("path", [*LOCAL, "file:///etc", "S3://b/k", "sample://text"])
+def test_a_path_of_this_machine_in_a_job_is_refused(kind: str, path: str) -> None:
+    with pytest.raises(JobNotImportable) as error:
+        import_job(data_at(kind, path), DECISIONS)
+    assert f"workload.{kind}." in str(error.value)
+    assert f"got {json.dumps(path)}, expected s3://…, fsx://… or efs://…" in str(error.value)
+    assert ("of the Hub" in str(error.value)) is (kind != "channels")
+
+
+@pytest.mark.parametrize("path", ["s3://b/k.jsonl", "fsx://fs-0123456789abcdef0/mount/x"])
+def test_places_in_aws_stay_in_the_suite_of_a_built_in_run(path: str) -> None:
+    assert import_job(data_at("dataset", path), DECISIONS).document["workload"]["dataset"] == {"path": path}
+
+
+@pytest.mark.parametrize("path", ["gpt2", "Qwen/Qwen2.5-0.5B", "nyu-mll/glue"])
+def test_names_of_the_hub_stay_in_the_suite_of_a_built_in_run(path: str) -> None:
+    for kind in ("dataset", "model", "tokenizer"):
+        assert import_job(data_at(kind, path), DECISIONS).document["workload"][kind] == {"path": path}
+    with pytest.raises(JobNotImportable, match=r"workload\.channels\.more"):
+        import_job(data_at("channels", path), DECISIONS)
+
+
+def test_a_channel_of_a_script_names_no_folder_of_this_machine() -> None:
+    channel = {"ChannelName": "train", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "/home"}}}
+    with pytest.raises(JobNotImportable, match=r'workload\.dataset\.path: got "/home", expected s3://'):
+        import_job(job_of(InputDataConfig=[channel]), DECISIONS)
 
 
 class Bucket:
@@ -158,6 +223,22 @@ def test_a_job_of_the_sdk_3_is_read_from_its_drivers() -> None:
         "aws s3 cp --recursive s3://your-bucket/v3/v3-20261121000000/input/code code-of-v3-20261121000000"
     )
     assert (suite.training["strategy"], suite.warm_pool_seconds) == ("ddp", 1800)
+
+
+@pytest.mark.parametrize(
+    "code", [{"source_dir": ["a"], "entry_script": "a.py"}, {"source_dir": "a", "entry_script": 3}]
+)
+def test_drivers_that_name_no_folder_and_script_are_refused(code: dict[str, Any]) -> None:
+    files = Bucket(sourcecode=json.dumps(code).encode(), distributed=b"{}")
+    with pytest.raises(JobNotImportable, match=r"expected a source_dir and a \.py file in it"):
+        import_described(description(CAPTURED["basic"]["request"]), DECISIONS, s3=files)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["../../home", "a b", "/etc"])
+def test_the_folder_for_a_jobs_code_is_below_the_suites(name: str) -> None:
+    job = {**description(CAPTURED["basic"]["request"]), "TrainingJobName": name}
+    source = import_described(job, DECISIONS, s3=staged("basic")).document["workload"]["source"]  # type: ignore[arg-type]
+    assert re.fullmatch(r"code-of-[a-z-]+", source)
 
 
 @pytest.mark.parametrize("content", [b"\x80\x04K\x01.", b"[1]", b"{", b"[" * 100_000, b" " * MOST_BYTES + b"{}"])

@@ -1,5 +1,6 @@
 """`traindyno import`: the suite of a training job that ran, and what the job would cost on other instances."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -10,6 +11,7 @@ import typer
 import yaml
 
 from traindyno.aws import clients
+from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.cli.inputs.imported_job import (
     CostEstimate,
     import_described,
@@ -29,7 +31,8 @@ from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, 
 from traindyno.sagemaker.imported.whole_training import project_training
 
 JobArgument = Annotated[str, typer.Argument(help="The training job's name.")]
-OutputOption = Annotated[Path | None, typer.Option("--output", help="Write the suite here instead of to the output.")]
+OUTPUT = "--output"
+OutputOption = Annotated[Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")]
 ExamplesOption = Annotated[int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)]
 UsdOption = Annotated[float | None, typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01)]
 HoursOption = Annotated[float | None, typer.Option("--max-hours", help="The longest that it may take.", min=0.01)]
@@ -49,6 +52,8 @@ def import_job(
     prices: PricesOption = None,
 ) -> None:
     """Make a suite of a training job that ran, suggest axes, and show what the job would cost on other instances."""
+    if output is not None:
+        refuse_unwritable(output)
     choice.choose()
     described = read_job(job)
     decisions = Decisions(examples=examples, max_usd=_decimal(max_usd), max_hours=_decimal(max_hours))
@@ -58,13 +63,34 @@ def import_job(
     if output is None:
         print_text(text)
     else:
-        output.write_text(text, encoding="utf-8")
+        write_new(output, text)
     types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
     seconds, rows = price_job(described, types, prices_of(types, prices))
     measured = read_measured(described, s3=clients.s3()) if examples else None
     whole = whole_training_lines(described, measured, rows, examples=examples) if measured and examples else ()
     for line in (*notes(found), *cost_lines(seconds, rows), *whole):
         tell(line)
+
+
+def refuse_unwritable(output: Path) -> None:
+    """Before any call to AWS. Raises BadParameter for a path at which no new file can be made."""
+    if not os.path.isdir(output.parent):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
+        raise typer.BadParameter(f"got {output}, expected a file in a folder that exists", param_hint=OUTPUT)
+    if os.path.lexists(output):
+        raise typer.BadParameter(f"{output} exists, expected the name of a new file", param_hint=OUTPUT)
+
+
+def write_new(output: Path, text: str) -> None:
+    """Raises BadParameter, and never replaces a file."""
+    refuse_unwritable(output)
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        if is_disk_full(error):
+            raise
+        message = f"{output} can't be written ({error.strerror}), expected a new file"
+        raise typer.BadParameter(message, param_hint=OUTPUT) from error
 
 
 def suite_text(found: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:

@@ -1,6 +1,7 @@
 """What `traindyno import` reads: the job, for one of the SDK 3 two small files of its drivers, and prices."""
 
 import json
+import re
 import shlex
 import time
 from collections.abc import Iterable, Mapping
@@ -22,15 +23,15 @@ from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
 from traindyno.sagemaker.imported.program import (
     DRIVERS_CHANNEL,
+    Drivers,
     JobNotImportable,
-    Program,
     channel_uri,
     job_name,
-    read_driver_program,
 )
-from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, import_job
+from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, check_description, import_job
 from traindyno.sagemaker.imported.whole_training import measure_log, step_log_uri
 from traindyno.sagemaker.job_description import read_billed
+from traindyno.sagemaker.launcher import CODE_CHANNEL
 from traindyno.store.results_bucket import ResultsBucket
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 # The SDK's files have some hundred bytes.
 MOST_BYTES = 65_536
+DRIVERS_FILES = ("sourcecode.json", "distributed.json")
 
 
 class JobUnknown(TraindynoError):
@@ -67,22 +69,18 @@ def read_job(name: str) -> dict[str, Any]:
 
 def import_described(job: Mapping[str, Any], decisions: Decisions, *, s3: "S3Client") -> ImportedSuite:
     """Raises JobNotImportable. The code of a job of the SDK 3 is many objects, which a person copies to a folder."""
-    drivers = channel_uri(job, DRIVERS_CHANNEL)
-    if drivers is None:
+    check_description(job)
+    drivers_uri = channel_uri(job, DRIVERS_CHANNEL)
+    if drivers_uri is None:
         return import_job(job, decisions)
-    program = read_staged_program(job, drivers, s3)
-    found = import_job(job, decisions, program=program)
-    code = channel_uri(job, "code") or "unknown"
-    command = f"aws s3 cp --recursive {shlex.quote(code)} {shlex.quote(program.source)}"
-    return replace(found, left_out={**found.left_out, "workload.source": f"its code is in S3; copy it: {command}"})
-
-
-def read_staged_program(job: Mapping[str, Any], drivers_uri: str, s3: "S3Client") -> Program:
-    source_code = _read_json(f"{drivers_uri.rstrip('/')}/sourcecode.json", s3)
-    distributed = _read_json(f"{drivers_uri.rstrip('/')}/distributed.json", s3)
-    found = read_driver_program(job, source_code=source_code, distributed=distributed)
     # A path of another machine, in a job that anyone may have made, names nothing here.
-    return replace(found, source=f"code-of-{job_name(job)}")
+    folder = f"code-of-{re.sub('[^A-Za-z0-9-]+', '-', job_name(job))}"
+    source_code, distributed = (_read_json(f"{drivers_uri.rstrip('/')}/{name}", s3) for name in DRIVERS_FILES)
+    drivers = Drivers(source_code=source_code, distributed=distributed, copied_to=folder)
+    found = import_job(job, decisions, drivers=drivers)
+    code = channel_uri(job, CODE_CHANNEL) or "unknown"
+    command = f"aws s3 cp --recursive {shlex.quote(code)} {shlex.quote(folder)}"
+    return replace(found, left_out={**found.left_out, "workload.source": f"its code is in S3; copy it: {command}"})
 
 
 def _read_json(uri: str, s3: "S3Client") -> dict[str, Any]:

@@ -39,7 +39,7 @@ REASONS = {
     "DebugHookConfig.S3OutputPath": OF_THE_LAB,
     "CheckpointConfig": "SageMaker copies the step log there, in the lab's bucket",
     "Environment.TRAINDYNO_": "the step log's folder and the run's id",
-    "Environment.": "the lab sets it where EFA needs it; it is left out where it looks like a secret",
+    "Environment.": "the lab sets it where EFA needs it",
     "ProfilerConfig": "no profiler runs during a measurement",
     "ProfilerRuleConfigurations": "no profiler runs during a measurement",
     "HyperParameters.sagemaker_": "the launcher of the training toolkit in AWS's images",

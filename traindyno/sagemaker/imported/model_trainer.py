@@ -7,10 +7,10 @@ from typing import Any
 
 from traindyno.sagemaker.imported.program import (
     SDK_CHANNELS,
+    Drivers,
     JobNotImportable,
     driver_text,
     job_name,
-    read_driver_program,
 )
 from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, import_job
 
@@ -45,15 +45,15 @@ def from_model_trainer(
     found = getattr(trainer, "source_code", None)
     if found is None:
         raise JobNotImportable(f"{job_name(job)}: the trainer has no source_code, expected a script in a source_dir")
-    job = _with_drivers(job)
-    program = read_driver_program(job, source_code=_fields(found), distributed=_distributed(trainer))
-    return import_job(job, decisions or Decisions(), program=program)
+    drivers = Drivers(source_code=_fields(found), distributed=_distributed(trainer))
+    return import_job(_with_drivers(job), decisions or Decisions(), drivers=drivers)
 
 
 def _with_drivers(job: Mapping[str, Any]) -> dict[str, Any]:
     """With what the SDK adds to a job that has source code; where it uploads that is not known before."""
     algorithm = {"ContainerEntrypoint": ["/bin/bash"], "ContainerArguments": ["-c", DRIVERS_COMMAND]}
-    staged = [{"ChannelName": name, "DataSource": "the SDK uploads it"} for name in SDK_CHANNELS]
+    source = {"S3DataSource": {"S3Uri": "where the SDK uploads it"}}
+    staged = [{"ChannelName": name, "DataSource": source} for name in SDK_CHANNELS]
     return {
         **job,
         "AlgorithmSpecification": {**job["AlgorithmSpecification"], **algorithm},

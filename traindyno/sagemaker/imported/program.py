@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindyno.core.documents.problems import shown
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import find_instance_type
@@ -15,8 +16,9 @@ from traindyno.core.suite.checks.job_limits_check import (
     SDK_PREFIX,
     SMDDP_OPTIONS,
 )
+from traindyno.core.suite.checks.secrets_check import secret_kind
 from traindyno.core.suite.choices import Compiler, Strategy
-from traindyno.sagemaker.launcher import CODE_CHANNEL, ISOLATED_SOURCE
+from traindyno.sagemaker.launcher import CODE_CHANNEL, ENTRY_POINT, ISOLATED_SOURCE
 from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 # The channel of the SDK 3 with its own programs, and what that of its container starts.
@@ -50,6 +52,19 @@ class Program:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drivers:
+    """What the drivers of the SDK 3 start: ``sourcecode.json`` and ``distributed.json`` of their channel.
+
+    ``copied_to``: the folder to which a person copies the code of a job that ran elsewhere; None: ``source_dir`` is a
+    folder of this machine.
+    """
+
+    source_code: Mapping[str, Any]
+    distributed: Mapping[str, Any]
+    copied_to: str | None = None
+
+
 def read_program(job: Mapping[str, Any]) -> Program:
     """Of a job that the training toolkit starts, which the SDK 2 and this lab make. Raises JobNotImportable."""
     values = toolkit_values(job)
@@ -58,31 +73,28 @@ def read_program(job: Mapping[str, Any]) -> Program:
         raise JobNotImportable(f"{job_name(job)}: {_what_it_runs(job)}; expected a job that runs a script")
     if source == ISOLATED_SOURCE:
         source = channel_uri(job, CODE_CHANNEL)
-    if not is_s3_uri(source):
-        raise JobNotImportable(f"{job_name(job)}: its code is {source}, expected a tarball in S3")
+    if not isinstance(source, str) or not is_s3_uri(source):
+        raise JobNotImportable(f"{job_name(job)}: its code is {_text(source)}, expected a tarball in S3")
+    if not isinstance(program, str):
+        raise JobNotImportable(f"{job_name(job)}: its script is {shown(program)}, expected the name of a .py file")
     kept = {SMDDP_OPTIONS} | ({MPI_OPTIONS} if MODEL_PARALLEL_PARAMETERS in values else set())
     arguments = {
         name: value
         for name, value in values.items()
         if not name.startswith(SDK_PREFIX) or (name in kept and value != "")
     }
-    return Program(
-        source=str(source), entry_point=str(program), arguments=arguments, training=_launched_by(job, values)
-    )
+    return Program(source=source, entry_point=program, arguments=arguments, training=_launched_by(job, values))
 
 
-def read_driver_program(
-    job: Mapping[str, Any], *, source_code: Mapping[str, Any], distributed: Mapping[str, Any]
-) -> Program:
-    """Of a job that the drivers of the SDK 3 start. ``source_code`` and ``distributed``: ``sourcecode.json`` and
-    ``distributed.json`` of their channel. Raises JobNotImportable.
-    """
+def read_driver_program(job: Mapping[str, Any], drivers: Drivers) -> Program:
+    """Raises JobNotImportable."""
+    source_code, distributed = drivers.source_code, drivers.distributed
     _refuse_other_drivers(job_name(job), source_code, distributed)
     arguments = {key: _suite_value(text) for key, text in driver_arguments(job.get("HyperParameters", {})).items()}
     strategy = Strategy.DDP if distributed else Strategy.SINGLE
     return Program(
-        source=str(source_code["source_dir"]),
-        entry_point=str(source_code["entry_script"]),
+        source=drivers.copied_to or source_code["source_dir"],
+        entry_point=source_code["entry_script"],
         arguments=arguments,
         training={"strategy": strategy.value},
         left_out=dict(_driver_options(job, source_code, distributed)),
@@ -96,8 +108,9 @@ def _refuse_other_drivers(name: str, source_code: Mapping[str, Any], distributed
             f"{name}: source_code.command is a shell command, expected source_code.entry_script: a suite starts a .py"
             " file, by torchrun if distributed is Torchrun()"
         )
-    if not source or not script or not str(script).endswith(".py"):
-        found = f"source_dir {source or 'nothing'} and entry_script {script or 'nothing'}"
+    is_script = isinstance(script, str) and script.endswith(".py")
+    if not source or not isinstance(source, str) or not is_script:
+        found = f"source_dir {_text(source)} and entry_script {_text(script)}"
         raise JobNotImportable(f"{name}: got {found}, expected a source_dir and a .py file in it")
     if "mpi_additional_options" in distributed:
         raise JobNotImportable(f"{name}: distributed is MPI, expected Torchrun or nothing: a suite has no mpirun")
@@ -119,8 +132,19 @@ def _driver_options(
         yield "source_code.requirements", f"{requirements}; the toolkit installs requirements.txt of the source"
 
 
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and value else shown(value)
+
+
+def is_built_in(job: Mapping[str, Any]) -> bool:
+    """Whether our own program ran, with its part of a suite as hyperparameters."""
+    return toolkit_values(job).get("sagemaker_program") == ENTRY_POINT
+
+
 def job_name(job: Mapping[str, Any]) -> str:
-    return str(job.get("TrainingJobName", "the job"))
+    """For messages: without what looks like a secret."""
+    name = str(job.get("TrainingJobName", "the job"))
+    return "the job" if secret_kind(name) else name
 
 
 def toolkit_values(job: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,36 +3,40 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from traindyno.core.errors import SuiteInvalid
+from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.checks.job_limits_check import OWN_ENVIRONMENT_PREFIX, TRAIN_CHANNEL
-from traindyno.core.suite.checks.secrets_check import check_secrets
+from traindyno.core.suite.checks.secrets_check import find_secrets
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import PENDING_SECONDS
 from traindyno.core.suite.suite_file import parse_settings, settings_document
-from traindyno.sagemaker.imported.differences import Difference, differences_of
+from traindyno.sagemaker.imported.differences import REQUEST_FIELDS, Difference, differences_of
+from traindyno.sagemaker.imported.job_secrets import refuse_excess, refuse_secrets, without_secrets
+from traindyno.sagemaker.imported.job_shape import has_nul, shape_problem
 from traindyno.sagemaker.imported.program import (
     SDK_CHANNELS,
+    Drivers,
     JobNotImportable,
-    Program,
+    is_built_in,
     job_name,
+    read_driver_program,
     read_program,
     toolkit_values,
 )
-from traindyno.sagemaker.launcher import ENTRY_POINT
+from traindyno.sagemaker.imported.remote_paths import local_path
+from traindyno.sagemaker.job_description import UnknownJobStatus, has_ended
 
 # SageMaker's own, for a request without a limit.
 DEFAULT_RUNTIME_SECONDS = 86_400
 # What no job says; a document without it is not accepted.
-HIDDEN = "left out"
 UNDECIDED: Mapping[str, Any] = {
     "workload": {"examples": 1},
     "limits": {"max_usd": 1, "max_hours": 1},
@@ -62,17 +66,16 @@ class ImportedSuite:
     left_out: Mapping[str, str]
 
 
-def import_job(
-    job: Mapping[str, Any], decisions: Decisions, *, name: str | None = None, program: Program | None = None
-) -> ImportedSuite:
-    """``program``: of a job of the SDK 3, which no request tells; by default the request's. Raises JobNotImportable for
-    a job that no suite can ask for.
+def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers | None = None) -> ImportedSuite:
+    """``drivers``: of a job of the SDK 3, which no request tells. Raises JobNotImportable for a job that no suite can
+    ask for.
     """
-    left_out: dict[str, str] = {}
+    _refuse_wrong_shape(job)
+    job, left_out = without_secrets(job, REQUEST_FIELDS)
     document = {
-        "name": _suite_name(name or job_name(job)),
+        "name": _suite_name(job_name(job)),
         "goal": decisions.goal,
-        **_work(job, program, left_out),
+        **_work(job, drivers, left_out),
         # A request equals a job's own where each run has a job of its own.
         "measurement": {"jobs": Jobs.SEPARATE.value},
         **_terms(job),
@@ -86,10 +89,34 @@ def import_job(
         if value is not None:
             document[section][field] = float(value) if isinstance(value, Decimal) else value
     missing = tuple(f"{section}.{field}" for section, field in given if field not in document[section])
-    found = differences_of(job, _parsed(document, job), is_toolkit=program is None)
-    # What was left out may be a secret, and differences are shown to people.
-    differences = tuple(replace(each, theirs=HIDDEN) if each.path in left_out else each for each in found)
+    is_elsewhere = drivers is None or drivers.copied_to is not None
+    local = local_path(document["workload"]) if is_elsewhere else None
+    if local is not None:
+        raise JobNotImportable(f"{job_name(job)}: no path of this machine can be meant: {local}")
+    if has_nul(document):
+        raise JobNotImportable(f"{job_name(job)}: a value has the character U+0000, expected text that a file can hold")
+    suite = _parsed(document, job)
+    try:
+        differences = differences_of(job, suite, is_toolkit=drivers is None)
+    except TraindynoError as error:
+        raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job: {error}") from error
     return ImportedSuite(document=document, differences=differences, missing=missing, left_out=left_out)
+
+
+def check_description(job: Mapping[str, Any]) -> None:
+    """Of a job that ran, before its channels and its end are read. Raises JobNotImportable."""
+    _refuse_wrong_shape(job)
+    refuse_secrets(job_name(job), find_secrets(job.get("InputDataConfig", ()), "InputDataConfig"))
+    try:
+        has_ended(job)
+    except (KeyError, UnknownJobStatus) as error:
+        raise JobNotImportable(f"{job_name(job)}: its status is unknown, expected one such as Completed") from error
+
+
+def _refuse_wrong_shape(job: object) -> None:
+    problem = shape_problem(job)
+    if problem is not None:
+        raise JobNotImportable(f"this is no training job's description: {problem}")
 
 
 def _parsed(document: Mapping[str, Any], job: Mapping[str, Any]) -> Any:
@@ -100,14 +127,19 @@ def _parsed(document: Mapping[str, Any], job: Mapping[str, Any]) -> Any:
         raise JobNotImportable(f"{job_name(job)}: no suite can ask for this job:\n{error}") from error
 
 
-def _work(job: Mapping[str, Any], program: Program | None, left_out: dict[str, str]) -> dict[str, Any]:
+def _work(job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, str]) -> dict[str, Any]:
     """The sections ``workload`` and ``training``."""
-    values = toolkit_values(job) if program is None else {}
-    if values.get("sagemaker_program") == SHARED_PROGRAM:
+    if drivers is not None:
+        for document, place in ((drivers.source_code, "source_code"), (drivers.distributed, "distributed")):
+            refuse_excess(job_name(job), place, document)
+            refuse_secrets(job_name(job), find_secrets(document, place))
+        found = read_driver_program(job, drivers)
+    elif toolkit_values(job).get("sagemaker_program") == SHARED_PROGRAM:
         raise JobNotImportable(f"{job_name(job)}: it carried several runs of a suite, expected a job of one run")
-    if values.get("sagemaker_program") == ENTRY_POINT and isinstance(values.get("workload"), Mapping):
-        return _built_in(job, values)
-    found = program or read_program(job)
+    elif is_built_in(job):
+        return _built_in(job, toolkit_values(job))
+    else:
+        found = read_program(job)
     left_out |= found.left_out
     workload: dict[str, Any] = {
         "task": Task.SCRIPT.value,
@@ -115,7 +147,7 @@ def _work(job: Mapping[str, Any], program: Program | None, left_out: dict[str, s
         "entry_point": found.entry_point,
         **({"hyperparameters": dict(found.arguments)} if found.arguments else {}),
         **_image(job),
-        **_environment(job, left_out),
+        **_environment(job),
         **_channels(job, left_out),
     }
     plain_training = {name: str(value) for name, value in found.training.items()}
@@ -124,15 +156,20 @@ def _work(job: Mapping[str, Any], program: Program | None, left_out: dict[str, s
 
 def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Of a run of a built-in task, which carries its part of the suite with it."""
-    settings: dict[str, Any] = dict(values["settings"])
+    workload, settings = values.get("workload"), values.get("settings")
+    if not isinstance(workload, Mapping) or not isinstance(settings, Mapping) or workload.get("task") == Task.SCRIPT:
+        expected = "workload, with a built-in task, and settings as the lab writes them"
+        raise JobNotImportable(
+            f"{job_name(job)}: it runs Traindyno's program without its part of a suite, expected {expected}"
+        )
     defaults = settings_document(Settings(instance=str(settings.get("instance"))))
     changed = {name: value for name, value in settings.items() if value != defaults.get(name)}
     try:
         parse_settings(changed | {"instance": settings.get("instance")})
     except SuiteInvalid as error:
         raise JobNotImportable(f"{job_name(job)}: its settings are no settings of this version:\n{error}") from error
-    workload = {name: value for name, value in values["workload"].items() if value not in (None, {}, [])}
-    return {"workload": workload, "training": {**changed, **_placement(job)}}
+    own = {name: value for name, value in workload.items() if value not in (None, {}, [])}
+    return {"workload": own, "training": {**changed, **_placement(job)}}
 
 
 def _placement(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,17 +193,10 @@ def _image(job: Mapping[str, Any]) -> dict[str, str]:
     return {} if is_local else {"image": algorithm["TrainingImage"]}
 
 
-def _environment(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any]:
-    """Without the lab's own variables, and without what looks like a secret: suites are read by many."""
-    own = {
-        name: str(value)
-        for name, value in job.get("Environment", {}).items()
-        if not name.startswith(OWN_ENVIRONMENT_PREFIX)
-    }
-    for problem in list(check_secrets({"workload": {"environment": own}})):
-        name = problem.path.removeprefix("workload.environment.")
-        own.pop(name, None)
-        left_out[f"Environment.{name}"] = problem.message
+def _environment(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the lab's own variables."""
+    given = job.get("Environment", {})
+    own = {name: value for name, value in given.items() if not name.startswith(OWN_ENVIRONMENT_PREFIX)}
     return {"environment": own} if own else {}
 
 
@@ -181,7 +211,7 @@ def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any
         address = channel_address(channel)
         mode = channel.get("InputMode") or default_mode
         if address is None:
-            left_out[f"InputDataConfig.{name}"] = "its files are listed in a manifest, expected a prefix in S3"
+            left_out[f"InputDataConfig.{name}"] = "its files are no prefix in S3 and no file system, such as a manifest"
         elif name == TRAIN_CHANNEL and address.startswith(("fsx:", "efs:")) is False:
             modes = {InputMode.FILE.value, InputMode.FAST_FILE.value}
             sections["dataset"] = {"path": address, **({"input_mode": mode} if mode in modes else {})}
@@ -191,13 +221,15 @@ def _channels(job: Mapping[str, Any], left_out: dict[str, str]) -> dict[str, Any
 
 
 def channel_address(channel: Mapping[str, Any]) -> str | None:
-    """``s3://…``, ``fsx://…``, ``efs://…`` or a local path, as a suite writes it. None for a manifest."""
+    """``s3://…``, ``fsx://…``, ``efs://…`` or a local path, as a suite writes it; None for what no suite names."""
     source = channel["DataSource"]
     if "FileSystemDataSource" in source:
         found = source["FileSystemDataSource"]
         scheme = "efs" if found["FileSystemType"] == "EFS" else "fsx"
         return f"{scheme}://{found['FileSystemId']}{found['DirectoryPath']}"
-    found = source["S3DataSource"]
+    found = source.get("S3DataSource")
+    if found is None:
+        return None
     return str(found["S3Uri"]) if found.get("S3DataType", "S3Prefix") == "S3Prefix" else None
 
 

@@ -7,9 +7,38 @@ import pytest
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.secrets_check import find_secrets
 
 HUB = "hf_" + "a1B2" * 9
 SECRET_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
+
+
+# Each name with a value that a secret of this name could have, and each value under a name that says nothing.
+PASSWORD, LONG = "hunter2!", "0123456789abcdef" * 2
+SECRET_NAMES = {
+    **dict.fromkeys(("DB_PASSWD", "PGPASSWORD", "dbPassword", "db-password", "MYSQL_PWD", "smtp_pass"), PASSWORD),
+    **dict.fromkeys(("passphrase", "CLIENT_SECRET", "credentials", "PASSWORD_2"), PASSWORD),
+    **dict.fromkeys(
+        ("API_KEY", "apikey", "APIKey", "AWS_SECRET_ACCESS_KEY", "private_key", "storage.account.key"), LONG
+    ),
+    **dict.fromkeys(("TOKEN", "hub_token", "accessToken", "GITHUB_PAT"), LONG),
+}
+SECRET_VALUES = (
+    *(HUB, "AKIA" + "A" * 16, "ghp_" + "a" * 36, "sk-" + "a" * 40, "-----BEGIN RSA PRIVATE KEY-----", f"my_{HUB}"),
+    *("postgres://user:pw@host/db", "redis://:pw@host", "jdbc:mysql://u:p/w@h:3306", f"Authorization: Bearer {LONG}"),
+    *(
+        "Server=x;Password=hunter2!;",
+        '{"db_password": "hunter2!"}',
+        "--db-password hunter2! --x 1",
+        f"a=1&api_key={LONG}",
+    ),
+)
+NO_SECRETS = {
+    **{"PWD": "/opt/ml", "forward_pass": "2", "use_password": "true", "key": "value", "tokenizer": "gpt2"},
+    **{"bos_token": "<|begin_of_text|>", "mask_token": "[MASK_OF_A_LONG_TOKEN]", "max_token": "2048", "keys": "a,b"},
+    **{"endpoint": "http://host:8080/a@b", "data": "s3://bucket/a:b@c", "prompt": "Write a token: it is short"},
+    **{"tokens": "one,two,three,four,five", "DB_SECRET": SECRET_ARN, "password_file": "/run/x", "optimizer": "adamw"},
+}
 
 
 def problem(document: dict[str, Any]) -> str:
@@ -44,7 +73,12 @@ def test_a_secret_in_a_matrix_is_found_too() -> None:
 def test_names_of_special_tokens_and_short_values_are_no_secrets() -> None:
     workload = {
         **script_document()["workload"],
-        "hyperparameters": {"pad_token": "<|endoftext|>", "max_tokens": "512", "tokenizer": "gpt2"},
+        "hyperparameters": {
+            "bos_token": "<|begin_of_text|>",
+            "pad_token": "<|endoftext|>",
+            "max_tokens": "512",
+            "tokenizer": "gpt2",
+        },
         "environment": {"BOS_TOKEN": "<s>", "HUB_SECRET": SECRET_ARN},
     }
     assert parse_suite(script_document(workload=workload)).workload.environment["BOS_TOKEN"] == "<s>"
@@ -58,3 +92,20 @@ def test_a_gated_models_token_is_named_by_its_secret() -> None:
     assert text.startswith("workload.hub_token_secret: ")
     assert "expected arn:aws:secretsmanager:<region>:<account>:secret:" in text
     assert "my-token" not in text
+
+
+def test_names_and_values_of_secrets_are_found_at_each_depth() -> None:
+    for name, value in SECRET_NAMES.items():
+        for shape in (value, [value], {"inner": value}, {"inner": [{"more": value}]}):
+            for document in ({"environment": {name: shape}}, {"hyperparameters": {name: shape}}):
+                assert list(find_secrets({"workload": document})), (name, shape)
+            assert list(find_secrets({"matrix": {f"hyperparameters.{name}": [shape]}})), (name, shape)
+    for value in SECRET_VALUES:
+        assert list(find_secrets({"hyperparameters": {"plain": value}})), value
+    assert list(find_secrets({"hyperparameters": {"password": 12345678}}))
+
+
+def test_flags_names_and_addresses_are_no_secrets() -> None:
+    for name, value in NO_SECRETS.items():
+        assert list(find_secrets({"environment": {name: value}, "hyperparameters": {name: value}})) == [], name
+    assert list(find_secrets({"hyperparameters": {"password": False, "n_pass": 3, "max_token": 4096}})) == []
