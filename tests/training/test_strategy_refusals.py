@@ -103,7 +103,11 @@ def test_layers_with_whole_outputs_leave_heads_rows_and_norms_whole(style: str) 
 def test_chosen_layers_beside_attention_need_no_divisible_heads() -> None:
     model = causal_model("gpt2", **{**GPT, "n_embd": 30, "n_head": 3})
     chosen = TensorLayers(colwise=("h.*.mlp.c_fc",), rowwise=("h.*.mlp.c_proj",))
-    check_divisible(model, plan_for(model, chosen), 2)
+    plan = plan_for(model, chosen)
+    check_divisible(model, plan, 2)
+    assert {*plan.styles} == {"h.*.mlp.c_fc", "h.*.mlp.c_proj"}
+    with pytest.raises(WorkloadError, match="3 num_attention_heads"):
+        check_divisible(model, plan_for(model), 2)
 
 
 def test_experts_that_do_not_divide_are_named() -> None:

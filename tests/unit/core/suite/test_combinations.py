@@ -110,6 +110,14 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             {"strategy": "mesh", "micro_batches": 2, "batch_size_per_device": 2},
             "micro_batches: micro_batches has no effect with pipeline_degree 1",
         ),
+        (
+            {"strategy": "mesh", "shard_degree": 8, "pipeline_schedule": "1f1b"},
+            "pipeline_schedule: pipeline_schedule 1f1b has no effect with pipeline_degree 1: expected 2 or more",
+        ),
+        (
+            {"strategy": "mesh", "shard_degree": 8, "tensor_plan": {"colwise": ["h.*.mlp.c_fc"]}},
+            "tensor_plan: tensor_plan has no effect with tensor_degree 1: expected 2 or more",
+        ),
         ({"shard_degree": 2}, "shard_degree: shard_degree has no effect with strategy ddp: expected strategy mesh"),
         (
             {"tensor_degree": 2},

@@ -207,6 +207,20 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
         yield Impossible(field="micro_batches", reason=reason)
 
 
+def check_degree_one(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+    """Settings that say how a model is divided, where a mesh does not divide it so."""
+    degrees = _planned_degrees(settings)
+    if degrees is None:
+        return
+    schedule = settings.pipeline_schedule
+    if has_effect("pipeline_schedule", settings) and degrees.pipeline == 1 and schedule is not PipelineSchedule.GPIPE:
+        reason = f"pipeline_schedule {schedule} has no effect with pipeline_degree 1: expected 2 or more"
+        yield Impossible(field="pipeline_schedule", reason=reason)
+    if has_effect("tensor_plan", settings) and degrees.tensor == 1 and settings.tensor_plan is not None:
+        reason = "tensor_plan has no effect with tensor_degree 1: expected 2 or more"
+        yield Impossible(field="tensor_plan", reason=reason)
+
+
 def _planned_degrees(settings: Settings) -> Degrees | None:
     """None if the number of the job's processes is unknown."""
     processes = world_size(settings)
@@ -274,5 +288,6 @@ TRAINING_RULES: tuple[Rule, ...] = (
     check_offloading,
     check_degrees,
     check_micro_batches,
+    check_degree_one,
     check_effect,
 )
