@@ -54,7 +54,7 @@ def test_each_error_of_botocore_about_settings_is_known() -> None:
     assert {name for name in about if not issubclass(CLASSES[name], SETTINGS_ERRORS)} == OF_OTHER_THINGS
 
 
-@pytest.mark.parametrize("kind", sorted(SETTINGS_ERRORS, key=lambda each: each.__name__))
+@pytest.mark.parametrize("kind", sorted(SETTINGS_ERRORS, key=str))
 def test_each_of_them_is_the_account_that_is_unreachable(kind: type[Any]) -> None:
     with pytest.raises(AccountUnreachable, match="expected a profile of your AWS settings") as raised, account_of({}):
         raise made(kind)
