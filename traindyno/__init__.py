@@ -2,30 +2,42 @@
 
 __version__ = "0.3.0"
 
-# A container and a function import the package without them: api comes with the first use of a name.
-_API = (
-    "Decisions",
-    "ExecutionFailed",
-    "Figure",
-    "FigureMissing",
-    "ImportedSuite",
-    "JobNotImportable",
-    "Lab",
-    "PandasMissing",
-    "PlannedSuite",
-    "ReportMissing",
-    "ReportPage",
-    "ResultRow",
-    "Results",
-    "Suite",
-    "SuiteExecution",
-    "SuiteInvalid",
-    "TraindynoError",
-    "find_execution",
-    "from_model_trainer",
-    "plan",
-    "run",
-)
+# Public name → its module, which comes with the first use: a container and a function import the package without them.
+_API = {
+    "AccountUnreachable": "aws.account",
+    "CheckoutNeeded": "api.checkout",
+    "CloudUnreachable": "api.progress",
+    "Decisions": "sagemaker.imported.suite_of_job",
+    "EstimatesUnavailable": "api.memory_estimates",
+    "ExecutionFailed": "api.reports",
+    "ExecutionNameRefused": "aws.executions",
+    "ExecutionUnknown": "aws.executions",
+    "Figure": "api.notebook",
+    "FigureMissing": "api.notebook",
+    "ImportedSuite": "sagemaker.imported.suite_of_job",
+    "InputFileInvalid": "api.suite_text",
+    "JobNotImportable": "sagemaker.imported.program",
+    "Lab": "api.lab_target",
+    "LabNotDeployed": "aws.deployment",
+    "PandasMissing": "api.results",
+    "PlannedSuite": "api.plans",
+    "ReportMissing": "api.reports",
+    "ReportPage": "api.notebook",
+    "ReportUnwritable": "api.reports",
+    "ResultRow": "api.results",
+    "Results": "api.results",
+    "SourceRefused": "bundle",
+    "StagingRefused": "api.local_paths",
+    "Suite": "api.suite_loading",
+    "SuiteExecution": "api.executions",
+    "SuiteInvalid": "core.errors",
+    "SuiteUnreadable": "api.suite_text",
+    "TraindynoError": "core.errors",
+    "find_execution": "api.executions",
+    "from_model_trainer": "sagemaker.imported.model_trainer",
+    "plan": "api.executions",
+    "run": "api.executions",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -33,4 +45,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415  (only this use pays for it)
 
-    return getattr(import_module(f"{__name__}.api"), name)
+    return getattr(import_module(f"{__name__}.{_API[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_API})

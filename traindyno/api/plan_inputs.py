@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from botocore.exceptions import NoCredentialsError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.api.suite_text import InputFileInvalid, read_input_file
 from traindyno.aws import clients
+from traindyno.aws.account import AccountUnreachable, settings_problem
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.core.costs import price_file
@@ -21,10 +22,6 @@ from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
 from traindyno.core.planning.quotas import QuotaReadings, needed_quotas
 from traindyno.core.suite.suite import Cell, Suite
-
-
-class AccountUnreachable(TraindynoError):
-    """The command needs the account, and there are no credentials or no region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +46,12 @@ def read_plan_inputs(
             region = region or account_region()
             prices = read_prices(clients.pricing(), planned_instances(suite, cells), region=region, now=now)
         quotas = given.needed(needed_quotas(suite, cells)) if given else read_quotas(suite, cells, now=now)
-    except (NoCredentialsError, NoRegionError) as error:
+    except (BotoCoreError, ClientError) as error:
+        problem = settings_problem(error)
+        if problem is None:
+            raise
         raise AccountUnreachable(
-            f"{str(error).rstrip('.')}: give --profile or --region, --local for the local cloud, "
+            f"{problem}: give --profile or --region, --local for the local cloud, "
             "or --prices FILE and --quotas FILE to plan without an account"
         ) from error
     return PlanInputs(read_at=now, region=region or account_region(), prices=prices, quotas=quotas)

@@ -5,8 +5,49 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import boto3
+from botocore import exceptions
+from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws import clients
+from traindyno.core.errors import TraindynoError
+
+# What botocore raises where it has no credentials, no region, no such profile, or settings that it can't read.
+SETTINGS_ERRORS = (
+    exceptions.NoCredentialsError,
+    exceptions.PartialCredentialsError,
+    exceptions.CredentialRetrievalError,
+    exceptions.UnknownCredentialError,
+    exceptions.NoAuthTokenError,
+    exceptions.TokenRetrievalError,
+    exceptions.UnknownTokenProviderError,
+    exceptions.SSOError,
+    exceptions.LoginError,
+    exceptions.ProfileNotFound,
+    exceptions.NoRegionError,
+    exceptions.InvalidRegionError,
+    exceptions.UnknownRegionError,
+    exceptions.ConfigParseError,
+    exceptions.ConfigNotFound,
+    exceptions.InvalidConfigError,
+    exceptions.InfiniteLoopConfigError,
+)
+# What AWS answers to credentials that have expired or are none.
+REFUSED_CREDENTIALS = {
+    *("ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException"),
+    *("AuthFailure", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch", "InvalidSignatureException"),
+}
+
+
+class AccountUnreachable(TraindynoError):
+    """The AWS settings lead to no account: no such profile, no region, or credentials that are missing or expired."""
+
+
+def settings_problem(error: Exception) -> str | None:
+    """What is wrong with the AWS settings; None for an error that has another cause."""
+    if isinstance(error, SETTINGS_ERRORS):
+        return str(error).rstrip(".")
+    code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
+    return f"AWS refuses the credentials ({code})" if code in REFUSED_CREDENTIALS else None
 
 
 @contextmanager
@@ -14,12 +55,18 @@ def account_of(environment: Mapping[str, str]) -> Iterator[None]:
     """Inside, environment variables and clients are those of ``environment``; afterwards, what they were before.
 
     A program that lives longer than a command, such as a notebook, keeps its own account this way. It is not for
-    several threads: a process has one environment.
+    several threads: a process has one environment. Raises AccountUnreachable.
     """
     before, session = dict(os.environ), boto3.DEFAULT_SESSION
     try:
         _enter(environment)
         yield
+    except (BotoCoreError, ClientError) as error:
+        problem = settings_problem(error)
+        if problem is None:
+            raise
+        expected = "expected a profile of your AWS settings, or credentials and a region in the environment"
+        raise AccountUnreachable(f"{problem}: {expected}") from error
     finally:
         _enter(before)
         boto3.DEFAULT_SESSION = session

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+from botocore.exceptions import BotoCoreError, ClientError
 from typer.core import TyperGroup
 
 from traindyno import __version__
 from traindyno.api.checkout import has_local_cloud, require_checkout
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
+from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
 from traindyno.cli.commands import endpoint_commands, execution_commands, logs_commands, quota_commands, run_commands
 from traindyno.cli.commands.claims_command import claims
@@ -141,10 +142,9 @@ def app() -> None:
         _leave(str(error), REFUSED)
     except TraindynoError as error:
         _leave(f"error: {error}", FAILED)
-    except (NoRegionError, NoCredentialsError) as error:
-        _leave(f"error: {error} {NO_ACCOUNT}", FAILED)
     except (BotoCoreError, ClientError) as error:
-        _leave(f"error: AWS returned: {error}", FAILED)
+        problem = settings_problem(error)
+        _leave(f"error: AWS returned: {error}" if problem is None else f"error: {problem}. {NO_ACCOUNT}", FAILED)
     except OSError as error:
         if not is_disk_full(error):
             raise

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import traindyno
-from traindyno import api
+from traindyno import TraindynoError
 
 ROOT = Path(__file__).parents[3]
+NAMES = sorted(vars(traindyno)["_API"])
 LISTED = (ROOT / "tests" / "data" / "python_interface.txt").read_text().splitlines()
 
 
@@ -20,8 +21,8 @@ def test_names_and_signatures_are_the_listed_ones() -> None:
 
 
 def interface() -> Iterator[str]:
-    for name in sorted(api.__all__):
-        value = getattr(api, name)
+    for name in NAMES:
+        value = getattr(traindyno, name)
         yield f"{name}{signature(value)}"
         if inspect.isclass(value):
             for member, found in sorted(vars(value).items()):
@@ -54,19 +55,48 @@ class Default:
 
 
 def test_the_package_its_types_and_the_page_have_the_same_names() -> None:
-    names = sorted(api.__all__)
-    assert sorted(vars(traindyno)["_API"]) == names
     stub = (ROOT / "traindyno" / "__init__.pyi").read_text()
-    assert sorted(re.findall(r"import \w+ as (\w+)", stub)) == names
-    listed = (ROOT / "docs" / "python.md").read_text().split("## Names")[1].partition("which all errors")[0]
-    assert sorted(re.findall(r"`(\w+)`", listed)) == names
-    assert {name: getattr(traindyno, name) for name in names} == {name: getattr(api, name) for name in names}
+    typed = re.findall(r"from (\S+) import (\w+) as (\w+)", stub)
+    assert sorted(name for _, *names in typed for name in names) == sorted(NAMES * 2)
+    listed = (ROOT / "docs" / "python.md").read_text().split("## Names")[1].partition("`tests/")[0]
+    assert sorted(re.findall(r"`(\w+)`", listed)) == NAMES
+    modules = {name: f"traindyno.{module}" for name, module in vars(traindyno)["_API"].items()}
+    assert {name: module for module, name, _ in typed} == modules
+    for name in NAMES:
+        found = getattr(traindyno, name)
+        assert (found.__name__, found.__module__) == (name, modules[name])
+
+
+def test_a_person_who_lists_the_package_sees_its_names() -> None:
+    assert {*NAMES, "__version__"} <= {*dir(traindyno)}
+
+
+def test_a_program_can_catch_each_error_that_a_public_name_promises() -> None:
+    """By its own name; the page lists all of them with what they mean."""
+    promised: set[str] = set()
+    for name in NAMES:
+        value = getattr(traindyno, name)
+        for each in (value, *(vars(value).values() if inspect.isclass(value) else ())):
+            said = inspect.getdoc(getattr(each, "__func__", each)) or ""
+            promised |= {word for text in said.split("Raises")[1:] for word in re.findall(r"[A-Z][a-z]+[A-Z]\w+", text)}
+    assert {"LabNotDeployed", "StagingRefused", "ExecutionUnknown"} <= promised
+    assert promised - {"DescribeTrainingJob"} <= {*NAMES}
+    table = (ROOT / "docs" / "python.md").read_text().partition("| error |")[2]
+    caught = {name for name in NAMES if is_error(getattr(traindyno, name))}
+    assert {word for row in table.splitlines() for word in re.findall(r"^\| `(\w+)`", row)} == caught - {
+        "TraindynoError"
+    }
+
+
+def is_error(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, TraindynoError)
 
 
 def test_the_package_alone_imports_nothing_and_has_no_other_names() -> None:
     """Containers and functions import it, and most of them have no traindyno/api."""
     code = (
         "import sys, traindyno; assert not hasattr(traindyno, 'reprot')\n"
+        "dir(traindyno)\n"
         "print([name for name in sys.modules if name.startswith(('traindyno.', 'boto3'))])"
     )
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
