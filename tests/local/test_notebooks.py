@@ -10,6 +10,7 @@ from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.local.repeats import repeat_of
 from tests.notebook_cells import run_cells
+from tests.xla.xla_environment import make_environment
 from traindyno.api.notebook import Figure
 from traindyno.api.results import Results
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
@@ -17,7 +18,7 @@ from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 pytestmark = pytest.mark.local
 
 NOTEBOOKS = sorted((REPO_ROOT / "notebooks").glob("*.ipynb"))
-IN_MAKE_TEST = "albert_scaling"
+IN_MAKE_TEST, WITH_XLA = "albert_scaling", "bert_trainium"
 XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
 TRAINED_IN_FORKS = repeat_of(
     "tests/training/test_packs.py::test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names"
@@ -25,8 +26,6 @@ TRAINED_IN_FORKS = repeat_of(
 
 
 def marks_of(notebook: Path) -> list[pytest.MarkDecorator]:
-    if notebook.stem == "bert_trainium" and not XLA_FOLDER.is_dir():
-        return [pytest.mark.skip(reason="needs PyTorch/XLA: make xla")]
     return [] if notebook.stem == IN_MAKE_TEST else [TRAINED_IN_FORKS]
 
 
@@ -34,6 +33,8 @@ def marks_of(notebook: Path) -> list[pytest.MarkDecorator]:
 def test_a_notebook_runs_from_its_suite_to_the_figure(
     notebook: Path, lab: LocalLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if notebook.stem == WITH_XLA:
+        make_environment(XLA_FOLDER)
     monkeypatch.chdir(notebook.parent)
     monkeypatch.setenv(HOME_VARIABLE, str(lab.home.folder))
     shown = list(run_cells(notebook))
