@@ -48,5 +48,5 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"{__name__}.{_API[name]}"), name)
 
 
-def __dir__() -> list[str]:
+def __dir__() -> "list[str]":
     return sorted({*globals(), *_API})
