@@ -57,3 +57,18 @@ def test_another_form_of_the_weights_is_another_run(name: str, value: str) -> No
     given = {**PIPELINE, "gradient_accumulation_steps": 1}
     found, expected = (identity_of(run_of(settings), topology) for settings in (given, {**given, name: value}))
     assert f"{name} {given[name]!r}, where this run has {value!r}" in str(difference(found, expected))
+
+
+MESH = {"strategy": "mesh", "tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 4}
+PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
+
+
+@pytest.mark.parametrize(("name", "value"), [("pipeline_schedule", "interleaved"), ("tensor_plan", PLAN)])
+def test_another_composition_resumes_unless_schedule_or_plan_differ(name: str, value: object) -> None:
+    topology = Topology(world_size=4)
+    of_tensor = {"pipeline_degree": 1, "micro_batches": 1, "batch_size_per_device": 2}
+    composed, tensor, other = (
+        identity_of(run_of({**MESH, **given}), topology) for given in ({}, of_tensor, {name: value})
+    )
+    assert difference(composed, tensor) is None
+    assert f"{name} {composed.get(name)!r}, where this run has {other[name]!r}" == difference(composed, other)

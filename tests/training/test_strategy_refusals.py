@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor, Shard
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from tests.training.forked import run_group
-from tests.training.strategy_cases import GPT, LLAMA, Case
+from tests.training.strategy_cases import GPT, LLAMA, Case, blueprint_of
 from tests.training.strategy_rows import ROWS
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Compiler, Strategy, Task
@@ -98,6 +98,14 @@ def test_layers_with_whole_outputs_leave_heads_rows_and_norms_whole(style: str) 
     assert {*qwen.styles.values()} == {style}
     divided = plan_for(causal_model("qwen3", **LLAMA), TensorLayers(colwise=paths[:3], rowwise=paths[3:]))
     assert len({*divided.styles.values()}) == 3, "the norms of divided heads have a style of their own"
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_used"), [("gpt2", True), ("masked-lm/modernbert", True), ("llama", False), ("gptj", False)]
+)
+def test_layers_are_converted_for_gpt2_and_modernbert(kind: str, is_used: bool) -> None:
+    model = blueprint_of(Case(model=kind, options={}, layer_count=2)).model
+    assert ConvertedLayers(model.base_model, plan_for(model), 2).is_used is is_used
 
 
 def test_chosen_layers_beside_attention_need_no_divisible_heads() -> None:

@@ -9,34 +9,19 @@ from traindyno.api import sample_data
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
-from traindyno.core.suite.file_systems import parse_file_system
+from traindyno.core.suite.file_systems import is_remote, workload_paths
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
 DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
-SECTIONS = ("dataset", "tokenizer", "model")
 
 
 class StagingRefused(TraindynoError):
     """A local file that the suite names is missing or can't be uploaded."""
 
 
-def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every path of data, tokenizer, model and channels, each with its field in the suite."""
-    for section in SECTIONS:
-        part = workload.get(section)
-        if isinstance(part, str):
-            yield f"workload.{section}", part
-        elif isinstance(part, Mapping) and isinstance(part.get("path"), str):
-            yield f"workload.{section}.path", part["path"]
-    channels = workload.get("channels")
-    for name, path in channels.items() if isinstance(channels, Mapping) else ():
-        if isinstance(path, str):
-            yield f"workload.channels.{name}", path
-
-
 def find_local(path: str, beside: Path) -> Path | None:
     """The file or folder of this machine; None for an S3 URI, a Hub id, and a path that does not exist."""
-    if _is_remote(path):
+    if is_remote(path):
         return None
     local = expanded(path, beside)
     return local if local.exists() else None
@@ -125,8 +110,4 @@ def travel_lines(workload: Mapping[str, Any], *, beside: Path, allowed: Collecti
 
 
 def _looks_local(path: str) -> bool:
-    return not _is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)
-
-
-def _is_remote(path: str) -> bool:
-    return is_s3_uri(path) or parse_file_system(path) is not None
+    return not is_remote(path) and (path.startswith((".", "/", "~")) or Path(path).suffix in DATA_SUFFIXES)

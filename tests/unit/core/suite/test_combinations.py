@@ -112,11 +112,11 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ),
         (
             {"strategy": "mesh", "shard_degree": 8, "pipeline_schedule": "1f1b"},
-            "pipeline_schedule: pipeline_schedule 1f1b has no effect with pipeline_degree 1: expected 2 or more",
+            "pipeline_schedule: pipeline_schedule has no effect with pipeline_degree 1: leave it out",
         ),
         (
             {"strategy": "mesh", "shard_degree": 8, "tensor_plan": {"colwise": ["h.*.mlp.c_fc"]}},
-            "tensor_plan: tensor_plan has no effect with tensor_degree 1: expected 2 or more",
+            "tensor_plan: tensor_plan has no effect with tensor_degree 1: leave it out, or give 2",
         ),
         ({"shard_degree": 2}, "shard_degree: shard_degree has no effect with strategy ddp: expected strategy mesh"),
         (

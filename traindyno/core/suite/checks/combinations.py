@@ -192,9 +192,7 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
             yield _without_effect("micro_batches", settings)
         return
     degree = degrees.pipeline if degrees else 0
-    if degree == 1 and count != 1:
-        reason = "micro_batches has no effect with pipeline_degree 1: expected micro_batches 1"
-        yield Impossible(field="micro_batches", reason=reason)
+    if degree == 1:
         return
     if settings.batch_size % count:
         reason = f"micro_batches {count} does not divide batch_size_per_device {settings.batch_size}"
@@ -212,13 +210,15 @@ def check_degree_one(settings: Settings, _: InstanceType) -> Iterator[Impossible
     degrees = _planned_degrees(settings)
     if degrees is None:
         return
-    schedule = settings.pipeline_schedule
-    if has_effect("pipeline_schedule", settings) and degrees.pipeline == 1 and schedule is not PipelineSchedule.GPIPE:
-        reason = f"pipeline_schedule {schedule} has no effect with pipeline_degree 1: expected 2 or more"
-        yield Impossible(field="pipeline_schedule", reason=reason)
-    if has_effect("tensor_plan", settings) and degrees.tensor == 1 and settings.tensor_plan is not None:
-        reason = "tensor_plan has no effect with tensor_degree 1: expected 2 or more"
-        yield Impossible(field="tensor_plan", reason=reason)
+    given = {
+        ("micro_batches", "pipeline"): settings.micro_batches != 1,
+        ("pipeline_schedule", "pipeline"): settings.pipeline_schedule is not PipelineSchedule.GPIPE,
+        ("tensor_plan", "tensor"): settings.tensor_plan is not None,
+    }
+    for (field, dimension), is_given in given.items():
+        if is_given and has_effect(field, settings) and getattr(degrees, dimension) == 1:
+            reason = f"{field} has no effect with {dimension}_degree 1: leave it out, or give 2 or more"
+            yield Impossible(field=field, reason=reason)
 
 
 def _planned_degrees(settings: Settings) -> Degrees | None:
