@@ -80,11 +80,8 @@ def test_degrees_that_people_avoid_get_a_caution(settings: dict[str, Any], said:
         assert part in note
 
 
-def test_a_pipeline_within_a_mesh_has_no_estimate_and_one_of_its_own_has() -> None:
-    composed = cell(strategy="mesh", pipeline_degree=2, batch_size_per_device=4, micro_batches=2).settings
-    alone = cell(strategy="pipeline", pipeline_degree=2, batch_size_per_device=4, micro_batches=2).settings
-    sharded = cell(strategy="mesh", tensor_degree=2).settings
-    assert why_not_estimated(WORKLOAD, composed) == (
-        "stages of strategy mesh can't be estimated without the other processes"
-    )
-    assert [why_not_estimated(WORKLOAD, each) for each in (alone, sharded)] == [None, None]
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_every_proposal_has_an_estimate(count: int) -> None:
+    found = possible_compositions(cell(instance_count=count, batch_size_per_device=4), WORKLOAD)
+    assert any(proposed_degrees(each).pipeline > 1 for each in found)
+    assert {why_not_estimated(WORKLOAD, each) for each in found} == {None}
