@@ -31,7 +31,7 @@ def print_compositions(console: Terminal, baseline: Cell, proposals: Sequence[Pr
         table.add_row(*_cells(each))
     console.print(table)
     console.print(
-        "note: each trains the baseline's global batch; those that fit are first, then those that divide a replica least"
+        "note: each trains the baseline's global batch; first those that fit, then those that divide a replica least"
     )
 
 
