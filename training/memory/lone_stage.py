@@ -25,7 +25,7 @@ class HiddenStates:
         from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # noqa: PLC0415
 
         # PyTorch keeps how a mesh's tensors are divided, with the groups of the stage that ran before on an equal mesh.
-        _clear_sharding_prop_cache()
+        _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
         def send(_stage: Any, meta: Any, _dst_stage: int) -> None:
             if isinstance(meta, _StageForwardMeta):
