@@ -67,6 +67,22 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     ),
     "BERT, classification": (BERT, "sequence-classification", {"instance": ONE, "strategy": "single"}),
 }
+# A real stage of a tensor group needs a block of 512 bytes more; four real processes are compared below.
+COMPOSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
+    "Llama, pipeline x tensor over 4": (
+        LLAMA,
+        "causal-lm",
+        {
+            "instance": FOUR,
+            "strategy": "mesh",
+            "pipeline_degree": 2,
+            "tensor_degree": 2,
+            "micro_batches": 2,
+            "pipeline_schedule": "1f1b",
+            "precision": "bf16",
+        },
+    ),
+}
 
 
 def workload_of(config: dict[str, Any], task: str) -> Workload:
@@ -86,7 +102,7 @@ def settings_of(**values: Any) -> Settings:
 
 
 def asked(name: str) -> tuple[Workload, Settings]:
-    config, task, values = CASES[name]
+    config, task, values = (CASES | COMPOSED)[name]
     return workload_of(config, task), settings_of(**values)
 
 
@@ -109,7 +125,7 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
 
 
 @pytest.mark.parametrize("times", [1.5, 4])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES | COMPOSED)
 def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
     workload, settings = asked(name)
@@ -211,6 +227,70 @@ def test_the_estimate_of_a_pipeline_is_what_its_largest_real_process_needs() -> 
         reach = 0.02 * largest.peak_bytes if name == "interleaved" else 32 * 64 * 4
         assert abs(largest.peak_bytes - estimated.peak_bytes) <= reach
         assert replace(estimated, peak_bytes=0) == replace(largest, peak_bytes=0)
+
+
+COMPOSITIONS: dict[str, dict[str, Any]] = {
+    "pipeline x tensor": {"pipeline_degree": 2, "tensor_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"},
+    "pipeline x shard": {"pipeline_degree": 2, "shard_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"},
+    "shard x tensor": {"shard_degree": 2, "tensor_degree": 2},
+}
+if os.environ.get("TRAINDYNO_EVERY_STRATEGY"):
+    COMPOSITIONS |= {
+        f"{name}, {schedule}": {**COMPOSITIONS[name], "pipeline_schedule": schedule}
+        for name in ("pipeline x tensor", "pipeline x shard")
+        for schedule in ("gpipe", "interleaved")
+    }
+    COMPOSITIONS |= {
+        f"{name}, bf16, checkpointing, accumulation, clipping": {
+            **values,
+            "precision": "bf16",
+            "activation_checkpointing": True,
+            "gradient_accumulation_steps": 2,
+            "gradient_clip_norm": 1.0,
+        }
+        for name, values in list(COMPOSITIONS.items())
+    }
+# A real process also holds messages until they are sent, and a block's gradients until they are reduced.
+MOST_IN_FLIGHT = 0.05
+
+
+def composed(name: str) -> tuple[Workload, Settings]:
+    """Tied embeddings, which the first and the last stage hold."""
+    config = {**LLAMA, "num_hidden_layers": 5, "tie_word_embeddings": "pipeline" in name}
+    return workload_of(config, "causal-lm"), settings_of(instance=FOUR, strategy="mesh", **COMPOSITIONS[name])
+
+
+def measure_compositions(names: list[str]) -> list[MemoryEstimate]:
+    """Measure this process of a real group of four."""
+    measured = [measure_steps(*composed(name), read_topology(), model_path=None) for name in names]
+    end_process_group()
+    return measured
+
+
+def test_the_estimate_of_a_composition_is_what_its_largest_real_process_needs() -> None:
+    by_rank = run_group(measure_compositions, list(COMPOSITIONS), processes=4)
+    for name, of_ranks in zip(COMPOSITIONS, zip(*by_rank, strict=True), strict=True):
+        estimated = estimate_memory(*composed(name), model_path=None)
+        largest = max(of_ranks, key=lambda each: each.peak_bytes)
+        assert replace(estimated, peak_bytes=0) == replace(largest, peak_bytes=0), name
+        assert abs(largest.peak_bytes - estimated.peak_bytes) <= MOST_IN_FLIGHT * largest.peak_bytes, name
+        stages = {replace(each, peak_bytes=0) for each in of_ranks}
+        assert len(stages) == (2 if "pipeline" in name else 1), name
+
+
+def test_a_composition_of_degrees_holds_the_states_part_by_hand() -> None:
+    """Stage, tensor group and shards divide what they hold: the first of two stages has the embedding and two blocks
+    of four, the tensor group halves matrices, and shards halve all.
+    """
+    config = {**LLAMA, "num_hidden_layers": 4}
+    degrees = {"pipeline_degree": 2, "shard_degree": 2, "tensor_degree": 2, "micro_batches": 2}
+    settings = settings_of(instance=FOUR, instance_count=2, strategy="mesh", **degrees)
+    estimated = estimate_memory(workload_of(config, "causal-lm"), settings, model_path=None)
+    matrices, norms, embedding = 4 * 64**2 + 3 * 64 * 128, 2 * 64, 500 * 64
+    first = (2 * (matrices // 2 + norms) + embedding) // 2  # the last stage has the head instead, and a norm of 64
+    tensors = 2 * 9 + 2
+    assert 0 <= estimated.parameter_bytes - 4 * first <= 512 * tensors
+    assert 0 <= estimated.optimizer_bytes - 2 * estimated.parameter_bytes <= 512 * tensors
 
 
 def test_what_cannot_be_estimated_says_why() -> None:

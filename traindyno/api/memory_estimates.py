@@ -19,7 +19,12 @@ from traindyno.api.training_code import (
 )
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.planning.compositions import Proposal, possible_compositions, proposed_degrees
+from traindyno.core.planning.compositions import (
+    Proposal,
+    possible_compositions,
+    proposed_degrees,
+    sorted_proposals,
+)
 from traindyno.core.planning.memory import (
     FINDINGS,
     CellMemory,
@@ -56,7 +61,7 @@ def estimate_compositions(suite: Suite, *, beside: Path, say: Say) -> tuple[Prop
     possible = possible_compositions(baseline_cell(suite), suite.workload)
     plain = {settings: memory_settings(settings) for settings in possible}
     findings = _findings(suite.workload, plain.values(), beside, say)
-    return tuple(
+    return sorted_proposals(
         Proposal(degrees=proposed_degrees(settings), settings=settings, finding=findings[plain[settings]])
         for settings in possible
     )

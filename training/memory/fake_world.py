@@ -39,7 +39,7 @@ def fake_process_group(topology: Topology) -> Iterator[None]:
 
 @contextmanager
 def fake_tensors() -> Iterator[FakeTensorMode]:
-    """Tensors made inside have shapes and no values; reading one as a number gives 0."""
+    """Tensors made inside have shapes and no values; reading one as a number gives 0. Those made before keep theirs."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with ExitStack() as stack:
         for name in RANK_ARITHMETIC:
@@ -57,7 +57,7 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
 
 
 class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Returns values for code that reads them from a tensor, and keeps the reducer's lists of indices real."""
+    """Returns values for code that reads them from a fake tensor, and keeps the reducer's lists of indices real."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -78,7 +78,7 @@ class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if func is torch.ops.aten._local_scalar_dense.default:
+        if func is torch.ops.aten._local_scalar_dense.default and isinstance(args[0], FakeTensor):
             return 0.0 if args[0].dtype.is_floating_point else 0
         if self._is_rebuilding and kwargs.get("dtype") is torch.int32:
             with unset_fake_temporarily():

@@ -22,6 +22,10 @@ class HiddenStates:
         # Private names, which change between versions of PyTorch: only an estimate of a pipeline may need them.
         from torch.distributed.pipelining import PipelineStage  # noqa: PLC0415
         from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta  # noqa: PLC0415
+        from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # noqa: PLC0415
+
+        # PyTorch keeps how a mesh's tensors are divided, with the groups of the stage that ran before on an equal mesh.
+        _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
         def send(_stage: Any, meta: Any, _dst_stage: int) -> None:
             if isinstance(meta, _StageForwardMeta):

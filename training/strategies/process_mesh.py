@@ -25,7 +25,8 @@ class ProcessMesh:
         shape = tuple(getattr(self.degrees, name) for name in DIMENSIONS)
         self.mesh: DeviceMesh = init_device_mesh(setup.accelerator.device.type, shape, mesh_dim_names=DIMENSIONS)
         self.data_rank = self.rank("replicate") * self.degrees.shard + self.rank("shard")
-        self.pipelines: list[list[int]] = self.mesh.mesh.reshape(self.degrees.pipeline, -1).T.tolist()
+        per_stage = world_size // self.degrees.pipeline
+        self.pipelines = [list(range(first, world_size, per_stage)) for first in range(per_stage)]
         self.is_in_first_pipeline = self.data_rank == 0 and self.rank("tensor") == 0
 
     def rank(self, dimension: str) -> int:

@@ -30,7 +30,9 @@ def print_compositions(console: Terminal, baseline: Cell, proposals: Sequence[Pr
     for each in proposals:
         table.add_row(*_cells(each))
     console.print(table)
-    console.print("note: each trains the baseline's global batch; those that divide a replica least are first")
+    console.print(
+        "note: each trains the baseline's global batch; first those that fit, then those that divide a replica least"
+    )
 
 
 def _cells(proposal: Proposal) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Which degrees of strategy mesh are possible for a cell's model and devices, for people who ask before they choose."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from traindyno.core.planning.memory import MemoryFinding
@@ -24,6 +24,16 @@ class Proposal:
     degrees: Degrees
     settings: Settings
     finding: MemoryFinding
+
+
+def sorted_proposals(proposals: Iterable[Proposal]) -> tuple[Proposal, ...]:
+    """Those that fit first, then those that are too large, then those whose estimate failed. Else in their order."""
+    return tuple(sorted(proposals, key=_fitness))
+
+
+def _fitness(proposal: Proposal) -> int:
+    finding = proposal.finding
+    return 2 if finding.estimate is None else int(finding.is_too_large(proposal.settings.instance))
 
 
 def possible_compositions(cell: Cell, workload: Workload) -> tuple[Settings, ...]:
@@ -98,5 +108,8 @@ def _is_possible(cell: Cell, workload: Workload) -> bool:
     config = (workload.model.config if workload.model else None) or {}
     heads, tensor = config.get("num_key_value_heads"), cell.settings.tensor_degree or 1
     if cell.settings.tensor_plan is None and isinstance(heads, int) and heads % tensor:
+        return False
+    blocks = config.get("num_hidden_layers", config.get("n_layer"))
+    if isinstance(blocks, int) and blocks < (cell.settings.pipeline_degree or 1):
         return False
     return not find_impossible(cell, workload)

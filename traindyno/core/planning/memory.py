@@ -12,9 +12,8 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type, has_gpu
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.memory_settings import memory_settings
-from traindyno.core.suite.processes import degrees_of, world_size
+from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.workload import Workload
@@ -105,11 +104,8 @@ def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
     """None where an estimate is possible."""
     if workload.task is Task.SCRIPT:
         return "a script's memory is known only while it runs"
-    processes = world_size(settings)
-    if processes is None:
+    if world_size(settings) is None:
         return f"the number of devices of {settings.instance} is unknown"
-    if degrees_of(settings, processes).pipeline > 1 and not TRAITS[settings.strategy].stages_are_neighbours:
-        return f"stages of strategy {settings.strategy} can't be estimated without the other processes"
     return None
 
 

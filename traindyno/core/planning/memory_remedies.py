@@ -52,7 +52,7 @@ def _smaller_batch(settings: Settings) -> Iterator[Settings]:
 
 
 def _sharding(settings: Settings) -> Iterator[Settings]:
-    """Shards the state over all processes first, then over more instances."""
+    """Shards the state over all processes first, then over more instances; a mesh keeps its other degrees."""
     sharded = settings
     if TRAITS[settings.strategy].holds_whole_model:
         sharded = replace(settings, strategy=Strategy.FSDP)
@@ -60,14 +60,18 @@ def _sharding(settings: Settings) -> Iterator[Settings]:
     elif settings.shard_scope is ShardScope.HYBRID:
         sharded = replace(settings, shard_scope=ShardScope.FULL)
         yield sharded
-    if not has_effect("shard_scope", sharded):
+    if not has_effect("shard_scope", sharded) and not has_effect("shard_degree", sharded):
         return
     times = 2
     while times <= MOST_TIMES_INSTANCES:
-        yield replace(sharded, instance_count=settings.instance_count * times)
+        shards = None if sharded.shard_degree is None else sharded.shard_degree * times
+        yield replace(sharded, instance_count=settings.instance_count * times, shard_degree=shards)
         times *= 2
 
 
 def _changes(before: Settings, after: Settings) -> dict[str, Any]:
-    names = ("strategy", "shard_scope", "instance_count", "batch_size_per_device", "activation_checkpointing")
+    names = (
+        *("strategy", "shard_scope", "shard_degree"),
+        *("instance_count", "batch_size_per_device", "activation_checkpointing"),
+    )
     return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}

@@ -88,6 +88,19 @@ def test_model_flops_utilization_by_hand() -> None:
     assert throughput.model_flops_utilization == pytest.approx(0.12)
 
 
+@pytest.mark.parametrize("micro_batch_waits", [0.0, 0.25])
+def test_utilization_of_a_mesh_is_of_all_its_devices(micro_batch_waits: float) -> None:
+    """Pipeline 2 x shard 2 x tensor 2: two replicas of four processes, which log a quarter of their tokens each."""
+    of_replica, seconds = 4000, 0.5 + micro_batch_waits
+    table = table_of(
+        *(log_lines(rank=rank, world_size=8, step_seconds=[seconds] * 4, tokens=of_replica // 4) for rank in range(8))
+    )
+    throughput = measure(table, flops_per_token=6e9, peak_flops_per_device=100e12)
+    # 2 replicas x 4,000 tokens x 6 GFLOPs of the whole model / 8 devices: 6 TFLOPs of each in a step
+    assert throughput.tflops_per_device == pytest.approx(6.0 / seconds)
+    assert throughput.model_flops_utilization == pytest.approx(0.06 / seconds)
+
+
 def test_an_unknown_peak_leaves_utilization_unknown() -> None:
     table = table_of(log_lines(step_seconds=[0.5] * 4, tokens=1000))
     assert measure(table, flops_per_token=6e9).model_flops_utilization is None

@@ -8,8 +8,14 @@ import pytest
 
 from tests.unit.suites import small_document
 from traindyno.core.planning.composition_notes import composition_notes
-from traindyno.core.planning.compositions import MOST_PROPOSALS, possible_compositions, proposed_degrees
-from traindyno.core.planning.memory import why_not_estimated
+from traindyno.core.planning.compositions import (
+    MOST_PROPOSALS,
+    Proposal,
+    possible_compositions,
+    proposed_degrees,
+    sorted_proposals,
+)
+from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, why_not_estimated
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.processes import global_batch_size
 from traindyno.core.suite.suite import Cell
@@ -50,6 +56,30 @@ def test_those_that_divide_a_replica_least_are_first() -> None:
     ]  # fmt: skip
 
 
+def test_those_that_fit_are_first_and_unknown_ones_last() -> None:
+    gigabytes = [None, 50, 30, None, 20]
+    given = [
+        Proposal(degrees=proposed_degrees(settings), settings=settings, finding=finding_of(size))
+        for settings, size in zip(possible_compositions(cell(instance_count=2), WORKLOAD), gigabytes, strict=False)
+    ]
+    assert sorted_proposals(given) == tuple(given[place] for place in (2, 4, 1, 0, 3)), "an A100 has 40 GB"
+
+
+def finding_of(gigabytes: int | None) -> MemoryFinding:
+    if gigabytes is None:
+        return MemoryFinding(why_unknown="the estimate failed")
+    peak = gigabytes * 10**9
+    return MemoryFinding(
+        estimate=MemoryEstimate(peak_bytes=peak, parameter_bytes=1, gradient_bytes=1, optimizer_bytes=2)
+    )
+
+
+def test_blocks_limit_the_pipeline_degree() -> None:
+    few = replace(WORKLOAD, model=replace(WORKLOAD.model, config={**LLAMA, "num_hidden_layers": 2}))  # type: ignore[type-var]
+    found = possible_compositions(cell(instance="ml.g5.xlarge", instance_count=8, batch_size_per_device=4), few)
+    assert {proposed_degrees(each).pipeline for each in found} == {1, 2}
+
+
 def test_heads_of_keys_limit_the_tensor_degree() -> None:
     few = replace(WORKLOAD, model=replace(WORKLOAD.model, config={**LLAMA, "num_key_value_heads": 2}))  # type: ignore[type-var]
     found = possible_compositions(cell(), few)
@@ -80,11 +110,8 @@ def test_degrees_that_people_avoid_get_a_caution(settings: dict[str, Any], said:
         assert part in note
 
 
-def test_a_pipeline_within_a_mesh_has_no_estimate_and_one_of_its_own_has() -> None:
-    composed = cell(strategy="mesh", pipeline_degree=2, batch_size_per_device=4, micro_batches=2).settings
-    alone = cell(strategy="pipeline", pipeline_degree=2, batch_size_per_device=4, micro_batches=2).settings
-    sharded = cell(strategy="mesh", tensor_degree=2).settings
-    assert why_not_estimated(WORKLOAD, composed) == (
-        "stages of strategy mesh can't be estimated without the other processes"
-    )
-    assert [why_not_estimated(WORKLOAD, each) for each in (alone, sharded)] == [None, None]
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_every_proposal_has_an_estimate(count: int) -> None:
+    found = possible_compositions(cell(instance_count=count, batch_size_per_device=4), WORKLOAD)
+    assert any(proposed_degrees(each).pipeline > 1 for each in found)
+    assert {why_not_estimated(WORKLOAD, each) for each in found} == {None}

@@ -238,6 +238,16 @@ def test_state_is_sharded_over_eight_times_the_instances_at_most(state_gb: int, 
     assert changes == ([] if instances is None else [{"strategy": Strategy.FSDP, **more}])
 
 
+@pytest.mark.parametrize("shards", [None, 4])
+def test_a_mesh_gets_more_shards_and_keeps_its_other_degrees(shards: int | None) -> None:
+    def sharded(settings: Settings) -> MemoryEstimate:
+        return estimate(60 * GB // settings.instance_count)
+
+    mesh = p4d(strategy=Strategy.MESH, tensor_degree=2, shard_degree=shards, activation_checkpointing=True)
+    (found,) = find_remedies(mesh, sharded)
+    assert found.changes == {"instance_count": 2, **({} if shards is None else {"shard_degree": 8})}
+
+
 def test_a_hybrid_scope_is_widened_first_and_pipelines_are_not_sharded() -> None:
     def scoped(settings: Settings) -> MemoryEstimate:
         return estimate(20 * GB if settings.shard_scope is ShardScope.FULL else 80 * GB)
