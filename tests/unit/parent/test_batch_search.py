@@ -51,6 +51,19 @@ def test_the_largest_batch_is_found_within_one_probe(tmp_path: Path, first: int,
     assert all(name.startswith("a/step_log/") for name in end["files"])
 
 
+def test_only_batches_that_keep_the_global_batch_are_probed(tmp_path: Path) -> None:
+    """48 samples on 2 replicas: 37 would fit, and 24 divides."""
+    possible = [1, 2, 3, 4, 6, 8, 12, 24]
+    run = searching(9, "--room", "37")
+    job = job_of(tmp_path, {**run, "batch": {**run["batch"], "possible": possible}})
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    end = job.end("a")
+    assert end is not None
+    assert end["batch"]["batch"] == measured_batch(job) == 24
+    assert [probe["batch"] for probe in end["batch"]["probes"]] == [8, 12, 24]
+
+
 def test_the_best_batch_is_the_fitting_one_with_the_highest_rate(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(4, "--room", "20", "--slow-from", "10", choice=BEST))
     job.carry()

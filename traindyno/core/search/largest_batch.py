@@ -52,6 +52,29 @@ def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[i
     return _between(probes, fitting, failing, step)
 
 
+def next_of(possible: Sequence[int], probes: Sequence[Probe], first: int) -> Optional[int]:
+    """As ``next_batch``, where only some batches may be measured, which are in order: those that divide a global batch.
+
+    What is found is the largest of them that fits, if no more than ``MOST_PROBES`` are needed.
+    """
+    if not probes:
+        return _up_to(possible, first)
+    fitting, failing = largest_fitting(probes), least_failing(probes)
+    left = [each for each in possible if (fitting or 0) < each < (failing or each + 1)]
+    if not left or len(probes) >= MOST_PROBES:
+        return None
+    if failing is None:
+        return _up_to(left, (fitting or first) * _factor(probes))
+    if fitting is None:
+        return left[0] if len(probes) > MOST_MOVES else _up_to(left, failing // _factor(probes))
+    return left[len(left) // 2]
+
+
+def _up_to(possible: Sequence[int], most: int) -> int:
+    """The largest of at most ``most``, or the smallest of all."""
+    return max((each for each in possible if each <= most), default=possible[0])
+
+
 def _factor(probes: Sequence[Probe]) -> int:
     return NEAR_FACTOR if len(probes) <= NEAR_MOVES else FAR_FACTOR
 
