@@ -13,6 +13,7 @@ from traindyno.core.search.largest_batch import (
     PROBE_WARM_UP_STEPS,
     Probe,
     chosen,
+    has_room,
     least_failing,
     next_batch,
     next_of,
@@ -98,13 +99,19 @@ def _probe(run: RunOrder, batch: int, attempt: Attempt, order: BatchOrder) -> Op
     probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))
     found = throw_away(probed, attempt, PROBE_STEPS)
     told = _agreed_end(probed, attempt, found)
-    rate = None if found is None or told != FITS else _samples_per_second(found.logs)
+    retries = int(attempt.peers.first_says("{}/retries".format(probed.run_id), lambda: str(_retries(found))))
+    fits = has_room(told == FITS, retries)
+    rate = _samples_per_second(found.logs) if found is not None and fits else None
     peak = None if found is None else found.logs.peak_bytes
-    probe = None if told == UNKNOWN else Probe(batch, told == FITS, peak, rate)
+    probe = None if told == UNKNOWN else Probe(batch, fits, peak, rate, retries)
     seconds = found.seconds if found else 0.0
     about = {} if probe is None else probe._asdict()
     attempt.journal.write(PROBED, run_id=run.run_id, own_milliseconds=round(seconds * 1e3), **{"batch": batch, **about})
     return probe
+
+
+def _retries(found: Optional[ThrownAway]) -> int:
+    return 0 if found is None else found.logs.allocator_retries
 
 
 def _agreed_end(run: RunOrder, attempt: Attempt, found: Optional[ThrownAway]) -> str:

@@ -24,7 +24,8 @@ LARGEST, BEST = "largest", "best"
 
 
 class Probe(NamedTuple):
-    """``batch``: samples per device. ``fits``: its steps ended well; False is a measurement of too little memory.
+    """``batch``: samples per device. ``fits``: its steps ended well, with memory to spare; False is a measurement of
+    too little memory. ``retries``: of the CUDA allocator, in the process that had the most.
 
     ``peak_bytes``: of the process that needed the most; ``samples_per_second``: of all processes. None if unknown.
     """
@@ -33,6 +34,16 @@ class Probe(NamedTuple):
     fits: bool
     peak_bytes: Optional[int] = None
     samples_per_second: Optional[float] = None
+    retries: int = 0
+
+
+def has_room(has_worked: bool, retries: int) -> bool:
+    """Whether a batch is for a long run, by a few steps of it.
+
+    An allocator that had to free its cache and try again was at the limit of the memory: it is slower, and the next
+    fragment may be the one for which freeing does not help.
+    """
+    return has_worked and not retries
 
 
 def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[int]:
