@@ -43,7 +43,7 @@ MODEL = {
     "n_embd": 16,
     "n_layer": 1,
     "n_head": 16,
-    "n_positions": SEQUENCE_LENGTH,
+    "n_positions": 128,
 }
 
 
