@@ -24,7 +24,7 @@ from training.models.model_check import refuse_model
 from training.models.precision import number_format
 from training.process.job import find_job
 from training.process.process_group import end_process_group
-from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings
+from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings, with_accumulation
 from training.process.topology import read_topology
 from training.run.crash_handling import CrashHandler
 from training.run.document_check import refuse_unless_documents_are_apart
@@ -43,7 +43,7 @@ def main() -> None:
     stop = StopRequest(read_topology())
     crash_handler = CrashHandler(step_log, read_topology(), stop)
     crash_handler.install()
-    run = read_run_settings(os.environ)
+    run = with_accumulation(read_run_settings(os.environ), read_topology())
     use_hub_token(run.workload.hub_token_secret)
     step_log.open({**environment_facts(), **environment_facts_of_run(run)})
     job = find_job(run.workload)

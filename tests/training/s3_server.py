@@ -6,6 +6,9 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import boto3
 
 from localcloud.loopback import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT
@@ -41,6 +44,25 @@ def s3_server(folder: Path) -> Iterator[dict[str, str]]:
     finally:
         server.terminate()
         server.wait(timeout=30)
+
+
+def upload(folder: Path, environment: dict[str, str]) -> str:
+    """The S3 prefix with the folder's files, in a new bucket."""
+    client = s3_client(environment)
+    client.create_bucket(Bucket="corpus")
+    for path in folder.iterdir():
+        client.upload_file(str(path), "corpus", f"books/{path.name}")
+    return "s3://corpus/books"
+
+
+def s3_client(environment: dict[str, str]) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=environment["AWS_ENDPOINT_URL"],
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
 
 
 def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int) -> None:

@@ -5,9 +5,14 @@ The stand-in for SageMaker's model parallel library takes what the library's doc
 
 import itertools
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 import torch
@@ -17,11 +22,16 @@ from tests.frozen.small_inputs import word_piece_tokenizer
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
 from tests.training.run_documents import ENTRY_POINT, write_texts
+from tests.training.s3_server import PROGRAM, s3_server, upload
+from tests.training.test_probes import parts_of
 from traindyno.api.sample_data import write_sample
 from traindyno.api.suite_loading import load_suite
+from traindyno.core.slowness.slowness_text import describe_parts
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
+from traindyno.core.suite.workload import Workload
 
 STEPS = 5
 # One cell of each pack, by its label; compilers are trained in test_strategies.
@@ -31,6 +41,9 @@ CELLS = {
     "albert-scaling": "4 × local.cpu · 1 loader worker",
     "bert-trainium": "eager",
 }
+STREAMS = "albert-scaling"
+NEEDS_S3 = pytest.mark.skipif(not PROGRAM.exists(), reason="MiniStack's environment is not made: run make install")
+STARVED = "4 × local.cpu · 0 loader workers"
 GPTJ_SCRIPT = REPO_ROOT / "experiments" / "gptj_parallel" / "train.py"
 STAND_INS = REPO_ROOT / "tests" / "training" / "stand_ins"
 GPTJ_ARGUMENTS = (
@@ -45,30 +58,45 @@ GPTJ_ARGUMENTS = (
 def ends() -> dict[str, JobEnd]:
     """The ends of the jobs by the pack's name, and that of the GPT-J script."""
     scratch = Path(mkdtemp())
-    return {pack: local_run(pack, scratch / pack) for pack in CELLS} | {
+    packs = [pack for pack in CELLS if pack != STREAMS or PROGRAM.exists()]
+    return {pack: local_run(pack, scratch / pack) for pack in packs} | {
         "gptj script": gptj_run(scratch / "gptj-script")
     }
 
 
-def suite_and_cell(pack: str) -> tuple[Suite, Cell]:
+def suite_and_cell(pack: str, label: str | None = None) -> tuple[Suite, Cell]:
     suite = load_suite(REPO_ROOT / "suites" / pack / "local.yaml").suite
-    (cell,) = [cell for cell in expand_cells(suite) if cell.label == CELLS[pack]]
+    (cell,) = [cell for cell in expand_cells(suite) if cell.label == (label or CELLS[pack])]
     return suite, cell
 
 
-def local_run(pack: str, folder: Path) -> JobEnd:
-    """Run what the container gets, but for a few steps."""
-    suite, cell = suite_and_cell(pack)
-    assert suite.workload.dataset is not None
-    data = write_sample(str(suite.workload.dataset.path), folder / "data")
+def local_run(pack: str, folder: Path, label: str | None = None, **further: Any) -> JobEnd:
+    """Run what the container gets, but for a few steps, or as ``further`` says."""
+    suite, cell = suite_and_cell(pack, label)
     document = {
         "run_id": f"{pack}-1",
-        "workload": workload_document(suite.workload),
         "settings": settings_document(cell.settings),
         "measurement": {**measurement_document(suite.measurement), "max_steps": STEPS},
+        **further,
     }
-    environment = {"SM_HPS": json.dumps(document), "SM_CHANNEL_TRAIN": str(data), **suite.workload.environment}
-    return run_forked(folder, ENTRY_POINT, processes=cell.settings.instance_count, environment=environment)
+    with staged_data(suite, folder) as (workload, channels):
+        own = {"SM_HPS": json.dumps({**document, "workload": workload_document(workload)})}
+        environment = {**channels, **own, **suite.workload.environment}
+        return run_forked(folder, ENTRY_POINT, processes=cell.settings.instance_count, environment=environment)
+
+
+@contextmanager
+def staged_data(suite: Suite, folder: Path) -> Iterator[tuple[Workload, dict[str, str]]]:
+    """The workload with its data in a channel's folder, or in S3 if it streams them, and the variables that tell."""
+    workload, dataset = suite.workload, suite.workload.dataset
+    assert dataset is not None
+    data = write_sample(str(dataset.path), folder / "data")
+    if dataset.input_mode is not InputMode.STREAM:
+        yield workload, {"SM_CHANNEL_TRAIN": str(data)}
+        return
+    with s3_server(folder) as environment:
+        streamed = replace(dataset, path=upload(data, environment))
+        yield replace(workload, dataset=streamed), environment
 
 
 def gptj_run(folder: Path) -> JobEnd:
@@ -86,7 +114,7 @@ def gptj_run(folder: Path) -> JobEnd:
     return run_forked(folder, GPTJ_SCRIPT, *arguments, environment=channels, path=STAND_INS)
 
 
-@pytest.mark.parametrize("pack", CELLS)
+@pytest.mark.parametrize("pack", [pytest.param(pack, marks=NEEDS_S3 if pack == STREAMS else ()) for pack in CELLS])
 def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack: str) -> None:
     suite, cell = suite_and_cell(pack)
     end = ends()[pack]
@@ -100,6 +128,24 @@ def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack:
     accuracies = [each["metrics"]["accuracy"] for each in end.of_kind("evaluation")]
     assert len(accuracies) == (1 if suite.measurement.evaluate else 0)
     assert all(0 < accuracy <= 1 for accuracy in accuracies)
+
+
+@NEEDS_S3
+def test_the_posts_starved_loader_is_found_in_its_local_pack(tmp_path: Path) -> None:
+    """The loader reads, tokenises and masks text: nothing in it waits."""
+    suite, cell = suite_and_cell("albert-scaling", STARVED)
+    assert suite.measurement.probes
+    end = local_run(
+        "albert-scaling", tmp_path, STARVED, measurement=measurement_document(suite.measurement), probes=True
+    )
+    assert end.exit_code == 0, end.output
+    parts = parts_of(end)
+    assert parts.is_probed
+    text = " ".join(describe_parts(cell.label, parts, None))
+    found = re.match(rf"(\d+) % \(± \d+ %\) of a step of {cell.label} waits for data\.", text)
+    assert found, text
+    # About 45 %, of which other work on the machine may hide a part. Prepared tokens took 2 %.
+    assert int(found[1]) > 15
 
 
 def test_script_logs_samples_tokens_and_learning_rate_of_each_step() -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import boto3
 import numpy as np
 import pytest
 import torch
@@ -11,7 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from tests.training.run_documents import run_document, run_training, write_texts
-from tests.training.s3_server import PROGRAM, s3_server
+from tests.training.s3_server import PROGRAM, s3_client, s3_server, upload
 from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
 from training.data.collate import Collate, CollateCausal, CollateMasked
 from training.data.files import local_files
@@ -48,16 +47,6 @@ def streamed(
         data_rank=rank,
         data_world_size=ranks,
         first_batch=first_batch,
-    )
-
-
-def s3_client(environment: dict[str, str]) -> Any:
-    return boto3.client(
-        "s3",
-        endpoint_url=environment["AWS_ENDPOINT_URL"],
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
     )
 
 
@@ -150,11 +139,7 @@ def test_padded_batches_train_the_same_model_however_their_labels_are_spread(tmp
 def test_a_run_of_two_processes_streams_its_text_from_s3(tmp_path: Path) -> None:
     texts = write_texts(tmp_path / "texts")
     with s3_server(tmp_path) as environment:
-        s3 = s3_client(environment)
-        s3.create_bucket(Bucket="corpus")
-        for path in texts.iterdir():
-            s3.upload_file(str(path), "corpus", f"books/{path.name}")
-        dataset = {"path": "s3://corpus/books", "input_mode": "stream"}
+        dataset = {"path": upload(texts, environment), "input_mode": "stream"}
         settings = {"strategy": "ddp", "loader_workers": 1, "gradient_accumulation_steps": 2}
         document = run_document(workload={"dataset": dataset}, settings=settings)
         end = run_training(tmp_path, document, None, processes=2, environment=environment)

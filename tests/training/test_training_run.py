@@ -29,6 +29,30 @@ def mean_losses(end: JobEnd, processes: int) -> list[float]:
     return [sum(losses) / processes for losses in zip(*by_rank, strict=True)]
 
 
+def test_accumulation_follows_from_the_global_batch(tmp_path: Path, texts: Path) -> None:
+    """Two processes of 2 samples keep 12 with three passes, and train as one process of 12 does."""
+    losses = []
+    for processes, batch in ((2, 2), (1, 12)):
+        strategy = "ddp" if processes > 1 else "single"
+        settings = {"strategy": strategy, "batch_size_per_device": batch, "global_batch_size": 12}
+        (folder := tmp_path / strategy).mkdir()
+        end = run_training(folder, run_document(settings=settings), texts, processes=processes)
+        assert end.exit_code == 0, end.output
+        steps = [end.of_kind("step", rank) for rank in range(processes)]
+        assert {sum(step["samples"] for step in of_step) for of_step in zip(*steps, strict=True)} == {12}
+        losses.append([sum(step["loss"] for step in of_step) / processes for of_step in zip(*steps, strict=True)])
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+
+
+def test_a_batch_that_can_not_keep_the_global_batch_is_refused(tmp_path: Path, texts: Path) -> None:
+    """The lab refuses it before; the container has as many processes as it finds."""
+    settings = {"batch_size_per_device": 5, "global_batch_size": 12}
+    end = run_training(tmp_path, run_document(settings=settings), texts)
+    assert end.exit_code != 0
+    assert "batch_size_per_device 5 on 1 processes does not divide global_batch_size 12" in end.failure
+    assert "expected one of 1, 2, 3, 4, 6, 12" in end.failure
+
+
 def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_model_that_loads(tmp_path: Path, texts: Path) -> None:
     measurement = {"evaluate": True, "save_model": True}
     end = run_training(tmp_path, run_document(measurement=measurement), texts, is_forked=False)

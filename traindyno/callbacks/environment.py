@@ -55,6 +55,19 @@ def peak_memory_bytes() -> Optional[int]:
     return peak_memory_bytes_of_host()
 
 
+def allocator_retries() -> int:
+    """How often the CUDA allocator of this process had no memory left, freed what it kept, and tried again."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        return retries_of(torch.cuda.memory_stats())
+    return 0
+
+
+def retries_of(memory_stats: Dict[str, Any]) -> int:
+    """Of ``torch.cuda.memory_stats()``; other allocators than PyTorch's own don't count them."""
+    return int(memory_stats.get("num_alloc_retries", 0))
+
+
 def peak_memory_bytes_of_host() -> Optional[int]:
     """The peak memory of the process itself."""
     if sys.platform == "win32":

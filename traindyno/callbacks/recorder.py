@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from traindyno.callbacks.clock import HostClock, now
-from traindyno.core.step_log.line import step_line
+from traindyno.callbacks.environment import allocator_retries
+from traindyno.core.step_log.line import ALLOCATOR_RETRIES, IN_BACKGROUND, RETRIES, phase_line, step_line
 
 WINDOW_SECONDS = 1.0
 FLUSH_INTERVAL_SECONDS = 1.0
@@ -85,11 +86,13 @@ class StepRecorder:
         clock: HostClock,
         peak_memory_bytes: Callable[[], Optional[int]],
         observe: Optional[Callable[[List[RecordedStep]], None]] = None,
+        retries: Callable[[], int] = allocator_retries,
     ) -> None:
         self._writer = writer
         self._clock = clock
         self._peak_memory_bytes = peak_memory_bytes
         self._observe = observe
+        self._retries, self._known_retries = retries, 0
         self._pending: List[StepMarks] = []
         self._window_began = now()
         self._wait_seconds = 0.0
@@ -143,6 +146,7 @@ class StepRecorder:
             ]
             for i, marks in enumerate(pending):
                 self._writer.write_later(_line(marks, recorded[i], peak))
+            self._note_retries()
             if not self._has_recorded:
                 # A script that hangs after it, and is killed, has not hung before its first step.
                 self._has_recorded = True
@@ -150,6 +154,12 @@ class StepRecorder:
             if self._observe is not None:
                 self._observe(recorded)
         self._window_began = now()
+
+    def _note_retries(self) -> None:
+        retries = self._retries()
+        if retries > self._known_retries:
+            self._known_retries, at = retries, now()
+            self._writer.write(phase_line(ALLOCATOR_RETRIES, at, at, {RETRIES: retries, IN_BACKGROUND: True}))
 
 
 def _line(marks: StepMarks, step: RecordedStep, peak_memory_bytes: Optional[int]) -> Any:

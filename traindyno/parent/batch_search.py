@@ -4,7 +4,7 @@ import json
 import signal
 from itertools import count
 from statistics import median
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from traindyno.callbacks.failure import OUT_OF_MEMORY, OUT_OF_MEMORY_SIGNS
 from traindyno.core.jobs.journal_format import EXITED, PROBE_BEGAN, PROBED, THROWN_AWAY
@@ -13,8 +13,10 @@ from traindyno.core.search.largest_batch import (
     PROBE_WARM_UP_STEPS,
     Probe,
     chosen,
+    has_room,
     least_failing,
     next_batch,
+    next_of,
 )
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.document import BatchOrder, RunOrder
@@ -56,7 +58,7 @@ def find_batch(run: RunOrder, attempt: Attempt) -> Searched:
     at = least_failing(probes) or order.first
     for answers in count():
         key = "{}/batch/{}".format(run.run_id, answers)
-        batch = int(peers.first_says(key, lambda: str(next_batch(probes, order.first, order.step) or 0)))
+        batch = int(peers.first_says(key, lambda: str(_next(probes, order) or 0)))
         probe = _probe(run, batch, attempt, order) if batch else None
         at = batch or at
         if probe is None:
@@ -67,6 +69,12 @@ def find_batch(run: RunOrder, attempt: Attempt) -> Searched:
     finding = json.loads(peers.first_says("{}/batch".format(run.run_id), lambda: json.dumps(own)))
     say("{}: batch {batch} of {} probes".format(run.run_id, len(finding["probes"]), **finding))
     return Searched(with_batch(run, finding["batch"]), finding, answers)
+
+
+def _next(probes: Sequence[Probe], order: BatchOrder) -> Optional[int]:
+    if order.possible is None:
+        return next_batch(probes, order.first, order.step)
+    return next_of(order.possible, probes, order.first)
 
 
 def with_batch(run: RunOrder, batch: int) -> RunOrder:
@@ -91,13 +99,19 @@ def _probe(run: RunOrder, batch: int, attempt: Attempt, order: BatchOrder) -> Op
     probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))
     found = throw_away(probed, attempt, PROBE_STEPS)
     told = _agreed_end(probed, attempt, found)
-    rate = None if found is None or told != FITS else _samples_per_second(found.logs)
+    retries = int(attempt.peers.first_says("{}/retries".format(probed.run_id), lambda: str(_retries(found))))
+    fits = has_room(told == FITS, retries)
+    rate = _samples_per_second(found.logs) if found is not None and fits else None
     peak = None if found is None else found.logs.peak_bytes
-    probe = None if told == UNKNOWN else Probe(batch, told == FITS, peak, rate)
+    probe = None if told == UNKNOWN else Probe(batch, fits, peak, rate, retries)
     seconds = found.seconds if found else 0.0
     about = {} if probe is None else probe._asdict()
     attempt.journal.write(PROBED, run_id=run.run_id, own_milliseconds=round(seconds * 1e3), **{"batch": batch, **about})
     return probe
+
+
+def _retries(found: Optional[ThrownAway]) -> int:
+    return 0 if found is None else found.logs.allocator_retries
 
 
 def _agreed_end(run: RunOrder, attempt: Attempt, found: Optional[ThrownAway]) -> str:

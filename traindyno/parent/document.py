@@ -23,13 +23,15 @@ class DocumentRefused(Exception):
 
 class BatchOrder(NamedTuple):
     """How a run's batch is searched. ``path``: of the batch in its hyperparameters. ``first``: what is probed first;
-    each batch is a multiple of ``step``. ``choice``: ``largest`` or ``best``.
+    each batch is a multiple of ``step``. ``choice``: ``largest`` or ``best``. ``possible``: the only batches, in order;
+    None: all of them.
     """
 
     choice: str
     first: int
     step: int
     path: Tuple[str, ...]
+    possible: Optional[Tuple[int, ...]] = None
 
 
 class RunOrder(NamedTuple):
@@ -161,7 +163,16 @@ def _batch(given: Dict[str, Any], place: str) -> Optional[BatchOrder]:
     first, step = _field(found, place, "first", int), _field(found, place, "step", int)
     if first < 1 or step < 1:
         raise DocumentRefused("{} is {!r}, expected numbers of at least 1".format(place, found))
-    return BatchOrder(choice=choice, first=first, step=step, path=path)
+    return BatchOrder(choice=choice, first=first, step=step, path=path, possible=_possible(found, place))
+
+
+def _possible(found: Dict[str, Any], place: str) -> Optional[Tuple[int, ...]]:
+    if found.get("possible") is None:
+        return None
+    batches = _field(found, place, "possible", list)
+    if not batches or not all(isinstance(each, int) and each >= 1 for each in batches):
+        raise DocumentRefused("{}.possible is {!r}, expected numbers of at least 1".format(place, batches))
+    return tuple(sorted(batches))
 
 
 def _texts(given: Dict[str, Any], place: str, name: str) -> Dict[str, str]:

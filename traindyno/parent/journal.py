@@ -84,7 +84,7 @@ def _probe_of(line: Dict[str, Any], run_id: str) -> Optional[Probe]:
     is_probe = (line.get("event"), line.get("run_id")) == (PROBED, run_id)
     if not (is_probe and isinstance(batch, int) and isinstance(fits, bool)):
         return None
-    return Probe(batch, fits, line.get("peak_bytes"), line.get("samples_per_second"))
+    return Probe(batch, fits, line.get("peak_bytes"), line.get("samples_per_second"), line.get("retries") or 0)
 
 
 def _died_probing(lines: List[Dict[str, Any]], run_id: str) -> Optional[int]:

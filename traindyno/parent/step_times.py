@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.core.step_log.line import TOKENS, WORK_UNIT
+from traindyno.core.step_log.line import ALLOCATOR_RETRIES, RETRIES, TOKENS, WORK_UNIT
 
 BLOCK_BYTES = 2**18
 
@@ -41,6 +41,7 @@ class ProcessLog:
         self.unit: Optional[str] = None
         self.has_diverged = self.has_ended = False
         self.peak_bytes: Optional[int] = None
+        self.allocator_retries = 0
 
     def read_new(self) -> None:
         while len(self.steps) < MOST_STEPS:
@@ -73,6 +74,8 @@ class ProcessLog:
                 self.has_diverged = self.has_diverged or isinstance(line["loss"], str)
                 self.steps.append(_step(line))
                 self.peak_bytes = line.get("peak_memory_bytes") or self.peak_bytes
+            elif line["kind"] == "phase" and line["name"] == ALLOCATOR_RETRIES:
+                self.allocator_retries = int(line["facts"][RETRIES])
         except (ValueError, KeyError, TypeError, AttributeError):
             return
 
@@ -106,6 +109,11 @@ class RunLogs:
     def peak_bytes(self) -> Optional[int]:
         """Of the process that needed the most."""
         return max((log.peak_bytes for log in self._newest() if log.peak_bytes is not None), default=None)
+
+    @property
+    def allocator_retries(self) -> int:
+        """Of the process that had the most."""
+        return max((log.allocator_retries for log in self._newest()), default=0)
 
     def steps(self) -> Optional[Steps]:
         """Those that each process has ended. None before the first, and while the log of a process is missing."""

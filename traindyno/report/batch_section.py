@@ -25,7 +25,7 @@ CAPTION = (
     "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. The "
     "estimate is that of the first batch with activations in proportion, so the memory of a larger batch is at most as "
     "large. Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
-    "ran out of memory, or two jobs died in it."
+    "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
 )
 ACROSS = "batch per device"
 
@@ -65,7 +65,7 @@ def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str |
         [
             result.run.cell.label,
             f"{probe.batch}{' (measured)' if is_measured and probe.batch == finding.batch else ''}",
-            "yes" if probe.fits else "no",
+            "yes" if probe.fits else "no margin" if probe.retries else "no",
             None if probe.samples_per_second is None else number_text(probe.samples_per_second),
             bytes_text(probe.peak_bytes),
             bytes_text(None if estimate is None else most_bytes(estimate, settings, probe.batch)),

@@ -9,6 +9,7 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.core.suite.job_time import STOP_SECONDS
+from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.settings import has_effect
 from traindyno.core.suite.suite import Run, Suite
@@ -92,7 +93,9 @@ def _batch(run: Run) -> dict[str, Any]:
         return {}
     path = ["settings", "batch_size_per_device"] if search.argument is None else [search.argument]
     step = settings.micro_batches if has_effect("micro_batches", settings) else 1
-    return {"batch": {"choice": search.search.value, "first": settings.batch_size, "step": step, "path": path}}
+    order = {"choice": search.search.value, "first": settings.batch_size, "step": step, "path": path}
+    possible = dividing_batches(settings, world_size(settings) or 1)
+    return {"batch": {**order, **({"possible": list(possible)} if possible else {})}}
 
 
 def _devices(run: Run) -> int:

@@ -15,7 +15,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import MemoryEstimate
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.processes import stage_ranks, world_size
+from traindyno.core.suite.processes import accumulation_steps, stage_ranks, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.workload import Workload
@@ -107,7 +107,11 @@ def measure_steps(
 
     ``placed`` makes a batch of the same kind.
     """
-    settings = replace(settings, strategy=TRAITS[settings.strategy].stand_in or settings.strategy)
+    settings = replace(
+        settings,
+        strategy=TRAITS[settings.strategy].stand_in or settings.strategy,
+        gradient_accumulation_steps=accumulation_steps(settings, topology.world_size),
+    )
     workload = _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
     is_uniform = _is_uniform(workload, settings)

@@ -12,6 +12,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.memory_settings import parse_memory_parts
 from traindyno.core.suite.preparation import DataPreparation, parse_preparation
+from traindyno.core.suite.processes import accumulation_steps, dividing_batches, global_batch_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Tokens
 from traindyno.core.suite.suite_file import (
@@ -25,6 +26,7 @@ from traindyno.core.suite.suite_file import (
 )
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
+from training.process.topology import Topology
 
 HYPERPARAMETERS_VARIABLE = "SM_HPS"
 PARTS = ("run_id", "workload", "settings", "measurement")
@@ -93,6 +95,20 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
             target=parse_target(document["target"]) if "target" in document else None,
             probes=bool(document.get("probes", False)),
         )
+
+
+def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
+    """With the accumulation steps that its global batch size needs. Raises WorkloadError if they can't keep it."""
+    settings, processes = run.settings, topology.world_size
+    steps = accumulation_steps(settings, processes)
+    found = global_batch_size(settings, processes)
+    if settings.global_batch_size not in (None, found):
+        raise WorkloadError(
+            f"batch_size_per_device {settings.batch_size} on {processes} processes does not divide global_batch_size "
+            f"{settings.global_batch_size}: {steps} accumulation steps have {found} samples; expected one of "
+            f"{', '.join(map(str, dividing_batches(settings, processes) or ())) or 'other sizes'}"
+        )
+    return replace(run, settings=replace(settings, gradient_accumulation_steps=steps))
 
 
 def _hyperparameters(environment: Mapping[str, str]) -> dict[str, Any]:

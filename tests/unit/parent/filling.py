@@ -2,7 +2,8 @@
 
 Arguments: ``--batch``; ``--room``: the largest batch for which the limit leaves memory; ``--slow-from``: the batch from
 which a step takes four times as long; ``--breaks-from``: the batch from which it fails without need of memory;
-``--hangs-from``: the batch from which it does no step; ``--goes-on``: for so many seconds after its steps, without one.
+``--retries-from``: the batch from which a device's allocator tries again; ``--hangs-from``: the batch from which it
+does no step; ``--goes-on``: for so many seconds after its steps, without one.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import resource
 import time
 from pathlib import Path
 
-from traindyno.core.step_log.line import end_line, environment_line, step_line
+from traindyno.core.step_log.line import ALLOCATOR_RETRIES, RETRIES, end_line, environment_line, phase_line, step_line
 
 SAMPLE_BYTES = 2**23
 STEPS = 10
@@ -26,7 +27,7 @@ def fill(batch: int, room: int) -> bytearray:
     return bytearray(batch * SAMPLE_BYTES)
 
 
-def train(batch: int, step_seconds: float, held_bytes: int) -> None:
+def train(batch: int, step_seconds: float, held_bytes: int, retries: int) -> None:
     began = time.time()
     folder = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], os.environ["TRAINING_JOB_NAME"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -43,6 +44,8 @@ def train(batch: int, step_seconds: float, held_bytes: int) -> None:
                 peak_memory_bytes=held_bytes,
             )
         )
+    if retries:
+        lines.append(phase_line(ALLOCATOR_RETRIES, time.time(), time.time(), {RETRIES: retries}))
     lines.append(end_line(time.time(), STEPS))
     path = folder / f"rank-00000.{int(began * 1000)}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -50,7 +53,7 @@ def train(batch: int, step_seconds: float, held_bytes: int) -> None:
 
 if __name__ == "__main__":
     given = argparse.ArgumentParser()
-    for name in ("batch", "room", "slow-from", "breaks-from", "hangs-from"):
+    for name in ("batch", "room", "slow-from", "breaks-from", "retries-from", "hangs-from"):
         given.add_argument("--" + name, type=int, default=10**9)
     given.add_argument("--goes-on", type=int, default=0)
     told = given.parse_args()
@@ -59,5 +62,5 @@ if __name__ == "__main__":
         raise SystemExit("the batch is odd")
     if told.batch >= told.hangs_from:
         time.sleep(600)
-    train(told.batch, 0.04 if told.batch >= told.slow_from else 0.01, len(kept))
+    train(told.batch, 0.04 if told.batch >= told.slow_from else 0.01, len(kept), 2 * (told.batch >= told.retries_from))
     time.sleep(told.goes_on)

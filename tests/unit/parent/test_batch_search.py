@@ -51,6 +51,31 @@ def test_the_largest_batch_is_found_within_one_probe(tmp_path: Path, first: int,
     assert all(name.startswith("a/step_log/") for name in end["files"])
 
 
+def test_a_batch_whose_allocator_retried_is_not_measured(tmp_path: Path) -> None:
+    job = job_of(tmp_path, searching(24, "--room", "37", "--retries-from", "26"))
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    end = job.end("a")
+    assert end is not None
+    assert end["batch"]["batch"] == measured_batch(job) == 25
+    told = {probe["batch"]: (probe["fits"], probe["retries"]) for probe in end["batch"]["probes"]}
+    assert all(each == (batch < 26, 2 * (26 <= batch <= 37)) for batch, each in told.items())
+    assert told[36] == (False, 2)
+
+
+def test_only_batches_that_keep_the_global_batch_are_probed(tmp_path: Path) -> None:
+    """48 samples on 2 replicas: 37 would fit, and 24 divides."""
+    possible = [1, 2, 3, 4, 6, 8, 12, 24]
+    run = searching(9, "--room", "37")
+    job = job_of(tmp_path, {**run, "batch": {**run["batch"], "possible": possible}})
+    exit_code, output = job.carry()
+    assert exit_code == 0, output
+    end = job.end("a")
+    assert end is not None
+    assert end["batch"]["batch"] == measured_batch(job) == 24
+    assert [probe["batch"] for probe in end["batch"]["probes"]] == [8, 12, 24]
+
+
 def test_the_best_batch_is_the_fitting_one_with_the_highest_rate(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(4, "--room", "20", "--slow-from", "10", choice=BEST))
     job.carry()
@@ -106,7 +131,7 @@ def test_a_batch_with_which_two_jobs_died_does_not_fit(tmp_path: Path, deaths: i
     assert exit_code == 0, output
     end = job.end("a", "job-a2") or {}
     assert (end["reason"], end["batch"]["batch"]) == ("exited", found)
-    died = {"batch": 24, "fits": False, "peak_bytes": None, "samples_per_second": None}
+    died = {"batch": 24, "fits": False, "peak_bytes": None, "samples_per_second": None, "retries": 0}
     assert (died in end["batch"]["probes"]) is (deaths == 2)
 
 

@@ -19,6 +19,8 @@ class BatchProbe:
     peak_bytes: int | None = None
     #: Of all processes; None if it did not fit, or if it is unknown.
     samples_per_second: float | None = None
+    #: Of the CUDA allocator; with one, the batch does not fit a long run.
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,4 +64,5 @@ def _probe(value: object) -> BatchProbe | None:
         fits=fits,
         peak_bytes=whole_of(value.get("peak_bytes")),
         samples_per_second=number_of(value.get("samples_per_second")),
+        retries=whole_of(value.get("retries")) or 0,
     )

@@ -24,7 +24,8 @@ LARGEST, BEST = "largest", "best"
 
 
 class Probe(NamedTuple):
-    """``batch``: samples per device. ``fits``: its steps ended well; False is a measurement of too little memory.
+    """``batch``: samples per device. ``fits``: its steps ended well, with memory to spare; False is a measurement of
+    too little memory. ``retries``: of the CUDA allocator, in the process that had the most.
 
     ``peak_bytes``: of the process that needed the most; ``samples_per_second``: of all processes. None if unknown.
     """
@@ -33,6 +34,16 @@ class Probe(NamedTuple):
     fits: bool
     peak_bytes: Optional[int] = None
     samples_per_second: Optional[float] = None
+    retries: int = 0
+
+
+def has_room(has_worked: bool, retries: int) -> bool:
+    """Whether a batch is for a long run, by a few steps of it.
+
+    An allocator that had to free its cache and try again was at the limit of the memory: it is slower, and the next
+    fragment may be the one for which freeing does not help.
+    """
+    return has_worked and not retries
 
 
 def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[int]:
@@ -50,6 +61,29 @@ def next_batch(probes: Sequence[Probe], first: int, step: int = 1) -> Optional[i
     if fitting is None:
         return _below(probes, failing, step)
     return _between(probes, fitting, failing, step)
+
+
+def next_of(possible: Sequence[int], probes: Sequence[Probe], first: int) -> Optional[int]:
+    """As ``next_batch``, where only some batches may be measured, which are in order: those that divide a global batch.
+
+    What is found is the largest of them that fits, if no more than ``MOST_PROBES`` are needed.
+    """
+    if not probes:
+        return _up_to(possible, first)
+    fitting, failing = largest_fitting(probes), least_failing(probes)
+    left = [each for each in possible if (fitting or 0) < each < (failing or each + 1)]
+    if not left or len(probes) >= MOST_PROBES:
+        return None
+    if failing is None:
+        return _up_to(left, (fitting or first) * _factor(probes))
+    if fitting is None:
+        return left[0] if len(probes) > MOST_MOVES else _up_to(left, failing // _factor(probes))
+    return left[len(left) // 2]
+
+
+def _up_to(possible: Sequence[int], most: int) -> int:
+    """The largest of at most ``most``, or the smallest of all."""
+    return max((each for each in possible if each <= most), default=possible[0])
 
 
 def _factor(probes: Sequence[Probe]) -> int:

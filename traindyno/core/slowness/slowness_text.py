@@ -12,11 +12,11 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
     """Nothing where a step was not probed and does not wait for data."""
     if parts is None:
         return
-    waits = waits_for_data(parts)
-    if waits:
-        yield f"{_text(parts, parts.data)} of a step of {label} waits for data{_advice_text(advice)}."
+    wait = named_wait(parts)
+    if wait is not None:
+        yield f"{_text(parts, wait)} of a step of {label} waits for data{_advice_text(advice)}."
     if parts.is_probed:
-        yield from _describe_probed(parts, "The rest of it" if waits else f"A step of {label}")
+        yield from _describe_probed(parts, "The rest of it" if wait else f"A step of {label}")
 
 
 def _describe_probed(parts: StepParts, whole: str) -> Iterator[str]:
@@ -51,7 +51,15 @@ def describe_difference(first: str, second: str, difference: Difference | None) 
 
 def waits_for_data(parts: StepParts) -> bool:
     """Whether it does for a part of its steps that matters."""
-    return parts.data.is_found and parts.share(parts.data) >= LEAST_NAMED_SHARE
+    return named_wait(parts) is not None
+
+
+def named_wait(parts: StepParts) -> PartSeconds | None:
+    """What the loader costs, where it matters. Probes that are too noisy to tell don't hide what the log shows."""
+    data, waiting = parts.data, parts.waiting
+    is_open = not data.is_found and data.mean + data.half_width >= waiting.mean
+    wait = waiting if is_open else data
+    return wait if wait.is_found and parts.share(wait) >= LEAST_NAMED_SHARE else None
 
 
 def part_text(parts: StepParts, part: PartSeconds | None) -> str:

@@ -30,6 +30,8 @@ SETUP = "setup"  # until the first step; its facts are conditions that a script'
 # A phase of steps after the run's own work; its facts say what they leave out, and the seconds of each step
 PROBE, PROBED, STEP_SECONDS = "probe", "probed", "step_seconds"
 WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = "whole_step", "held_batches", "no_exchange", "no_optimizer"
+# A phase without length: how often, until then, the process's CUDA allocator freed its cache because memory was short
+ALLOCATOR_RETRIES, RETRIES = "allocator_retries", "retries"
 IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
 # The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"

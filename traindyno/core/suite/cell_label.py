@@ -40,6 +40,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
         f"{value.search} batch" if isinstance(value, BatchSearch) else f"batch {value}"
     ),
     "gradient_accumulation_steps": lambda value: f"{value} accumulation steps",
+    "global_batch_size": lambda value: f"global batch {_text(value)}",
     "learning_rate": lambda value: f"learning rate {_text(value)}",
     "gradient_clip_norm": lambda value: "no clipping" if value is None else f"clip norm {value:g}",
     "loader_workers": lambda value: f"{value} loader worker{'' if value == 1 else 's'}",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import log, prod
+from math import isqrt, log, prod
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type
 from traindyno.core.suite.choices import LearningRateScaling, ShardScope
@@ -128,9 +128,36 @@ def replica_count(settings: Settings, processes: int) -> int:
     return degrees_of(settings, processes).replicas
 
 
+def accumulation_steps(settings: Settings, processes: int) -> int:
+    """Forward and backward passes of one optimizer step: as given, or as many as the global batch size needs.
+
+    At least 1, and rounded down where the batch per device does not divide the global batch; ``check_global_batch``
+    refuses such a cell.
+    """
+    if settings.global_batch_size is None:
+        return settings.gradient_accumulation_steps
+    return max(1, settings.global_batch_size // max(1, settings.batch_size * replica_count(settings, processes)))
+
+
 def global_batch_size(settings: Settings, processes: int) -> int:
     """Samples per optimizer step over all replicas of the model."""
-    return settings.batch_size * settings.gradient_accumulation_steps * replica_count(settings, processes)
+    return settings.batch_size * accumulation_steps(settings, processes) * replica_count(settings, processes)
+
+
+def dividing_batches(settings: Settings, processes: int) -> tuple[int, ...] | None:
+    """The batches per device that keep the global batch, in order; None if the settings fix no global batch.
+
+    Empty if the replicas, each with whole micro-batches, can't divide it.
+    """
+    replicas = replica_count(settings, processes)
+    if settings.global_batch_size is None:
+        return None
+    if not replicas or settings.global_batch_size % replicas:
+        return ()
+    share = settings.global_batch_size // replicas
+    lower = [batch for batch in range(1, isqrt(share) + 1) if share % batch == 0]
+    step = settings.micro_batches if has_effect("micro_batches", settings) else 1
+    return tuple(batch for batch in sorted({*lower, *(share // batch for batch in lower)}) if batch % step == 0)
 
 
 def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
@@ -142,9 +169,11 @@ def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
 
 def planned_batch_size(settings: Settings) -> int | None:
     """``global_batch_size`` on the cell's instances; None if their number of devices is unknown, and for a cell that
-    searches its batch.
+    searches its batch and fixes no global batch.
     """
-    processes = None if settings.batch_search else world_size(settings)
+    if settings.batch_search:
+        return settings.global_batch_size
+    processes = world_size(settings)
     return None if processes is None else global_batch_size(settings, processes)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.settings import MOST_SEED, Settings
 from traindyno.core.suite.suite import Cell, Limits, Run, Suite
 from traindyno.core.suite.suite_converter import suite_converter
@@ -100,7 +101,11 @@ def trained_settings(run: Run) -> Settings:
     settings = run.cell.settings
     if settings.batch_search is None:
         return settings
-    return replace(settings, batch_size_per_device=run.found_batch or run.first_batch or settings.batch_size)
+    batch = run.found_batch or run.first_batch or settings.batch_size
+    possible = dividing_batches(settings, world_size(settings) or 1)
+    if possible and run.found_batch is None:
+        batch = max((each for each in possible if each <= batch), default=possible[0])
+    return replace(settings, batch_size_per_device=batch)
 
 
 def compares_seeds(suite: Suite) -> bool:

@@ -40,7 +40,7 @@ class Effect(StrEnum):
     """What a setting changes in addition to speed and memory."""
 
     LEARNING = "learning"  # the losses
-    BATCH = "batch"  # the global batch size, by multiplying it
+    BATCH = "batch"  # the global batch size, or how it is divided
     PLACEMENT = "placement"  # how many replicas of the model share a global batch
     DEGREE = "degree"  # how the processes are divided: a placement too
 
@@ -192,6 +192,17 @@ class Settings:
         metadata=setting(
             "forward and backward passes of one optimizer step",
             bound=Bound(least=1, most=MOST_SAMPLES),
+            effect=Effect.BATCH,
+        ),
+    )
+    global_batch_size: int | None = field(
+        default=None,
+        metadata=setting(
+            "samples of one optimizer step over all replicas of the model; gradient_accumulation_steps follows from it,"
+            " and {search: largest} finds the largest batch per device that divides it",
+            bound=Bound(least=1, most=10**9),
+            unit="samples",
+            default="batch per device × replicas × accumulation steps",
             effect=Effect.BATCH,
         ),
     )

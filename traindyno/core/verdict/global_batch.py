@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.arguments import number_of
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import planned_batch_size, world_size
+from traindyno.core.suite.processes import dividing_batches, planned_batch_size, world_size
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, settings_with
 from traindyno.core.suite.suite import Cell
 
@@ -51,6 +51,8 @@ class GlobalBatches:
         """The cell with this global batch; None if it is unknown or can't be divided equally."""
         if batch is None or divider is None:
             return None
+        if self.is_planned and cell.settings.global_batch_size is not None:
+            return _with_global_batch(cell, batch)
         if self.is_planned:
             own = planned_batch_size(cell.settings)
             # No batch if a degree needs more processes than exist.
@@ -69,6 +71,13 @@ class GlobalBatches:
     def _divides(self, name: str, cell: Cell) -> bool:
         size, processes = number_of(cell.hyperparameters.get(name)), world_size(cell.settings)
         return size is not None and processes is not None and size * processes == self.of(cell)
+
+
+def _with_global_batch(cell: Cell, batch: int) -> Cell | None:
+    settings, processes = replace(cell.settings, global_batch_size=batch), world_size(cell.settings)
+    possible = dividing_batches(settings, processes) if processes else None
+    is_kept = bool(possible) if settings.batch_search else settings.batch_size in (possible or ())
+    return replace(cell, settings=settings) if is_kept else None
 
 
 def _like(value: JsonValue, number: int) -> JsonValue:

@@ -4,7 +4,16 @@ import random
 
 import pytest
 
-from traindyno.core.search.largest_batch import BEST, FEW_PROBES, LARGEST, MOST_PROBES, Probe, chosen, next_batch
+from traindyno.core.search.largest_batch import (
+    BEST,
+    FEW_PROBES,
+    LARGEST,
+    MOST_PROBES,
+    Probe,
+    chosen,
+    has_room,
+    next_batch,
+)
 
 STARTS = (1, 2, 3, 7, 8, 24, 100)
 FAR_STARTS = (1, 7, 1000, 1025, 99_999)
@@ -81,6 +90,13 @@ def test_any_memory_that_grows_with_the_batch_is_respected(seed: int) -> None:
         found = chosen(probes, LARGEST)
         assert found is None or fixed + each * found**power <= limit
         assert found is None or all(found < probe.batch for probe in probes if not probe.fits)
+
+
+@pytest.mark.parametrize(
+    ("has_worked", "retries", "expected"), [(True, 0, True), (True, 1, False), (True, 40, False), (False, 0, False)]
+)
+def test_a_batch_at_the_limit_of_the_allocator_has_no_room(has_worked: bool, retries: int, expected: bool) -> None:
+    assert has_room(has_worked, retries) is expected
 
 
 def test_the_best_batch_is_the_fitting_one_with_the_highest_rate() -> None:

@@ -110,7 +110,7 @@ def test_settings_are_listed_by_their_effect() -> None:
         "optimizer", "weight_decay", "gradient_clip_norm", "seed", "packing", "document_masking", "dropout"
     )  # fmt: skip
     assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
-    assert settings_with(Effect.BATCH) == ("batch_size_per_device", "gradient_accumulation_steps")
+    assert settings_with(Effect.BATCH) == ("batch_size_per_device", "gradient_accumulation_steps", "global_batch_size")
     degrees = ("replicate_degree", "shard_degree", "tensor_degree", "pipeline_degree")
     assert settings_with(Effect.DEGREE) == degrees
 

@@ -1,6 +1,6 @@
 """Settings that can't be combined, each combination with its reason. A new rule is a new function."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ from traindyno.core.suite.processes import (
     Degrees,
     degree_that_follows,
     degrees_of,
+    dividing_batches,
     given_degrees,
     nearest_degrees,
+    replica_count,
     world_size,
 )
 from traindyno.core.suite.settings import (
@@ -185,6 +187,50 @@ def _check_product(settings: Settings, used: list[str], processes: int) -> Itera
         yield Impossible(field=f"{next(iter(given))}_degree", reason=reason)
 
 
+def check_global_batch(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+    """A global batch is kept exactly: a batch per device that does not divide it is no other batch by rounding."""
+    if settings.global_batch_size is None:
+        return
+    if settings.gradient_accumulation_steps != 1:
+        reason = (
+            f"gradient_accumulation_steps {settings.gradient_accumulation_steps} beside global_batch_size"
+            f" {settings.global_batch_size}, from which the steps follow: expected one of the two"
+        )
+        yield Impossible(field="gradient_accumulation_steps", reason=reason)
+        return
+    processes = world_size(settings)
+    if processes is None:
+        reason = f"the number of devices of {settings.instance} is not known, so global_batch_size can't be divided"
+        yield Impossible(field="instance", reason=reason)
+        return
+    yield from _check_division(settings, processes)
+
+
+def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
+    whole, replicas = settings.global_batch_size, replica_count(settings, processes)
+    possible = dividing_batches(settings, processes) or ()
+    if whole is None or not replicas:  # check_degrees refuses the degrees
+        return
+    if not possible:
+        unit = replicas * (settings.micro_batches if has_effect("micro_batches", settings) else 1)
+        nearest = " or ".join(str(each) for each in (whole // unit * unit, (whole // unit + 1) * unit) if each)
+        reason = f"global_batch_size {whole} is no multiple of {unit}, for {replicas} replicas: expected {nearest}"
+        yield Impossible(field="global_batch_size", reason=reason)
+    elif settings.batch_search is None and settings.batch_size not in possible:
+        nearest = " or ".join(str(each) for each in _nearest(possible, settings.batch_size))
+        reason = (
+            f"batch_size_per_device {settings.batch_size} on {replicas} replicas does not divide global_batch_size"
+            f" {whole}: expected {nearest}"
+        )
+        yield Impossible(field="batch_size_per_device", reason=reason)
+
+
+def _nearest(possible: Sequence[int], wanted: int) -> list[int]:
+    """The next one below and the next one above, where there are any."""
+    below, above = [each for each in possible if each < wanted], [each for each in possible if each > wanted]
+    return [*below[-1:], *above[:1]]
+
+
 def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     count, degrees = settings.micro_batches, _planned_degrees(settings)
     if not has_effect("micro_batches", settings):
@@ -287,6 +333,7 @@ TRAINING_RULES: tuple[Rule, ...] = (
     check_precision,
     check_offloading,
     check_degrees,
+    check_global_batch,
     check_micro_batches,
     check_degree_one,
     check_effect,

@@ -1,0 +1,144 @@
+"""A constant global batch: accumulation follows from the batch per device and the replicas, or the cell is refused."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_of
+from traindyno.core.suite.checks.combinations import check_global_batch
+from traindyno.core.suite.choices import BatchChoice, LearningRateScaling, Strategy
+from traindyno.core.suite.processes import (
+    accumulation_steps,
+    dividing_batches,
+    global_batch_size,
+    planned_batch_size,
+    planned_learning_rate,
+    replica_count,
+    world_size,
+)
+from traindyno.core.suite.runs import trained_settings
+from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
+from traindyno.core.suite.suite import Cell, Run
+
+DEVICES = {"local.cpu": 1, "ml.g5.12xlarge": 4, "ml.p4d.24xlarge": 8}
+
+
+def drawn(draw: random.Random) -> Settings:
+    strategy = draw.choice([Strategy.DDP, Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE])
+    degree = {Strategy.TENSOR: "tensor_degree", Strategy.PIPELINE: "pipeline_degree"}.get(strategy)
+    instance = draw.choice(sorted(DEVICES)) if degree is None else "ml.p4d.24xlarge"
+    options: dict[str, Any] = {degree: draw.choice([2, 4, 8])} if degree else {}
+    if strategy is Strategy.PIPELINE:
+        options["micro_batches"] = draw.choice([1, 2, 4, 8])
+    return Settings(
+        instance=instance,
+        instance_count=draw.randint(1, 6),
+        strategy=strategy,
+        batch_size_per_device=draw.randint(1, 70),
+        global_batch_size=draw.choice([draw.randint(1, 5000), 2 ** draw.randint(0, 13), 960, 2520]),
+        **options,
+    )
+
+
+def problems(settings: Settings) -> list[str]:
+    found = find_instance_type(settings.instance)
+    assert found is not None
+    return [each.reason for each in check_global_batch(settings, found)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not(seed: int) -> None:
+    draw = random.Random(seed)
+    accepted = 0
+    for _ in range(1500):
+        settings = drawn(draw)
+        processes = world_size(settings)
+        assert processes is not None
+        whole, replicas = settings.global_batch_size, replica_count(settings, processes)
+        assert whole is not None
+        steps = accumulation_steps(settings, processes)
+        assert global_batch_size(settings, processes) == settings.batch_size * replicas * steps
+        is_kept = settings.batch_size * replicas * steps == whole
+        if not problems(settings):
+            accepted += 1
+            assert is_kept
+            assert planned_batch_size(settings) == whole
+        else:
+            assert not is_kept or settings.batch_size % settings.micro_batches
+        for batch in dividing_batches(settings, processes) or ():
+            given = replace(settings, batch_size_per_device=batch)
+            assert batch % settings.micro_batches == 0
+            assert global_batch_size(given, processes) == whole
+            assert not problems(given)
+    assert accepted > 50
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_search_finds_the_largest_batch_that_divides_and_fits(seed: int) -> None:
+    """Also the first batch, which simulated jobs measure, keeps the global batch."""
+    draw = random.Random(seed)
+    for _ in range(400):
+        settings = replace(drawn(draw), batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST))
+        processes = world_size(settings)
+        assert processes is not None
+        possible = dividing_batches(settings, processes)
+        if not possible:
+            continue
+        assert not problems(settings)
+        room, first = draw.randint(0, 2 * possible[-1]), draw.randint(1, 200)
+        probes: list[Probe] = []
+        while (batch := next_of(possible, probes, first)) is not None:
+            assert batch in possible
+            assert batch not in [probe.batch for probe in probes]
+            probes.append(Probe(batch=batch, fits=batch <= room))
+        assert len(probes) <= MOST_PROBES
+        expected = max((each for each in possible if each <= room), default=None)
+        if len(probes) < MOST_PROBES:
+            assert chosen(probes, LARGEST) == expected
+        cell = Cell(cell_id="c", label="c", settings=settings, hyperparameters={})
+        run = Run(run_id="c-t1", execution_id="e", trial=1, cell=cell, first_batch=first)
+        for given in (run, replace(run, found_batch=possible[-1])):
+            assert global_batch_size(trained_settings(given), processes) == settings.global_batch_size
+
+
+def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch() -> None:
+    rate = LearningRate(base=1e-3, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
+    searching = Settings(
+        instance="ml.unheard.of",
+        batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST),
+        global_batch_size=64,
+        learning_rate=rate,
+    )
+    assert planned_learning_rate(searching) == pytest.approx(2e-3)
+    assert planned_learning_rate(replace(searching, global_batch_size=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"batch_size_per_device": 24, "global_batch_size": 256},
+            "batch_size_per_device 24 on 8 replicas does not divide global_batch_size 256: expected 16 or 32",
+        ),
+        (
+            {"batch_size_per_device": 64, "global_batch_size": 256},
+            "batch_size_per_device 64 on 8 replicas does not divide global_batch_size 256: expected 32",
+        ),
+        ({"global_batch_size": 100}, "global_batch_size 100 is no multiple of 8, for 8 replicas: expected 96 or 104"),
+        ({"global_batch_size": 4}, "global_batch_size 4 is no multiple of 8, for 8 replicas: expected 8"),
+        (
+            {"global_batch_size": 64, "gradient_accumulation_steps": 2},
+            "gradient_accumulation_steps 2 beside global_batch_size 64, from which the steps follow:"
+            " expected one of the two",
+        ),
+        (
+            {"instance": "ml.g7.24xlarge", "global_batch_size": 64},
+            "the number of devices of ml.g7.24xlarge is not known, so global_batch_size can't be divided",
+        ),
+    ],
+)
+def test_what_is_refused_is_named_with_what_would_be_accepted(changes: dict[str, Any], expected: str) -> None:
+    assert problems(replace(Settings(instance="ml.p4d.24xlarge"), **changes)) == [expected]
