@@ -21,8 +21,8 @@ def is_installed() -> bool:
 
 
 def search_by_asha(surface: Surface, seed: int, conditions: Conditions, *, share: float) -> float:
-    """The regret of the cell with the best value that it saw until it has spent ``share`` of the grid; infinite if all
-    failed. Its cells are drawn at random, each once, and run one after another in the jobs of their groups.
+    """The regret of the cell with the best value that it saw for ``share`` of the grid's seconds; infinite if all failed.
+    Its cells are drawn at random, each once, and run one after another in the jobs of their groups.
     """
     source = Random(f"asha {surface.name} {seed}")
     order = source.sample(list(surface.by_id), len(surface.by_id))
@@ -31,11 +31,12 @@ def search_by_asha(surface: Surface, seed: int, conditions: Conditions, *, share
     scheduler, make_trial = _scheduler(surface, order, seed)
     values: dict[str, float] = {}
     for number in range(len(order)):
-        if jobs.spent >= budget:
-            break
         trial = make_trial(number, scheduler.suggest())
         scheduler.on_trial_add(trial)
-        if (value := _run(surface, jobs, scheduler, trial)) is not None:
+        value = _run(surface, jobs, scheduler, trial)
+        if number and jobs.spent > budget:
+            break
+        if value is not None:
             values[trial.config["cell"]] = value
     return surface.regret(min(values, key=lambda cell_id: values[cell_id])) if values else float("inf")
 

@@ -77,7 +77,7 @@ def skewed(cell: SurfaceCell, source: Random) -> float:
 
 
 @pytest.mark.parametrize("more_noise", [one_noisy_cell, skewed])
-def test_equal_cells_with_unlike_or_skewed_noise_are_seldom_said_to_beat_each_other(
+def test_equal_cells_with_unlike_or_skewed_noise_seldom_beat_each_other(
     more_noise: Callable[[SurfaceCell, Random], float],
 ) -> None:
     surface, conditions = level(2), Conditions(noise=0.003, more_noise=more_noise)
