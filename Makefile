@@ -8,6 +8,7 @@ LINT_ENV := .envs/lint
 GOLDEN_ENV := .envs/golden
 TRAINER_ENV := .envs/model_trainer
 MUTANTS_ENV := .envs/mutants
+SYNE_TUNE_ENV := .envs/syne_tune
 SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
 # One more than the cores, because tests of the local cloud wait part of their time; four need 8 GiB of memory.
@@ -69,7 +70,7 @@ mutants: install $(MUTANTS_ENV)/.installed ## Change the core in small ways, and
 	PYTHONPATH=$(CURDIR)/$(MUTANTS_ENV) $(BIN)/python -m mutmut run $(if $(ONLY),"$(ONLY)")
 	PYTHONPATH=$(CURDIR)/$(MUTANTS_ENV) $(BIN)/python -m mutmut results
 
-bench: install ## Measure speed and memory, and write docs/performance.md
+bench: install $(SYNE_TUNE_ENV)/.installed ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
 chaos: install ## Rehearse 1,000 runs under faults and 1,000 in shared jobs, kill each process of a shared job in each phase, interrupt 110 spot runs, train every model type, send 20,000 damaged suites and 5,000 damaged step logs, documents and deployments through all readers, simulate ten times as much
@@ -163,6 +164,11 @@ $(LINT_ENV)/.installed: requirements/lint.txt
 $(MUTANTS_ENV)/.installed: requirements/mutants.txt $(VENV)/.installed
 	@echo "Making $(MUTANTS_ENV): mutmut, beside the packages of $(VENV)"
 	@$(BIN)/python $(LOCKED) --upgrade --target $(MUTANTS_ENV) -r requirements/mutants.txt
+	@touch $@
+
+$(SYNE_TUNE_ENV)/.installed: requirements/syne_tune.txt $(VENV)/.installed
+	@echo "Making $(SYNE_TUNE_ENV): Syne Tune, beside the packages of $(VENV)"
+	@$(BIN)/python $(LOCKED) --upgrade --target $(SYNE_TUNE_ENV) -r requirements/syne_tune.txt
 	@touch $@
 
 $(GOLDEN_ENV)/.installed: requirements/golden.txt

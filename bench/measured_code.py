@@ -55,6 +55,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "replay": (*LAB, *CLOUD, "bench/alternation.py", "bench/demo.py", "bench/transitions.py"),
     "projection": (*LAB, *CLOUD, "training"),
     "search": (
+        "bench/asha.py",
         "tests/simulations/other_races.py",
         "tests/simulations/race_lab.py",
         "tests/simulations/response_surface.py",

@@ -1,13 +1,16 @@
-"""The race against the grid, successive halving and random search, on the surfaces of tests/data/surfaces.
+"""The race against the grid, successive halving, Syne Tune's ASHA and random search, on the surfaces of
+tests/data/surfaces.
 
 All are played in jobs with the same costs. Where cells differ in their instances, each is alone in its job.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from statistics import median
 
-from bench.figures import Budget, Figure, Section, at_least, at_most
+from bench.asha import is_installed, search_by_asha
+from bench.figures import Budget, Figure, Section, Spread, at_least, at_most
 from bench.groups import TITLES, command
 from tests.simulations.other_races import halve, sample
 from tests.simulations.race_lab import Conditions, claims_too_much, measure_grid, race
@@ -19,6 +22,10 @@ TOLERANCE = 0.02
 QUICK_EVERY = 9
 #: Standard deviations of a run's level.
 NOISES, USUAL = (0.003, 0.01, 0.03), 0.01
+#: Of a job's hosts.
+HOSTS = (0.0, 0.01, 0.03)
+SUITES = 2
+HALVES, MOST_ON_A_HALF = 200, 8.5
 SHORT_START = 20.0
 GROUPS = ("large models", "2 to 8 GPUs, by time", "2 to 8 GPUs, by cost", "own surfaces")
 #: %, by the noise of a run
@@ -29,16 +36,20 @@ LEAST_WITHIN = {0.003: 99.0, 0.01: 99.0, 0.03: 97.0}
 FEWEST_TYPES, MOST_OF_A_SURFACE = 4, 6
 
 NOTES = (
-    "One suite of each surface and condition, nine trials at most, played with the lab's own rounds, jobs and verdict."
-    " A job's start takes 300 s and a run's 45 s, each billed; the grid has five trials, each in a job of its own."
-    " Steps scatter by 2 %, hosts by 1 %. The first run of a job is slower by 10 %; the race begins a job with a"
-    " throw-away run. Shares are of the grid's billable seconds of all instances, the verdict's tests included.",
+    f"{SUITES} suites of each surface and condition, nine trials at most, played with the lab's own rounds, jobs and"
+    " verdict. A job's start takes 300 s and a run's 45 s, each billed; the grid has five trials, each in a job of its"
+    " own. Steps scatter by 2 %. The first run of a job is slower by 10 %; the race begins a job with a throw-away run."
+    " Shares are of the grid's billable seconds of all instances, the verdict's tests included.",
+    "Hosts differ by 0, 1 and 3 % for the figures of a noise. Their shares are the median of these, with the least"
+    " and the most; all other figures have 1 %.",
     "All surfaces of tests/data/surfaces are used; its README says where they are from. Large models: those of the"
     " ultra-scale playbook, and vTrain's of 3.6B and more. Instance types only: sections of this project's surfaces in"
     " which each cell has another type or number of instances, so that no two cells share a job; at most"
     f" {MOST_OF_A_SURFACE} sections of each surface.",
-    "Successive halving (a third goes on to three times as many steps) and random search select by one run and make no"
-    " claim; random search spends what the race spends. Within 2 %: of the best cell of the surface.",
+    f"Halves: {HALVES} halves of the surfaces, drawn with a seed.",
+    "Successive halving (a third goes on to three times as many steps), ASHA (Syne Tune 0.16.0, same factor, same first"
+    " look, each cell once, in random order) and random search select by one run and make no claim; ASHA and random"
+    " search spend what the race spends. Within 2 %: of the best cell of the surface.",
 )
 
 
@@ -52,48 +63,77 @@ def measure(*, is_quick: bool) -> Section:
     tables, own = read_surfaces(TABLES_FOLDER), read_surfaces()
     surfaces = [*tables[::QUICK_EVERY], *own[::QUICK_EVERY]] if is_quick else [*tables, *own]
     usual = Conditions(noise=USUAL)
+    raced = {
+        (noise, hosts): race_all(surfaces, Conditions(noise=noise, hosts=hosts)) for noise in NOISES for hosts in HOSTS
+    }
+    short = race_all(surfaces, replace(usual, run_start=SHORT_START))
     return Section(
         title=TITLES["search"],
         command=command("search"),
         figures=(
-            *(figure for noise in NOISES for figure in noise_figures(surfaces, noise)),
-            *group_figures(
-                race_all(surfaces, replace(usual, run_start=SHORT_START)),
-                f"a run's start of {SHORT_START:g} s",
-                most=MOST_WITH_SHORT_START,
-            ),
+            *(figure for noise in NOISES for figure in noise_figures(noise, [raced[noise, hosts] for hosts in HOSTS])),
+            *half_figures(raced[USUAL, usual.hosts]),
+            *group_figures([short], f"a run's start of {SHORT_START:g} s", most=MOST_WITH_SHORT_START),
             *type_figures([section for surface in own for section in sections(surface)][:: 9 if is_quick else 1]),
-            *other_figures(surfaces, usual),
+            *other_figures(raced[USUAL, usual.hosts], usual),
         ),
         notes=NOTES,
     )
 
 
 def race_all(surfaces: Sequence[Surface], conditions: Conditions) -> list[Raced]:
-    return [Raced(surface=surface, played=race(surface, 1, conditions)) for surface in surfaces]
+    return [
+        Raced(surface=surface, played=race(surface, seed, conditions))
+        for surface in surfaces
+        for seed in range(1, SUITES + 1)
+    ]
 
 
-def noise_figures(surfaces: Sequence[Surface], noise: float) -> Iterator[Figure]:
-    raced, name = race_all(surfaces, Conditions(noise=noise)), f"noise {100 * noise:g} %"
-    yield from group_figures(raced, name, most=MOST_OF_GROUP[noise])
-    yield _within(f"race, {name}", [each.played.regret for each in raced], budget=at_least(LEAST_WITHIN[noise]))
+def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator[Figure]:
+    """``by_hosts``: for each spread of the hosts."""
+    name, together = f"noise {100 * noise:g} %", [each for raced in by_hosts for each in raced]
+    yield from group_figures(by_hosts, name, most=MOST_OF_GROUP[noise])
+    yield _within(f"race, {name}", [each.played.regret for each in together], budget=at_least(LEAST_WITHIN[noise]))
     yield Figure(
-        name=f"race, {name}: suites that say wrongly that a cell beats each other one",
-        value=100 * sum(claims_too_much(each.surface, each.played) for each in raced) / len(raced),
+        name=f"race, {name}: suites that say wrongly that a cell beats each other one, of {len(together)}",
+        value=100 * sum(claims_too_much(each.surface, each.played) for each in together) / len(together),
         unit="%",
         budget=at_most(MOST_WRONG),
     )
 
 
-def group_figures(raced: Sequence[Raced], name: str, *, most: float) -> Iterator[Figure]:
+def group_figures(conditions: Sequence[Sequence[Raced]], name: str, *, most: float) -> Iterator[Figure]:
+    """The median over ``conditions`` of each group's median."""
     for group in GROUPS:
-        shares = [each.played.share for each in raced if group_of(each.surface) == group]
+        of_group = [[each for each in raced if group_of(each.surface) == group] for raced in conditions]
+        count = len({each.surface.name for each in of_group[0]})
         yield Figure(
-            name=f"race, {name}, {group}: billable seconds ÷ the grid's, median over {len(shares)} surfaces",
-            value=100 * median(shares) if shares else None,
+            name=f"race, {name}, {group}: billable seconds ÷ the grid's, median over {count} surfaces",
+            value=_together([_median(raced) for raced in of_group]) if count else None,
             unit="%",
             budget=at_most(most),
         )
+
+
+def _together(medians: Sequence[float]) -> float | Spread:
+    if len(medians) == 1:
+        return medians[0]
+    return Spread(median=median(medians), least=min(medians), most=max(medians), count=len(medians))
+
+
+def half_figures(raced: Sequence[Raced]) -> Iterator[Figure]:
+    name = f"race, noise {100 * USUAL:g} %, worst median of {HALVES} random halves"
+    yield Figure(name=f"{name} of all surfaces", value=worst_half(raced), unit="%", budget=at_most(MOST_ON_A_HALF))
+    for group in GROUPS:
+        of_group = [each for each in raced if group_of(each.surface) == group]
+        yield Figure(name=f"{name} of {group}", value=worst_half(of_group) if of_group else None, unit="%")
+
+
+def worst_half(raced: Sequence[Raced]) -> float:
+    """The largest median share, in %."""
+    names = sorted({each.surface.name for each in raced})
+    halves = [set(Random(f"half {seed}").sample(names, -(-len(names) // 2))) for seed in range(HALVES)]
+    return max(_median([each for each in raced if each.surface.name in half]) for half in halves)
 
 
 def type_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
@@ -106,8 +146,8 @@ def type_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
     yield _within("race, instance types only", [each.played.regret for each in raced])
 
 
-def other_figures(surfaces: Sequence[Surface], conditions: Conditions) -> Iterator[Figure]:
-    raced = race_all(surfaces, conditions)
+def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Figure]:
+    surfaces = [each.surface for each in raced[::SUITES]]
     halved = [halve(surface, 1, conditions) for surface in surfaces]
     yield Figure(name="race: billable seconds ÷ the grid's, median over all surfaces", value=_median(raced), unit="%")
     yield Figure(
@@ -116,9 +156,22 @@ def other_figures(surfaces: Sequence[Surface], conditions: Conditions) -> Iterat
         unit="%",
     )
     yield _within("successive halving", [regret for _, regret in halved])
-    drawn = [sample(each.surface, 1, conditions, share=each.played.share) for each in raced]
+    shares = [each.played.share for each in raced[::SUITES]]
+    yield _asha_figure(surfaces, shares, conditions)
+    drawn = [sample(surface, 1, conditions, share=share) for surface, share in zip(surfaces, shares, strict=True)]
     yield _within("random search", drawn)
     yield _within("grid", [measure_grid(surface, 1, conditions).regret for surface in surfaces])
+
+
+def _asha_figure(surfaces: Sequence[Surface], shares: Sequence[float], conditions: Conditions) -> Figure:
+    """Without a value where Syne Tune is not installed."""
+    name = "ASHA of Syne Tune"
+    if not is_installed():
+        return replace(_within(name, [0.0]), value=None)
+    found = [
+        search_by_asha(surface, 1, conditions, share=share) for surface, share in zip(surfaces, shares, strict=True)
+    ]
+    return _within(name, found)
 
 
 def _median(raced: Sequence[Raced]) -> float:

@@ -4,6 +4,7 @@ Both select by one number for each cell and test nothing, so that they spend no 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import exp
 from random import Random
 
@@ -43,20 +44,43 @@ def _measure(
     surface: Surface, cell_ids: Sequence[str], most_steps: int, conditions: Conditions, source: Random
 ) -> tuple[Mapping[str, float], float]:
     """What each cell that completes shows of what the goal minimises, and the billed seconds of their jobs."""
-    values: dict[str, float] = {}
-    hosts: dict[tuple[str, int], float] = {}
-    spent = 0.0
+    jobs, values = SimpleJobs(surface=surface, conditions=conditions, source=source), dict[str, float]()
     for cell_id in cell_ids:
-        cell = surface.by_id[cell_id]
-        count, cold = surface.instances(cell), 1.0
-        group = (str({**surface.training, **cell.settings}["instance"]), count)
-        if group not in hosts:
-            hosts[group], cold = exp(source.gauss(0, conditions.hosts)), 1 + conditions.cold
-            spent += conditions.job_start * count
-        steps = min(most_steps, run_steps(surface, cell))
-        seconds = step_seconds(surface, cell) * steps if cell.seconds else FAILING_SECONDS
-        spent += (conditions.run_start + seconds) * count
-        deviation = source.gauss(0, conditions.noise) + source.gauss(0, conditions.step_noise / steps**0.5)
-        if value := surface.value(cell_id):
-            values[cell_id] = value * hosts[group] * cold * exp(deviation)
-    return values, spent
+        value, level = surface.value(cell_id), jobs.begin(cell_id)
+        steps = min(most_steps, run_steps(surface, surface.by_id[cell_id]))
+        jobs.spend_steps(cell_id, steps)
+        if value:
+            values[cell_id] = value * level * jobs.step_noise(steps)
+    return values, jobs.spent
+
+
+@dataclass(kw_only=True)
+class SimpleJobs:
+    """One job for each group of cells on the same instances. ``spent``: billed seconds of all instances so far."""
+
+    surface: Surface
+    conditions: Conditions
+    source: Random
+    spent: float = 0.0
+    hosts: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    def begin(self, cell_id: str) -> float:
+        """Starts a run, and its job if it is the first. Returns by which factor the run is slower."""
+        cell, cold = self.surface.by_id[cell_id], 1.0
+        count = self.surface.instances(cell)
+        group = (str({**self.surface.training, **cell.settings}["instance"]), count)
+        if group not in self.hosts:
+            self.hosts[group], cold = exp(self.source.gauss(0, self.conditions.hosts)), 1 + self.conditions.cold
+            self.spent += self.conditions.job_start * count
+        self.spent += self.conditions.run_start * count
+        return self.hosts[group] * cold * exp(self.source.gauss(0, self.conditions.noise))
+
+    def spend_steps(self, cell_id: str, steps: int) -> None:
+        """A cell that fails does so in its first steps, whatever their number."""
+        cell = self.surface.by_id[cell_id]
+        seconds = step_seconds(self.surface, cell) * steps if cell.seconds else FAILING_SECONDS
+        self.spent += seconds * self.surface.instances(cell)
+
+    def step_noise(self, steps: int) -> float:
+        """The factor that the mean of so many steps is off by."""
+        return exp(self.source.gauss(0, self.conditions.step_noise / steps**0.5))

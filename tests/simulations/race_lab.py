@@ -4,7 +4,7 @@ Assumed are the times of a job's and of a run's start, the noise of a run and of
 the first run of a job is slow. What a run of a shared job is billed is added up from them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from random import Random
@@ -37,6 +37,7 @@ FAILING_SECONDS = 5.0
 class Conditions:
     """Standard deviations of the logarithm: of a run's level, of a step, and of the hosts of a job. ``cold``: by how
     much the first run of a job is slower; ``throws_away``: a job begins with some steps that don't count.
+    ``more_noise`` draws what is added to the logarithm of a run's level.
     """
 
     noise: float = 0.01
@@ -46,6 +47,7 @@ class Conditions:
     throws_away: bool = True
     job_start: float = 300.0
     run_start: float = 45.0
+    more_noise: Callable[[SurfaceCell, Random], float] = lambda cell, source: 0.0
 
 
 def race(
@@ -143,7 +145,8 @@ class _Carried:
         if cell.seconds is None:
             self.seconds += FAILING_SECONDS
             return self._result(run, outcome=cell.outcome), None
-        level = self.level * cold * exp(self.source.gauss(0, self.conditions.noise))
+        deviation = self.source.gauss(0, self.conditions.noise) + self.conditions.more_noise(cell, self.source)
+        level = self.level * cold * exp(deviation)
         step, steps = step_seconds(self.surface, cell) * level, run_steps(self.surface, cell)
         times = [step * exp(self.source.gauss(0, self.conditions.step_noise)) for _ in range(steps)]
         # Steps of unlike batches are compared by the work in them.

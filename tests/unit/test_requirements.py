@@ -52,7 +52,7 @@ def test_each_package_of_a_requirements_file_has_hashes_but_pytorch(path: Path) 
 
 def commands() -> list[str]:
     """What the Makefile and the Dockerfiles run."""
-    environments = (f".envs/{name}/.installed" for name in ("lint", "mutants", "golden", "model_trainer"))
+    environments = (f".envs/{name}/.installed" for name in ("lint", "mutants", "golden", "model_trainer", "syne_tune"))
     targets = ["install", "image-tables", "hashes", *environments]
     made = subprocess.run(
         ["make", "--dry-run", "--always-make", *targets], cwd=REPO_ROOT, check=True, capture_output=True, text=True
@@ -64,7 +64,7 @@ def commands() -> list[str]:
 def test_every_installation_of_a_requirements_file_requires_hashes() -> None:
     installs = {line: match[1] for line in commands() if (match := PIP_INSTALLS.search(line))}
     assert {Path(name).stem for name in installs.values()} >= {
-        *("requirements", "cloud", "lint", "mutants", "golden", "model_trainer", "image_tables", "uv")
+        *("requirements", "cloud", "lint", "mutants", "golden", "model_trainer", "image_tables", "syne_tune", "uv")
     }
     assert [name for line, name in installs.items() if "--require-hashes" not in line] == []
 
