@@ -1,7 +1,7 @@
-"""Trains 25 families of transformers under strategies of two processes, and compares them with one process."""
+"""Trains 26 families of transformers under strategies of two processes, and compares them with one process."""
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -27,14 +27,24 @@ TRAINED = (
     *(f"causal-lm/{kind}" for kind in ("mixtral", "opt", "phi3", "qwen3_moe", "qwen3_next")),
     *(f"masked-lm/{kind}" for kind in ("albert", "bert", "deberta-v2", "esm", "longformer", "modernbert", "roberta")),
 )
+# These cut a model by its layers' kinds. The others treat every model alike.
+CUTTING, ALIKE = ("tensor", "pipeline"), ("ddp", "fsdp", "zero1")
 
 
-@cache
-def outcomes(names: tuple[str, ...] = TRAINED, strategies: tuple[str, ...] = TRIED) -> Mapping[str, Mapping[str, str]]:
+def some_strategies() -> dict[str, tuple[str, ...]]:
+    """Every family with the strategies that cut it, and with one of the others in turn."""
+    return {name: (ALIKE[number % len(ALIKE)], *CUTTING) for number, name in enumerate(TRAINED)}
+
+
+def all_strategies() -> dict[str, tuple[str, ...]]:
+    return dict.fromkeys(TRAINED, TRIED)
+
+
+def outcomes(tried: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
     """By model and strategy: "equal", "refused: why", or what differs."""
     cases = {
         f"{strategy} {name}": Case(model=name, options=OPTIONS[strategy], layer_count=None)
-        for name in names
+        for name, strategies in tried.items()
         for strategy in strategies
     }
     with tempfile.TemporaryDirectory() as scratch:
@@ -44,7 +54,8 @@ def outcomes(names: tuple[str, ...] = TRAINED, strategies: tuple[str, ...] = TRI
         assert end.exit_code == 0, end.output[-6000:]
         results: dict[str, Trained | str] = torch.load(results_path, weights_only=False)
     return {
-        name: {strategy: _outcome(results[f"{strategy} {name}"], name) for strategy in strategies} for name in names
+        name: {strategy: _outcome(results[f"{strategy} {name}"], name) for strategy in strategies}
+        for name, strategies in tried.items()
     }
 
 

@@ -35,8 +35,10 @@ def _make(folder: Path) -> Path:
     wanted = "".join(file.read_text() for file in files)
     if mark.exists() and mark.read_text() == wanted:
         return python
-    venv.create(folder, clear=True, with_pip=True, symlinks=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    venv.create(folder, clear=True, symlinks=True)
+    # Python compiles what is imported, a small part of PyTorch.
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-compile"]
+    pip += ["--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*pip, "--require-hashes", "-r", str(files[0])], check=True)
     subprocess.run([*pip, "-r", str(files[1])], check=True)
     make_stand_ins(next(folder.glob("lib/python*/site-packages/torch/lib")))

@@ -24,7 +24,8 @@ def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> 
         new = {name for name, parameter in _own(module, path) if id(parameter) not in given}
         given |= {id(parameter) for _, parameter in _own(module, path)}
         if any(map(is_wanted, new)):
-            torch.manual_seed(crc32(f"{seed}/{path}".encode()))
+            # Of the CPU alone, on which the values are made: torch.manual_seed notes a stack for each other device.
+            torch.default_generator.manual_seed(crc32(f"{seed}/{path}".encode()))
             initialised = _initialise(skeleton, module, path)
             yield from ((name, initialised.pop(name)) for name in sorted(new) if is_wanted(name))
     torch.manual_seed(seed)

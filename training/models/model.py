@@ -87,9 +87,21 @@ def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     with without_values():
         model = _from_config(task, config)
     _restore_buffers(model, task, config)
-    model.initialize_weights()  # type: ignore[no-untyped-call]  # some buffers get their values here
+    _fill_buffers(model)
     model.tie_weights()
     return model
+
+
+def _fill_buffers(model: PreTrainedModel) -> None:
+    """transformers gives some buffers their values where it initialises parameters. Those are on the meta device, where
+    an initialisation changes nothing, but takes as long as one of a small model.
+    """
+    parameters = list(model.parameters())
+    for parameter in parameters:
+        parameter._is_hf_initialized = True  # type: ignore[attr-defined]
+    model.initialize_weights()  # type: ignore[no-untyped-call]
+    for parameter in parameters:
+        del parameter._is_hf_initialized  # type: ignore[attr-defined]
 
 
 def _restore_buffers(model: PreTrainedModel, task: Task, config: PreTrainedConfig) -> None:
