@@ -7,7 +7,7 @@ All are played in jobs with the same costs. Where cells differ in their instance
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from statistics import median
+from statistics import fmean, median
 
 from bench.asha import is_installed, search_by_asha
 from bench.figures import Budget, Figure, Section, Spread, at_least, at_most
@@ -165,13 +165,8 @@ def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Fi
 
 def _asha_figure(surfaces: Sequence[Surface], shares: Sequence[float], conditions: Conditions) -> Figure:
     """Without a value where Syne Tune is not installed."""
-    name = "ASHA of Syne Tune"
-    if not is_installed():
-        return replace(_within(name, [0.0]), value=None)
-    found = [
-        search_by_asha(surface, 1, conditions, share=share) for surface, share in zip(surfaces, shares, strict=True)
-    ]
-    return _within(name, found)
+    pairs = zip(surfaces, shares, strict=True) if is_installed() else ()
+    return _within("ASHA of Syne Tune", [search_by_asha(each, 1, conditions, share=share) for each, share in pairs])
 
 
 def _median(raced: Sequence[Raced]) -> float:
@@ -179,7 +174,8 @@ def _median(raced: Sequence[Raced]) -> float:
 
 
 def _within(name: str, regrets: Sequence[float], budget: Budget | None = None) -> Figure:
-    share = 100 * sum(regret <= TOLERANCE for regret in regrets) / len(regrets)
+    """Without a value where none was played."""
+    share = 100 * fmean(regret <= TOLERANCE for regret in regrets) if regrets else None
     return Figure(name=f"{name}: suites whose cell is within 2 % of the best", value=share, unit="%", budget=budget)
 
 

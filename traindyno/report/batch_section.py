@@ -5,7 +5,7 @@ from traindyno.core.jobs.batch_finding import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.fitting_batch import most_bytes
 from traindyno.core.planning.memory import MemoryEstimate
-from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell
+from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, MeasuredPoint, divide_lines, draw_lines
@@ -54,7 +54,7 @@ def _note(result: RunResult) -> str | None:
         return None
     if batch == NONE_FITS:
         return f"{label}: no batch fits, not even {finding.batch}."
-    return f"{label}: {batch} or more; no larger batch was probed." if finding.may_be_larger else None
+    return f"{label}: {batch} or more; no larger batch was probed." if larger_may_fit(result) else None
 
 
 def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str | None]]:

@@ -35,11 +35,6 @@ class BatchFinding:
         """Whether ``batch`` fits; False if no batch does. None if no probe told."""
         return next((probe.fits for probe in self.probes if probe.batch == self.batch), None)
 
-    @property
-    def may_be_larger(self) -> bool:
-        """Whether the largest batch that was probed fits."""
-        return self.fits is True and all(probe.fits and probe.batch <= self.batch for probe in self.probes)
-
 
 def read_batch_finding(value: object) -> BatchFinding | None:
     """As the job's parent wrote it; None if it is damaged or absent."""

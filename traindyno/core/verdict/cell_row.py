@@ -20,7 +20,7 @@ from traindyno.core.step_log.line import RUN
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
-from traindyno.core.verdict.found_batch import batch_of_cell
+from traindyno.core.verdict.found_batch import batch_of_cell, larger_may_fit
 from traindyno.core.verdict.quantity import (
     SecondsToTarget,
     projected_billable_seconds,
@@ -263,9 +263,8 @@ def _with_step_parts(row: CellRow, trials: CellTrials) -> CellRow:
 def _with_batch(row: CellRow, trials: CellTrials) -> CellRow:
     everything = (*trials.measured, *trials.others)
     batch = batch_of_cell(everything)
-    findings = (each.batch_finding for each in everything)
-    may_be_larger = any(each.may_be_larger and each.batch == batch for each in findings if each is not None)
-    return replace(row, found_batch=batch, larger_batch_may_fit=may_be_larger)
+    may_fit = any(larger_may_fit(each) and batch_of_cell([each]) == batch for each in everything)
+    return replace(row, found_batch=batch, larger_batch_may_fit=may_fit)
 
 
 def _projections(trials: CellTrials) -> list[Projection]:

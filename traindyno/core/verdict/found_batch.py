@@ -8,6 +8,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.memory import CellMemory, usable_memory_bytes
+from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Run, Suite
 
@@ -41,6 +42,15 @@ def _batch_of(result: RunResult) -> int | None:
     if finding is None or finding.fits or result.outcome in MEASURED:
         return result.found_batch
     return None if finding.fits is None else NONE_FITS
+
+
+def larger_may_fit(result: RunResult) -> bool:
+    """Whether each probe fits, none was of a larger batch than the run's, and the settings allow one."""
+    finding, settings = result.batch_finding, result.run.cell.settings
+    if finding is None or not finding.fits or not all(p.fits and p.batch <= finding.batch for p in finding.probes):
+        return False
+    possible = dividing_batches(settings, world_size(settings) or 1)
+    return possible is None or possible[-1] > finding.batch
 
 
 def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:
