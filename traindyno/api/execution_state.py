@@ -62,10 +62,12 @@ class State:
     ``jobs`` are the jobs under way, the first of them in full.
 
     ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which decides itself.
+    A race may end before all planned runs.
     """
 
     execution: Execution
     runs_planned: int | None
+    is_race: bool = False
     ended: Mapping[str, RunSummary]
     ended_in_jobs: frozenset[str] = frozenset()
     jobs: tuple[RunningJob, ...]
@@ -92,9 +94,9 @@ class State:
     @property
     def left_seconds(self) -> float | None:
         """The remaining runs take as long as those before; None before the first run has ended, and after the last one
-        that was planned, because nobody knows how many are repeated.
+        that was planned, because nobody knows how many are repeated. Nobody knows how many runs a race needs.
         """
-        if not self.runs_ended or self.runs_planned is None or self.runs_ended >= self.runs_planned:
+        if self.is_race or not self.runs_ended or self.runs_planned is None or self.runs_ended >= self.runs_planned:
             return None
         return self.elapsed_seconds * (self.runs_planned - self.runs_ended) / self.runs_ended
 
@@ -140,6 +142,7 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     return State(
         execution=execution,
         runs_planned=planned.run_count if planned else None,
+        is_race=planned.is_race if planned else False,
         ended=ended,
         ended_in_jobs=frozenset(run_id for job in shared.values() for run_id in ended_in(job, target.results)),
         jobs=tuple(_running_jobs(target, attempts, now, numbers)) if attempts else (),
