@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from traindyno.api.job_position import Position, ended_in, find_position
+from traindyno.api.job_position import Position, ended_in, find_position, list_files
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws import clients
 from traindyno.aws.executions import Execution
@@ -134,6 +134,7 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     ended = {row.owner_id: row.summary for row in rows if row.summary}
     attempts = list(services.attempts.list_open(execution_id)) if execution.is_running else []
     shared = {row.owner.job_id: row.owner for row in attempts if isinstance(row.owner, Job)}
+    files = {owner_id(row.owner): list_files(row, target.results) for row in attempts if isinstance(row.owner, Job)}
     now = time.time()
     numbers = {}
     if shared:
@@ -144,8 +145,8 @@ def read_state(target: LabTarget, execution_id: str) -> State:
         runs_planned=planned.run_count if planned else None,
         is_race=planned.is_race if planned else False,
         ended=ended,
-        ended_in_jobs=frozenset(run_id for job in shared.values() for run_id in ended_in(job, target.results)),
-        jobs=tuple(_running_jobs(target, attempts, now, numbers)) if attempts else (),
+        ended_in_jobs=frozenset(run_id for name, job in shared.items() for run_id in ended_in(job, files[name])),
+        jobs=tuple(_running_jobs(target, attempts, now, numbers, files)) if attempts else (),
         preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
         max_steps=planned.max_steps if planned and not planned.is_script else None,
         spent_usd=services.spending.read(execution_id).spent_usd,
@@ -185,14 +186,23 @@ def job_numbers(attempts: Iterable[AttemptRow], *, begun: int, planned: int | No
 
 
 def _running_jobs(
-    target: LabTarget, attempts: Iterable[AttemptRow], now: float, numbers: Mapping[str, str]
+    target: LabTarget,
+    attempts: Iterable[AttemptRow],
+    now: float,
+    numbers: Mapping[str, str],
+    files: Mapping[str, Sequence[str]],
 ) -> Iterator[RunningJob]:
+    """``files``: of shared jobs; those of other jobs are listed here."""
     jobs = TrainingJobs(clients.sagemaker())
     running = (attempt for attempt in attempts if attempt.end is None)
     for number, attempt in enumerate(running):
         described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
         job_phase = read_phase(described) if described else None
-        position = find_position(attempt, target.results) if job_phase is JobPhaseName.TRAINING else Position()
+        position = Position()
+        if job_phase is JobPhaseName.TRAINING:
+            owner = owner_id(attempt.owner)
+            keys = files[owner] if owner in files else list_files(attempt, target.results)
+            position = find_position(attempt, keys, target.results)
         yield RunningJob(
             label=_label(attempt.owner, position, numbers),
             instance=_instance(attempt.owner),
