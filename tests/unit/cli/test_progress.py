@@ -365,10 +365,8 @@ def test_who_follows_an_execution_that_hangs_is_told(monkeypatch: pytest.MonkeyP
     assert "/home/me/logs/ministack.log. Stop it with: traindyno stop demo --local" in sink.getvalue()
 
 
-def test_following_a_local_execution_makes_no_run_of_a_machine_of_two_cores_contended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Also where the local cloud's own work takes as much again."""
+def test_following_a_local_execution_makes_no_run_contended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two cores, also where the local cloud's own work takes as much again."""
     clock = pass_time_by_sleeping(monkeypatch)
     reading_seconds, readings = 0.1, []
 
