@@ -1,6 +1,7 @@
 """``python -m bench.display_picture``: runs a suite in the running local cloud and draws docs/live-display.svg.
 
-The picture is what ``traindyno run`` shows on a terminal about two thirds of the way through that run.
+The picture is what ``traindyno run`` shows on a terminal about two thirds of the way through the planned runs, or in a
+race, which ends before, at its last step.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from pathlib import Path
 from localcloud.home import REPO_ROOT
 from traindyno.api.execution_state import State, read_state
 from traindyno.api.lab_target import LabTarget
-from traindyno.api.progress import observe
+from traindyno.api.progress import LOCAL_POLL_SECONDS, observe
 from traindyno.api.progress_text import ended_line
 from traindyno.cli.display.live_table import render_state
 from traindyno.cli.lab_choice import LabChoice
@@ -24,7 +25,6 @@ from traindyno.cli.output import Terminal
 PICTURE = REPO_ROOT / "docs" / "live-display.svg"
 SUITE = Path("suites") / "quickstart.yaml"
 WIDTH_CHARACTERS = 104
-POLL_SECONDS = 1.0
 SHOWN_SHARE = 2 / 3
 # The picture loads no font from elsewhere: GitHub and browsers refuse to.
 LOADED_OR_COMMENT = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def states_of(target: LabTarget, execution_id: str) -> Iterator[State]:
-    """Every second until the moment to show has passed; the execution continues."""
-    for seen in observe(lambda: read_state(target, execution_id), target.find_stall, POLL_SECONDS):
+    """Until the moment to show has passed; the execution continues."""
+    for seen in observe(lambda: read_state(target, execution_id), target.find_stall, LOCAL_POLL_SECONDS):
         if isinstance(seen, State):
             yield seen
             if not seen.execution.is_running or not is_before_moment(seen):

@@ -1,4 +1,4 @@
-"""Pairs in turn: the quickstart's cells in processes of their own, and in one shared job, by what the lab measures.
+"""Pairs in turn: the quickstart's cells in fp32, in processes of their own and in one shared job.
 
 ``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with those of a measurement that was cut off.
 """
@@ -27,6 +27,7 @@ from traindyno.core.statistics.student_t import t_half_width
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Precision
 from traindyno.core.suite.suite_file import settings_document, structure_suite
 
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
@@ -85,15 +86,17 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             ),
         ),
         notes=(
-            f"The quickstart's {len(documents)} cells on synthetic sequences, {threads()} threads, without the state "
-            "machine. A pair is each cell once in a new interpreter, and once in one shared job, in turn; the "
-            "geometric mean of the cells' ratios is one value.",
+            f"The quickstart's {len(documents)} cells in fp32 on synthetic sequences, {threads()} threads, without the "
+            "state machine; rates as the lab measures them. A pair is each cell once in a new interpreter, and once in "
+            "one shared job, in turn; the geometric mean of the cells' ratios is one value.",
         ),
     )
 
 
 def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
-    """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a run's time."""
+    """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a run's time. Without
+    bf16, whose steps take ten times as long on a processor that has no instructions for it.
+    """
     document = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
     workload = document["workload"]
     workload["dataset"] = {"format": "synthetic"}
@@ -107,6 +110,7 @@ def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
             "measurement": {"max_steps": max_steps or suite.measurement.max_steps},
         }
         for cell in expand_cells(suite)
+        if cell.settings.precision is Precision.FP32
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from traindyno.api.job_position import Position, ended_in, find_position
+from traindyno.api.job_position import Position, ended_in, find_position, list_files
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws import clients
 from traindyno.aws.executions import Execution
@@ -62,10 +62,12 @@ class State:
     ``jobs`` are the jobs under way, the first of them in full.
 
     ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which decides itself.
+    A race may end before all planned runs.
     """
 
     execution: Execution
     runs_planned: int | None
+    is_race: bool = False
     ended: Mapping[str, RunSummary]
     ended_in_jobs: frozenset[str] = frozenset()
     jobs: tuple[RunningJob, ...]
@@ -92,9 +94,9 @@ class State:
     @property
     def left_seconds(self) -> float | None:
         """The remaining runs take as long as those before; None before the first run has ended, and after the last one
-        that was planned, because nobody knows how many are repeated.
+        that was planned, because nobody knows how many are repeated. Nobody knows how many runs a race needs.
         """
-        if not self.runs_ended or self.runs_planned is None or self.runs_ended >= self.runs_planned:
+        if self.is_race or not self.runs_ended or self.runs_planned is None or self.runs_ended >= self.runs_planned:
             return None
         return self.elapsed_seconds * (self.runs_planned - self.runs_ended) / self.runs_ended
 
@@ -132,6 +134,7 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     ended = {row.owner_id: row.summary for row in rows if row.summary}
     attempts = list(services.attempts.list_open(execution_id)) if execution.is_running else []
     shared = {row.owner.job_id: row.owner for row in attempts if isinstance(row.owner, Job)}
+    files = {owner_id(row.owner): list_files(row, target.results) for row in attempts if isinstance(row.owner, Job)}
     now = time.time()
     numbers = {}
     if shared:
@@ -140,9 +143,10 @@ def read_state(target: LabTarget, execution_id: str) -> State:
     return State(
         execution=execution,
         runs_planned=planned.run_count if planned else None,
+        is_race=planned.is_race if planned else False,
         ended=ended,
-        ended_in_jobs=frozenset(run_id for job in shared.values() for run_id in ended_in(job, target.results)),
-        jobs=tuple(_running_jobs(target, attempts, now, numbers)) if attempts else (),
+        ended_in_jobs=frozenset(run_id for name, job in shared.items() for run_id in ended_in(job, files[name])),
+        jobs=tuple(_running_jobs(target, attempts, now, numbers, files)) if attempts else (),
         preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
         max_steps=planned.max_steps if planned and not planned.is_script else None,
         spent_usd=services.spending.read(execution_id).spent_usd,
@@ -182,14 +186,23 @@ def job_numbers(attempts: Iterable[AttemptRow], *, begun: int, planned: int | No
 
 
 def _running_jobs(
-    target: LabTarget, attempts: Iterable[AttemptRow], now: float, numbers: Mapping[str, str]
+    target: LabTarget,
+    attempts: Iterable[AttemptRow],
+    now: float,
+    numbers: Mapping[str, str],
+    files: Mapping[str, Sequence[str]],
 ) -> Iterator[RunningJob]:
+    """``files``: of shared jobs; those of other jobs are listed here."""
     jobs = TrainingJobs(clients.sagemaker())
     running = (attempt for attempt in attempts if attempt.end is None)
     for number, attempt in enumerate(running):
         described = jobs.describe(attempt.job_name) if number < DESCRIBED_JOBS else None
         job_phase = read_phase(described) if described else None
-        position = find_position(attempt, target.results) if job_phase is JobPhaseName.TRAINING else Position()
+        position = Position()
+        if job_phase is JobPhaseName.TRAINING:
+            owner = owner_id(attempt.owner)
+            keys = files[owner] if owner in files else list_files(attempt, target.results)
+            position = find_position(attempt, keys, target.results)
         yield RunningJob(
             label=_label(attempt.owner, position, numbers),
             instance=_instance(attempt.owner),

@@ -23,26 +23,35 @@ class Position:
     step: int | None = None
 
 
-def find_position(attempt: AttemptRow, bucket: ResultsBucket) -> Position:
-    """What has reached S3."""
+def list_files(attempt: AttemptRow, bucket: ResultsBucket) -> tuple[str, ...]:
+    """The keys of what the job has written, as far as it has reached S3: of a shared job, all attempts."""
+    owner = attempt.owner
+    if isinstance(owner, Job):
+        prefix = checkpoints_prefix(owner.execution_id, owner.job_id)
+    else:
+        prefix = f"{step_logs_prefix(owner)}{attempt.job_name}/"
+    try:
+        return tuple(bucket.list_keys(prefix))
+    except AwsError:
+        return ()  # the next reading may find them
+
+
+def find_position(attempt: AttemptRow, keys: Sequence[str], bucket: ResultsBucket) -> Position:
+    """``keys``: of ``list_files``."""
     owner = attempt.owner
     try:
         if not isinstance(owner, Job):
-            return _read_log(list(bucket.list_keys(f"{step_logs_prefix(owner)}{attempt.job_name}/")), bucket)
-        keys = list(bucket.list_keys(checkpoints_prefix(owner.execution_id, owner.job_id)))
+            return _read_log(keys, bucket)
         place = _place(owner, attempt.job_name, keys)
         return _read_log(_log_keys(owner, place, attempt.job_name, keys), bucket, place) if place else Position()
     except AwsError:
         return Position()  # the next reading may find it
 
 
-def ended_in(job: Job, bucket: ResultsBucket) -> frozenset[str]:
+def ended_in(job: Job, keys: Sequence[str]) -> frozenset[str]:
     """The runs of which an end has reached S3, in any attempt. They are recorded when no run of the job is left."""
     prefix = checkpoints_prefix(job.execution_id, job.job_id)
-    try:
-        parts = [key.removeprefix(prefix).split("/") for key in bucket.list_keys(prefix)]
-    except AwsError:
-        return frozenset()
+    parts = [key.removeprefix(prefix).split("/") for key in keys]
     return frozenset(run_id for run_id, *rest in parts if rest[:1] == [ENDED])
 
 

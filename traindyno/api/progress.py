@@ -18,7 +18,8 @@ from traindyno.api.quiet_text import is_explained, quiet_line
 from traindyno.aws.executions import Execution
 from traindyno.core.errors import TraindynoError
 
-LOCAL_POLL_SECONDS = 1.0
+# A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is measured contended.
+LOCAL_POLL_SECONDS = 3.0
 AWS_POLL_SECONDS = 10.0
 # With the longest pause and a request or two, a line comes at least every 30 s.
 QUIET_SECONDS = 18.0

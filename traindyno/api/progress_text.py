@@ -66,10 +66,12 @@ def runs_done(state: State) -> int:
 
 
 def _count(state: State) -> str:
-    """``2 of 4``; ``0`` until they are planned; after the last planned run ``4 of 4 and 1 repeated``."""
-    done = runs_done(state)
+    """``2 of 4``, in a race ``2 of at most 4``; ``0`` until they are planned; after the last planned run ``4 of 4 and 1
+    repeated``.
+    """
+    done, most = runs_done(state), "at most " if state.is_race else ""
     repeated = f" and {state.runs_repeated} repeated" if state.runs_repeated else ""
-    return f"{done}" if state.runs_planned is None else f"{done} of {state.runs_planned}{repeated}"
+    return f"{done}" if state.runs_planned is None else f"{done} of {most}{state.runs_planned}{repeated}"
 
 
 def described_jobs(state: State) -> list[RunningJob]:

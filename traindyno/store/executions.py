@@ -52,6 +52,8 @@ class ExecutionRow:
     prices: Mapping[str, Price] = field(default_factory=dict)
     #: Whether it runs a user's script, which decides itself how many steps it takes.
     is_script: bool = False
+    #: Whether the search may end before all planned runs.
+    is_race: bool = False
     #: Whether no further job of the execution may start.
     is_stopping: bool = False
     judgement: Judgement | None = None

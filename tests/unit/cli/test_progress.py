@@ -34,6 +34,7 @@ from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.core.measurement.contention import LARGEST_FOREIGN_SHARE
 from traindyno.core.suite.choices import GoalKind
 from traindyno.store.owners import PreparationRow, PreparationSummary
 
@@ -102,6 +103,12 @@ def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
         assert part in line, (part, line)
     # One of four runs in 60 s: three more take 180 s.
     assert "about 3 min left" in line
+
+
+def test_of_a_race_the_planned_runs_are_the_most_and_no_time_is_left_by_them() -> None:
+    line = state_line(replace(state(ended=1), is_race=True))
+    assert "1 of at most 4 runs" in line
+    assert " left" not in line
 
 
 @pytest.mark.parametrize(
@@ -356,6 +363,27 @@ def test_who_follows_an_execution_that_hangs_is_told(monkeypatch: pytest.MonkeyP
     follow(Target(), "demo", console)  # type: ignore[arg-type]
     assert "no progress: nothing has changed for 3 min" in sink.getvalue()
     assert "/home/me/logs/ministack.log. Stop it with: traindyno stop demo --local" in sink.getvalue()
+
+
+def test_following_a_local_execution_makes_no_run_contended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two cores, also where the local cloud's own work takes as much again."""
+    clock = pass_time_by_sleeping(monkeypatch)
+    reading_seconds, readings = 0.1, []
+
+    class Target:
+        is_local = True
+        find_stall = staticmethod(lambda: None)
+
+    class Counting(progress.Display):
+        def show(self, state: State) -> None:
+            clock["now"] += reading_seconds
+            readings.append(clock["now"])
+
+    monkeypatch.setattr(
+        progress, "read_state", lambda *_: state(status="SUCCEEDED" if clock["now"] > 600 else "RUNNING")
+    )
+    progress.follow(Target(), "demo", Counting(lambda _: None))  # type: ignore[arg-type]
+    assert len(readings) * reading_seconds / (2 * readings[-1]) < LARGEST_FOREIGN_SHARE / 2
 
 
 def test_a_time_without_a_change_is_told_again_after_twice_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

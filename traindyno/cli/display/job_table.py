@@ -13,7 +13,10 @@ from traindyno.core.planning.plan import Plan
 from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.suite import Suite
 
-ORDER_NOTE = "the order in a job is drawn for each execution; the next job of the same cells has it reversed"
+ORDER_NOTE = (
+    "the order in a job is drawn for each execution, in a race's first job after the baseline that the suite names; "
+    "the next job of the same cells has it reversed"
+)
 
 
 def jobs_of_plan(suite: Suite, planned: Plan) -> list[PlannedJob]:

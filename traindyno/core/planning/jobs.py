@@ -12,6 +12,7 @@ from traindyno.core.planning.channel_room import tokens_apart, why_too_many
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import Compiler, Jobs
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
@@ -42,7 +43,7 @@ def share_jobs(runs: Sequence[Run], suite: Suite, histories: Histories | None = 
         else:
             jobs.append(separate_job(run))
     for (key, block), of_group in groups.items():
-        jobs += _jobs_of_group(key, block, _in_order(of_group), suite, histories or {})
+        jobs += _jobs_of_group(key, block, _baseline_first(_in_order(of_group), suite), suite, histories or {})
     return tuple(sorted(jobs, key=lambda job: (job.trial, job.place)))
 
 
@@ -110,6 +111,16 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
     return [
         run for number, drawn in enumerate(in_turn, start=trial) for run in (drawn if number % 2 else reversed(drawn))
     ]
+
+
+def _baseline_first(runs: list[Run], suite: Suite) -> list[Run]:
+    """Where each cell runs once, a race begins with the baseline that the suite names: a first run is measured in full,
+    and from the second one on, a slow cell ends early. Passes forward and backward stay as they are.
+    """
+    if not (suite.search.is_race and suite.baseline) or len({run.block for run in runs}) > 1:
+        return runs
+    baseline_id = baseline_cell(suite).cell_id
+    return sorted(runs, key=lambda run: run.cell.cell_id != baseline_id)
 
 
 def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories) -> Iterator[Job]:

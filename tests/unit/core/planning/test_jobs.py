@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,11 +16,11 @@ from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import MOST_RUNS, group_key, share_jobs, why_alone
 from traindyno.core.planning.plan import plan_suite
 from traindyno.core.planning.wave_items import wave_items
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.runs import make_runs, trial_runs
-from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite import Cell, Run, Suite
 
 SHARED = {"trials": 4, "jobs": "shared"}
 STATE_BYTES = 256 * 1024
@@ -212,3 +213,35 @@ def test_a_further_job_of_a_race_runs_its_cells_forward_and_backward() -> None:
     assert order[4:] == order[3::-1]
     assert [run.cell.cell_id for run in first.runs] == order[4:]
     assert {run.trial for run in further.runs[:4]} == {2}
+
+
+@pytest.mark.parametrize(("search", "is_first"), [("race", True), ("grid", False)])
+def test_a_race_begins_with_the_baseline_that_the_suite_names(search: str, is_first: bool) -> None:
+    """It is measured in full, and each slow cell is ended early; the order of the others is drawn. So it is where
+    trials are repeated.
+    """
+    suite = shared_suite(
+        search=search, matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={"batch_size_per_device": 3}
+    )
+    baseline, cells = baseline_cell(suite), expand_cells(suite)
+    for trial, round_number in ((1, 1), (10, 2)):
+        orders = [order_of(str(number), cells, [trial], round_number, suite) for number in range(30)]
+        assert all(order[0] == baseline.cell_id for order in orders) is is_first
+        assert len({order[1] for order in orders}) >= 3
+
+
+def test_forward_and_backward_the_baseline_is_where_it_is_drawn() -> None:
+    suite = shared_suite(
+        search="race", matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={"batch_size_per_device": 3}
+    )
+    for number in range(30):
+        order = order_of(str(number), expand_cells(suite), [2, 3], 2, suite)
+        assert order == order[::-1]
+
+
+def order_of(
+    execution_id: str, cells: Sequence[Cell], trials: Sequence[int], round_number: int, suite: Suite
+) -> list[str]:
+    wanted = [(cell, trial) for cell in cells for trial in trials]
+    (job,) = share_jobs(make_runs(execution_id, wanted, round_number=round_number), suite)
+    return [run.cell.cell_id for run in job.runs]
