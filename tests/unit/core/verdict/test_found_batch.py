@@ -242,8 +242,11 @@ def test_a_script_names_the_argument_that_is_its_batch() -> None:
 
 @pytest.mark.parametrize("found", [None, 24])
 def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: int | None) -> None:
+    """A text that the workload has as the batch is replaced."""
     searched = {**SEARCH, "argument": "samples"}
-    suite = parse_suite(script_document(training={"batch_size_per_device": searched}))
+    document = script_document(training={"batch_size_per_device": searched})
+    document["workload"]["hyperparameters"]["samples"] = "16"
+    suite = parse_suite(document)
     runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
     (job,) = share_jobs([replace(run, found_batch=found, job_id="j1") for run in runs], suite)
     (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)["runs"]
