@@ -3,7 +3,7 @@
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, share_text
 from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.slowness.slowness_text import is_wait_named, share_of_step_text
-from traindyno.core.slowness.step_shares import Share, StepShares, divide_step, wait_share
+from traindyno.core.slowness.step_shares import StepShares, divide_step, wait_share
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
@@ -57,10 +57,12 @@ def _row(row: CellRow) -> list[str | None]:
 def _of_probes(shares: StepShares | None) -> list[str]:
     if shares is None:
         return [UNKNOWN] * 4
-    return [*map(_text, shares.parts.values()), share_of_step_text(shares.rest)]
+    return [*(_text(name, shares) for name in shares.parts), share_of_step_text(shares.rest)]
 
 
-def _text(share: Share | None) -> str:
+def _text(part: str, shares: StepShares) -> str:
+    share = shares.parts[part]
     if share is None:
         return UNKNOWN
-    return f"noise (± {share_text(share.half_width, digits=0)})" if share.is_noise else share_of_step_text(share)
+    is_noise = part in shares.noise
+    return f"noise (± {share_text(share.half_width, digits=0)})" if is_noise else share_of_step_text(share)

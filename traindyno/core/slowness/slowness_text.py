@@ -25,7 +25,9 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
     shares = divide_step(parts)
     if is_wait_named(parts):
         yield f"{share_of_step_text(wait_share(parts))} of a step of {label} waits for data, by its step log."
-    if shares is not None:
+    if shares is not None and _is_all_noise(shares):
+        yield f"The probes of {label} are too noisy to tell what its step consists of (± {_widest_text(shares)})."
+    elif shares is not None:
         yield f"By its probes, a step of {label} is {_shares_text(shares)}."
         yield from _describe_noise(shares)
     if advice is not None:
@@ -41,13 +43,20 @@ def _shares_text(shares: StepShares) -> str:
     return f"{joined([*found, rest])}{together}"
 
 
+def _is_all_noise(shares: StepShares) -> bool:
+    """Whether no part is found, and the noise could hide one that matters."""
+    return not shares.found and any(share.half_width > LEAST_NAMED_SHARE for share in shares.noise.values())
+
+
 def _describe_noise(shares: StepShares) -> Iterator[str]:
     """Parts that the probes can't tell from nothing: what they take is in the rest."""
-    noise = {part: share.half_width for part, share in shares.parts.items() if share is not None and share.is_noise}
-    if noise:
-        names, width = joined([*map(name_of, noise)]), share_text(max(noise.values()), digits=0)
-        verb = "is" if len(noise) == 1 else "are"
-        yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {width})."
+    if shares.noise:
+        names, verb = joined([*map(name_of, shares.noise)]), "is" if len(shares.noise) == 1 else "are"
+        yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {_widest_text(shares)})."
+
+
+def _widest_text(shares: StepShares) -> str:
+    return share_text(max(share.half_width for share in shares.noise.values()), digits=0)
 
 
 def is_wait_named(parts: StepParts) -> bool:

@@ -28,10 +28,6 @@ class Share:
         """Whether it is more than noise. A part that can't be, such as the communication of one process, is 0 ± 0."""
         return self.value > self.half_width
 
-    @property
-    def is_noise(self) -> bool:
-        return not self.is_found and self.half_width > 0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShares:
@@ -45,6 +41,12 @@ class StepShares:
     @property
     def found(self) -> dict[str, Share]:
         return {name: share for name, share in self.parts.items() if share is not None and share.is_found}
+
+    @property
+    def noise(self) -> dict[str, Share]:
+        """Parts that can't be told from nothing."""
+        known = {name: share for name, share in self.parts.items() if share is not None}
+        return {name: share for name, share in known.items() if not share.is_found and share.half_width > 0}
 
     @property
     def rest(self) -> Share:

@@ -33,7 +33,7 @@ def test_noisy_probes_do_not_hide_the_logs_wait(
     data: tuple[float, float], waiting: tuple[float, float], is_named: bool
 ) -> None:
     text = described(data=data, waiting=waiting)
-    assert text.startswith("29 % (± 4 %) of a step of A waits for data, by its step log. By its probes,") == is_named
+    assert text.startswith("29 % (± 4 %) of a step of A waits for data, by its step log. The probes of A") == is_named
     assert ("waits for data" in text) == is_named
     assert ("45 % (± 8 %) loading data" in text) == (data[0] == 0.45)
-    assert ("Loading data is within the noise of the probes (± 39 %)." in text) == (data[1] == 0.20)
+    assert ("too noisy to tell what its step consists of (± 39 %)." in text) == (data[1] == 0.20)
