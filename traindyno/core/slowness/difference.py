@@ -58,10 +58,11 @@ class Difference:
 
 def explain_difference(first: CellTime, second: CellTime, examples: int) -> Difference | None:
     """None where a time is unknown, or the parts of a step are."""
-    if first.seconds is None or second.seconds is None or not _step_parts(first, 1) or not _step_parts(second, 1):
+    steps = [_step_parts(cell, examples) for cell in (first, second)]
+    if first.seconds is None or second.seconds is None or not all(steps):
         return None
-    of_first, of_second = ({**_step_parts(each, examples), **_start_up(each)} for each in (first, second))
-    by_part = {name: of_first[name].minus(of_second[name]) for name in PARTS if {name} <= of_first.keys() & of_second}
+    one, other = ({**each, **_start_up(cell)} for each, cell in zip(steps, (first, second), strict=True))
+    by_part = {name: one[name].minus(other[name]) for name in PARTS if name in one and name in other}
     return Difference(seconds=first.seconds - second.seconds, by_part=by_part)
 
 
