@@ -85,21 +85,26 @@ def test_a_slow_loader_and_a_slow_exchange_get_their_shares(tmp_path: Path, text
 
 
 @pytest.mark.parametrize(
-    ("strategy", "expected"),
+    ("strategy", "compiler", "expected"),
     [
-        ("fsdp", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
-        ("single", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
-        ("zero1", [WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER]),
+        ("fsdp", "none", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
+        ("single", "none", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
+        ("zero1", "none", [WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER]),
+        ("ddp", "inductor", [WHOLE_STEP, HELD_BATCHES, NO_OPTIMIZER]),
     ],
 )
-def test_only_what_can_be_left_out_is_probed(tmp_path: Path, texts: Path, strategy: str, expected: list[str]) -> None:
-    document = {**run_document(settings={"strategy": strategy}), "probes": True}
-    end = run_training(tmp_path, document, texts, processes=1 if strategy == "single" else 2)
+def test_only_what_can_be_left_out_is_probed(
+    tmp_path: Path, texts: Path, strategy: str, compiler: str, expected: list[str]
+) -> None:
+    document = {**run_document(settings={"strategy": strategy, "compiler": compiler}), "probes": True}
+    # The setting decides; compiling would take a minute.
+    environment = {"TORCH_COMPILE_DISABLE": "1"}
+    end = run_training(tmp_path, document, texts, processes=1 if strategy == "single" else 2, environment=environment)
     assert end.exit_code == 0, end.output
     assert probed(end) == [*expected, *reversed(expected)]
     assert ROUNDS * len(expected) * STEPS_OF_A_PROBE <= most_probe_steps(10)
     parts = parts_of(end)
-    assert (parts.communication is None) == (parts.compute is None) == (strategy == "fsdp")
+    assert (parts.communication is None) == (parts.compute is None) == (strategy in ("fsdp", "ddp"))
     assert parts.optimizer is not None
 
 

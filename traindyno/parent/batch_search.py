@@ -47,8 +47,8 @@ class Searched(NamedTuple):
 def find_batch(run: RunOrder, attempt: Attempt) -> Searched:
     """The first host decides: only it reads the journals of earlier attempts, and the rates.
 
-    A probe that ends for another reason than its memory ends the search: the run then ends for the same reason, if it
-    is one of its own. Raises PeerLost.
+    A probe that ends for another reason than its memory ends the search: without a batch that fits, the run then ends
+    for the same reason, if it is one of its own. Raises PeerLost.
     """
     order = run.batch
     if order is None:

@@ -1,5 +1,7 @@
 """The batches that were probed: memory and rate over the batch per device, and the estimate beside the measured."""
 
+from collections.abc import Iterable
+
 from traindyno.core.costs.quantity_text import bytes_text, number_text
 from traindyno.core.jobs.batch_finding import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
@@ -32,7 +34,7 @@ ACROSS = "batch per device"
 
 def draw_batches(report: Report) -> Markup | None:
     """None where no cell searched its batch."""
-    searched = [result for result in report.results if result.batch_finding]
+    searched = _searches(report.results)
     if not searched:
         return None
     estimates = {each.cell_id: each.finding.estimate for each in report.memory}
@@ -47,6 +49,17 @@ def draw_batches(report: Report) -> Markup | None:
     )
 
 
+def _searches(results: Iterable[RunResult]) -> list[RunResult]:
+    """One of each cell: that whose batch was measured. A trial that was lost after its probes leaves another search."""
+    searched = [result for result in results if result.batch_finding]
+    by_cell = {result.run.cell.cell_id: result for result in sorted(searched, key=_is_measured)}
+    return [result for result in searched if by_cell[result.run.cell.cell_id] is result]
+
+
+def _is_measured(result: RunResult) -> bool:
+    return result.outcome in MEASURED
+
+
 def _note(result: RunResult) -> str | None:
     """What the search leaves open, and that it found none."""
     label, finding, batch = result.run.cell.label, result.batch_finding, batch_of_cell([result])
@@ -54,17 +67,16 @@ def _note(result: RunResult) -> str | None:
         return None
     if batch == NONE_FITS:
         return f"{label}: no batch fits, not even {finding.batch}."
-    return f"{label}: {batch} or more; no larger batch was probed." if larger_may_fit(result) else None
+    return f"{label}: {batch} or more; no probe tells whether a larger batch fits." if larger_may_fit(result) else None
 
 
 def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str | None]]:
     settings, finding = result.run.cell.settings, result.batch_finding
     assert finding is not None
-    is_measured = result.outcome in MEASURED
     return [
         [
             result.run.cell.label,
-            f"{probe.batch}{' (measured)' if is_measured and probe.batch == finding.batch else ''}",
+            f"{probe.batch}{' (measured)' if _is_measured(result) and probe.batch == finding.batch else ''}",
             "yes" if probe.fits else "no margin" if probe.retries else "no",
             None if probe.samples_per_second is None else number_text(probe.samples_per_second),
             bytes_text(probe.peak_bytes),

@@ -166,10 +166,12 @@ class ProcessEngine:
 
 
 def _claimed(job: TrainingJob, now_ms: int) -> TrainingJob:
+    """Its start begins now: the time in the queue of this machine is no phase of it, and so in no cell's time."""
     if job.stop_requested or job.status is not Status.IN_PROGRESS:
         return job
-    message = "Preparing the instances for training"
-    return replace(moved(job, job.secondary_status, now_ms=now_ms, message=message), claimed=True)
+    prepared = moved(job, job.secondary_status, now_ms=now_ms, message="Preparing the instances for training")
+    start = replace(prepared.transitions[-1], start_ms=prepared.modified_ms)
+    return replace(prepared, transitions=(*prepared.transitions[:-1], start), claimed=True)
 
 
 def _waiting(job: TrainingJob, now_ms: int) -> TrainingJob:

@@ -1,6 +1,7 @@
 """The engines under faults of their own: no job waits for ever, and no thread ends in silence."""
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
-from localcloud.sagemaker_service.host.process_engine import ProcessEngine
+from localcloud.sagemaker_service.host.process_engine import WAITING, ProcessEngine
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
+from localcloud.sagemaker_service.jobs.job_view import described
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.service_health import (
     RETRY_SECONDS,
@@ -22,6 +24,7 @@ from localcloud.sagemaker_service.service_health import (
     find_disk_problem,
 )
 from localcloud.sagemaker_service.settings import ServiceSettings
+from traindyno.sagemaker.job_description import read_job_end
 
 REQUEST: dict[str, Any] = {
     "AlgorithmSpecification": {"TrainingImage": "pytorch"},
@@ -110,6 +113,35 @@ def test_unexpected_error_fails_its_job_with_the_text_and_the_next_job_is_taken(
         assert str(job.failure_reason).startswith("InternalServerError")
         assert "TypeError: extractall() got an argument 'filter'" in str(job.failure_reason)
     assert health.problems == {}
+    engine.close()
+
+
+def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(
+    store: JobStore, health: ServiceHealth, tmp_path: Path
+) -> None:
+    """The phases are a cell's time, and the queue is no property of a cell."""
+    transfer = Transfer(TypeError("the test's"))
+    engine = process_engine(store, health, transfer, tmp_path)
+    engine.start()
+    add_job(store, "first")
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        has_begun.set()
+        may_end.wait(10)
+
+    transfer.before_raise = hold
+    engine.wake("first")
+    assert has_begun.wait(10)
+    add_job(store, "second")
+    engine.wake("second")
+    assert (store.get("second") or pytest.fail()).transitions[-1].message == WAITING
+    may_end.set()
+    first, second = end_of(store, "first"), end_of(store, "second")
+    began_ms, ended_ms = second.transitions[0].start_ms, second.transitions[-1].start_ms
+    assert began_ms >= first.transitions[-1].start_ms
+    seconds = sum(phase.seconds for phase in read_job_end(described(second)).phases)
+    assert seconds == pytest.approx((ended_ms - began_ms) / 1000)
     engine.close()
 
 

@@ -97,6 +97,17 @@ def test_a_run_that_fails_otherwise_ends_the_search_and_fails(tmp_path: Path) ->
     assert "MemoryError" in tiny["failure"]
 
 
+def test_a_larger_batch_that_fails_otherwise_leaves_the_one_that_fits(tmp_path: Path) -> None:
+    """Such as one that is larger than the data: no probe tells whether its memory would do."""
+    job = job_of(tmp_path, searching(4, "--breaks-from", "8"))
+    assert job.carry()[0] == 0
+    end = job.end("a")
+    assert end is not None
+    assert [(probe["batch"], probe["fits"]) for probe in end["batch"]["probes"]] == [(4, True)]
+    assert (end["exit_code"], end["batch"]["batch"]) == (0, 4)
+    assert measured_batch(job) == 4
+
+
 def test_the_next_attempt_goes_on_with_the_probes_of_the_earlier_one(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(24, "--room", "37"))
     job.carry()

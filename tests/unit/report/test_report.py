@@ -534,7 +534,7 @@ def test_probed_batches_have_curves_and_the_estimate_beside_what_was_measured(re
     ("probes", "outcome", "note"),
     [
         (((2, False), (1, False)), Outcome.OUT_OF_MEMORY, "no batch fits, not even 1"),
-        (((1, True),), Outcome.COMPLETED, "1 or more; no larger batch was probed"),
+        (((1, True),), Outcome.COMPLETED, "1 or more; no probe tells whether a larger batch fits"),
     ],
 )
 def test_the_section_of_batches_says_where_the_search_ended(
@@ -547,6 +547,35 @@ def test_the_section_of_batches_says_where_the_search_ended(
     section = render(replace(report, results=(searched, *others))).partition('id="batches"')[2]
     assert f"{searched.run.cell.label}: {note}." in section.partition("</section>")[0]
     assert ("(measured)" in section) is (outcome is Outcome.COMPLETED)
+    assert "<figure" not in section.partition("</section>")[0], "one point is no curve"
+
+
+def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(report: Report) -> None:
+    """The first trial was lost after its probes, and the second one searched again. Another cell found the same."""
+    second, *_ = report.results
+    cell = second.run.cell
+    other = next(each for each in report.results if each.run.cell != cell)
+
+    def searched(result: RunResult, outcome: Outcome, *batches: int) -> RunResult:
+        finding = BatchFinding(
+            batch=batches[-1],
+            probes=tuple(BatchProbe(batch=each, fits=True, samples_per_second=each) for each in batches),
+        )
+        attempt = replace(second.attempts[-1], batch=finding)
+        return replace(result, outcome=outcome, attempts=(attempt,))
+
+    lost = replace(second, run=replace(second.run, trial=9))
+    results = (
+        searched(second, Outcome.COMPLETED, 16, 32),
+        searched(lost, Outcome.INTERNAL_ERROR, 8, 24),
+        searched(other, Outcome.COMPLETED, 16, 32),
+    )
+    section = render(replace(report, results=results)).partition('id="batches"')[2].partition("</section>")[0]
+    rows = [re.sub(r"<[^>]*>", "|", row) for row in section.partition("<table")[2].split("<tr>")[2:]]
+    assert len(rows) == 4
+    for row, batch in zip(rows, ("16", "32 (measured)") * 2, strict=True):
+        assert f"|{batch}|" in row
+    assert section.count("32 or more") == 2
 
 
 def test_runs_that_shared_a_job_are_in_their_order_with_parts_of_its_bill() -> None:

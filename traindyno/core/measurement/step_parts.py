@@ -1,61 +1,31 @@
 """What the time of a step consists of: waiting for data, communication, the optimizer, and the rest of the computation.
 
-The wait for data is in every step log. The other parts are differences between the measured steps and probes: steps
-after the run's own work that leave one thing out (``training/run/probes.py``).
+The wait for data is in every step log. The other parts are differences between probes: steps after the run's own work
+that leave one thing out (``training/run/probes.py``).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import hypot, inf, sqrt
-from statistics import NormalDist, fmean, stdev
-from typing import Any
+from statistics import fmean, stdev
 
+from traindyno.core.measurement.part_seconds import PartSeconds, mean_seconds, standard_error
+from traindyno.core.measurement.probe_rounds import differences, error_of_rounds, rounds_of
 from traindyno.core.measurement.throughput import Throughput
-from traindyno.core.statistics.estimates import CONFIDENCE
-from traindyno.core.step_log.content import ProcessLog, Session
-from traindyno.core.step_log.line import (
-    HELD_BATCHES,
-    NO_EXCHANGE,
-    NO_OPTIMIZER,
-    PROBE,
-    PROBED,
-    STEP_SECONDS,
-    WHOLE_STEP,
-)
+from traindyno.core.step_log.content import Session
+from traindyno.core.step_log.line import HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER, WHOLE_STEP
 from traindyno.core.step_log.step_table import StepTable
 
-LEAST_PROBE_STEPS = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartSeconds:
-    """Mean seconds of a step, with the standard error that the scatter of the steps shows.
-
-    A difference of two means may be slightly negative.
-    """
-
-    mean: float
-    error: float
-
-    @property
-    def half_width(self) -> float:
-        return NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * self.error
-
-    @property
-    def is_found(self) -> bool:
-        """Whether it is more than nothing, at 95 %."""
-        return self.mean > self.half_width
-
-    def minus(self, other: "PartSeconds") -> "PartSeconds":
-        return PartSeconds(mean=self.mean - other.mean, error=hypot(self.error, other.error))
+# Each leaves out what the one before does, and one thing more.
+PROBES = (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepParts:
     """Parts of the mean step of the steady window, without recurring events; None is unknown.
 
-    ``waiting`` is what the log says, the mean of the processes. ``data`` is what the step would lose without its
-    loader; without a probe it equals ``waiting``.
+    ``waiting`` is by the log, the mean of the processes. ``data`` is what the step would lose without its loader;
+    without a probe it equals ``waiting``. ``compute`` is what the last probe takes: forward and backward pass, and what
+    the host adds to them. Differences may be negative: ``core/slowness/step_shares.py``.
     """
 
     samples_per_step: float
@@ -64,7 +34,6 @@ class StepParts:
     data: PartSeconds
     communication: PartSeconds | None = None
     optimizer: PartSeconds | None = None
-    #: Forward and backward pass, and what the host adds to them.
     compute: PartSeconds | None = None
     #: Whether there were probes; a user's script has none.
     is_probed: bool = False
@@ -81,96 +50,68 @@ def measure_parts(
         return None
     first = len(table) - throughput.steps
     mean = throughput.seconds * (1 - throughput.recurring_share) / throughput.steps
-    error = _standard_error(table.slowest_seconds[first:]) if relative_error is None else relative_error * mean
-    step, waiting = PartSeconds(mean=mean, error=error), _waiting(table, first)
+    error = standard_error(table.slowest_seconds[first:]) if relative_error is None else relative_error * mean
+    step, waiting = PartSeconds(mean=mean, error=error), _waiting(table, first, throughput.data_wait_share * mean)
     parts = StepParts(samples_per_step=throughput.samples / throughput.steps, step=step, waiting=waiting, data=waiting)
-    probes = {name: _rounds(session.processes, name) for name in (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)}
+    probes = [rounds_of(session.processes, name) for name in PROBES]
     return _divide(parts, probes, is_alone=session.world_size == 1)
 
 
-def _divide(parts: StepParts, probes: Mapping[str, Sequence[PartSeconds]], *, is_alone: bool) -> StepParts:
+def _divide(parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alone: bool) -> StepParts:
     """Each probe leaves out what the one before did, and one thing more; where ranks can't be kept apart, the one
     without the optimizer's step exchanges gradients, too.
 
     The host may be busier during the probes than before: parts are shares of the whole steps among the probes.
     """
-    whole, held, apart, no_optimizer = probes.values()
+    whole, held, apart, no_optimizer = probes
     if not whole or not held or len(whole) != len(held):
         return parts
     scale = parts.step.mean / fmean(each.mean for each in whole)
+    exchanged, updated = [] if is_alone else differences(held, apart), differences(apart or held, no_optimizer)
+    of_data = differences(whole, held)
+    error = error_of_rounds([each for each in (of_data, exchanged, updated) if each])
 
-    def difference(first: Sequence[PartSeconds], second: Sequence[PartSeconds]) -> PartSeconds | None:
-        if not second or len(first) != len(second):
+    def mean_of(rounds: Sequence[PartSeconds]) -> PartSeconds | None:
+        if not rounds:
             return None
-        return _over_rounds([one.minus(other) for one, other in zip(first, second, strict=True)], scale)
+        mean = mean_seconds(rounds)
+        return PartSeconds(mean=mean.mean * scale, error=max(mean.error, error) * scale)
 
-    communication = PartSeconds(mean=0.0, error=0.0) if is_alone else difference(held, apart)
+    communication = PartSeconds(mean=0.0, error=0.0) if is_alone else mean_of(exchanged)
     return StepParts(
         samples_per_step=parts.samples_per_step,
         step=parts.step,
         waiting=parts.waiting,
-        data=difference(whole, held) or parts.waiting,
+        data=mean_of(of_data) or parts.waiting,
         communication=communication,
-        optimizer=difference(apart or held, no_optimizer),
-        compute=_over_rounds(no_optimizer, scale) if no_optimizer and communication is not None else None,
+        optimizer=mean_of(updated),
+        compute=None if communication is None else mean_of(no_optimizer),
         is_probed=True,
     )
 
 
-def _over_rounds(rounds: Sequence[PartSeconds], scale: float) -> PartSeconds:
-    """Rounds that differ by more than the scatter of their steps show what else varies."""
-    error = max(_mean(rounds).error, _standard_error([each.mean for each in rounds]))
-    return PartSeconds(mean=fmean(each.mean for each in rounds) * scale, error=error * scale)
-
-
-def _waiting(table: StepTable, first: int) -> PartSeconds:
-    """The scatter is that of the mean over the processes, step by step."""
-    last = len(table) - 1
-    count = (last - first + 1) * len(table.ranks)
+def _waiting(table: StepTable, first: int, mean: float) -> PartSeconds:
+    """The scatter is that of the mean over the processes, step by step, relative to their own mean."""
     waits = [fmean(each) for each in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)]
-    return PartSeconds(
-        mean=sum(rank.wait_seconds(first, last) for rank in table.ranks) / count, error=_standard_error(waits)
-    )
-
-
-def _rounds(processes: Sequence[ProcessLog], name: str) -> list[PartSeconds]:
-    """The probe's rounds, each on the process whose steps took longest; empty unless all processes have the same."""
-    by_process = [_probed(process, name) for process in processes]
-    if len({len(rounds) for rounds in by_process}) != 1 or not all(map(all, by_process)):
-        return []
-    slowest = [max(seconds, key=fmean) for seconds in zip(*by_process, strict=True)]
-    return [PartSeconds(mean=fmean(seconds), error=_standard_error(seconds)) for seconds in slowest]
-
-
-def _probed(process: ProcessLog, name: str) -> list[list[float]]:
-    """The seconds of the steps of each round; empty for a round that can't be."""
-    facts = [phase.facts for phase in process.phases if phase.name == PROBE and phase.facts.get(PROBED) == name]
-    return [_step_seconds(each.get(STEP_SECONDS)) for each in facts]
-
-
-def _step_seconds(given: Any) -> list[float]:
-    if not isinstance(given, list) or len(given) < LEAST_PROBE_STEPS:
-        return []
-    are_possible = all(type(each) in (int, float) and 0 < each < inf for each in given)
-    return [float(each) for each in given] if are_possible else []
-
-
-def _standard_error(values: Sequence[float]) -> float:
-    return stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+    return PartSeconds(mean=mean, error=standard_error(waits) * mean / fmean(waits) if mean > 0 else 0.0)
 
 
 def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
-    """Those of a cell: of its probed trials if it has any, else of all."""
-    known = [each for each in trials if each is not None]
-    known = [each for each in known if each.is_probed] or known
+    """Those of a cell: of its probed trials if it has any, else of all. The error of a probed step is at least the
+    spread of all trials, which may be on other hosts.
+    """
+    everything = [each for each in trials if each is not None]
+    known = [each for each in everything if each.is_probed] or everything
     if not known:
         return None
-
+    step = mean_seconds([each.step for each in known])
+    is_compared = known[0].is_probed and len(everything) > 1
+    spread = stdev(each.step.mean for each in everything) if is_compared else 0.0
     return StepParts(
         samples_per_step=fmean(each.samples_per_step for each in known),
-        step=_mean([each.step for each in known]),
-        waiting=_mean([each.waiting for each in known]),
-        data=_mean([each.data for each in known]),
+        step=PartSeconds(mean=step.mean, error=max(step.error, spread)),
+        waiting=mean_seconds([each.waiting for each in known]),
+        data=mean_seconds([each.data for each in known]),
         communication=_mean_if_known([each.communication for each in known]),
         optimizer=_mean_if_known([each.optimizer for each in known]),
         compute=_mean_if_known([each.compute for each in known]),
@@ -180,9 +121,4 @@ def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
 
 def _mean_if_known(parts: Sequence[PartSeconds | None]) -> PartSeconds | None:
     known = [each for each in parts if each is not None]
-    return _mean(known) if len(known) == len(parts) else None
-
-
-def _mean(parts: Sequence[PartSeconds]) -> PartSeconds:
-    error = hypot(*(each.error for each in parts)) / len(parts)
-    return PartSeconds(mean=fmean(each.mean for each in parts), error=error)
+    return mean_seconds(known) if len(known) == len(parts) else None

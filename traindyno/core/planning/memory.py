@@ -68,6 +68,11 @@ class MemoryFinding:
     def is_too_large(self, instance_type: str) -> bool:
         return self.estimate is not None and not fits(self.estimate, instance_type)
 
+    @property
+    def fits_with_a_smaller_batch(self) -> bool:
+        """Whether nothing else has to change."""
+        return any(remedy.changes.keys() == {"batch_size_per_device"} for remedy in self.remedies)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMemory:
@@ -168,13 +173,15 @@ def too_large_text(what: str, instance_type: str, finding: MemoryFinding) -> str
 
 
 def too_large(suite: Suite, cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[str]:
-    """The reasons to refuse the suite; none where it says ``measure_anyway``."""
+    """The reasons to refuse the suite; none with ``measure_anyway``, and of a cell whose search finds a batch."""
     if suite.measure_anyway:
         return
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
         cell = by_id.get(each.cell_id)
-        if cell is not None and each.finding.is_too_large(cell.settings.instance):
+        if cell is None or (cell.settings.batch_search and each.finding.fits_with_a_smaller_batch):
+            continue
+        if each.finding.is_too_large(cell.settings.instance):
             yield too_large_text(f"cell {cell.label} ({cell.cell_id})", cell.settings.instance, each.finding)
 
 

@@ -69,19 +69,19 @@ def next_of(possible: Sequence[int], probes: Sequence[Probe], first: int) -> Opt
     What is found is the largest of them that fits, if no more than ``MOST_PROBES`` are needed.
     """
     if not probes:
-        return largest_up_to(possible, first)
+        return _up_to(possible, first)
     fitting, failing = largest_fitting(probes), least_failing(probes)
     left = [each for each in possible if (fitting or 0) < each < (failing or each + 1)]
     if not left or len(probes) >= MOST_PROBES:
         return None
     if failing is None:
-        return largest_up_to(left, (fitting or first) * _factor(probes))
+        return _up_to(left, (fitting or first) * _factor(probes))
     if fitting is None:
-        return left[0] if len(probes) > MOST_MOVES else largest_up_to(left, failing // _factor(probes))
+        return left[0] if len(probes) > MOST_MOVES else _up_to(left, failing // _factor(probes))
     return left[len(left) // 2]
 
 
-def largest_up_to(possible: Sequence[int], most: int) -> int:
+def _up_to(possible: Sequence[int], most: int) -> int:
     """The largest of at most ``most``, or the smallest of all."""
     return max((each for each in possible if each <= most), default=possible[0])
 

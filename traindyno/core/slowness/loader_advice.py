@@ -5,6 +5,7 @@ from math import ceil
 
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.measurement.step_parts import StepParts
+from traindyno.core.slowness.step_shares import data_share
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
 
@@ -28,14 +29,15 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     A process that loads by itself takes the time of the loading for it. Workers that training waits for are busy all
     the time: n of them make the data of n steps in the time of n steps.
     """
-    if parts is None or not parts.data.is_found or parts.share(parts.data) < LEAST_NAMED_SHARE:
+    data = data_share(parts)
+    if parts is None or data is None or not data.is_found or data.value < LEAST_NAMED_SHARE:
         return None
-    most = _most_workers(settings)
-    rest = parts.step.mean - parts.data.mean
+    most, data_seconds = _most_workers(settings), data.value * parts.step.mean
+    rest = parts.step.mean - data_seconds
     if most is None or rest <= 0:
         return None
     workers = settings.loader_workers
-    load_seconds = parts.data.mean if workers == 0 else workers * parts.step.mean
+    load_seconds = data_seconds if workers == 0 else workers * parts.step.mean
     wanted = max(workers + 1, ceil(load_seconds / rest))
     advised = min(wanted, most)
     if advised <= workers:

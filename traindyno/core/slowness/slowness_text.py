@@ -1,84 +1,87 @@
-"""Why a cell is slow, and why another is faster, in sentences."""
+"""Why a cell is slow, in sentences."""
 
 from collections.abc import Iterator, Sequence
 
-from traindyno.core.costs.quantity_text import seconds_text, share_text
-from traindyno.core.measurement.step_parts import PartSeconds, StepParts
-from traindyno.core.slowness.difference import COMMUNICATION, COMPUTE, OPTIMIZER, Difference
+from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.slowness.loader_advice import LEAST_NAMED_SHARE, LoaderAdvice
+from traindyno.core.slowness.step_shares import (
+    COMPUTE,
+    DATA,
+    Share,
+    StepShares,
+    data_share,
+    divide_step,
+    wait_share,
+)
+
+NAMES = {DATA: "loading data"}
 
 
 def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | None) -> Iterator[str]:
     """Nothing where a step was not probed and does not wait for data."""
     if parts is None:
         return
-    wait = named_wait(parts)
-    if wait is not None:
-        yield f"{_text(parts, wait)} of a step of {label} waits for data{_advice_text(advice)}."
-    if parts.is_probed:
-        yield from _describe_probed(parts, "The rest of it" if wait else f"A step of {label}")
+    shares = divide_step(parts)
+    if is_wait_named(parts):
+        yield f"{share_of_step_text(wait_share(parts))} of a step of {label} waits for data, by its step log."
+    if shares is not None and _is_all_noise(shares):
+        yield f"The probes of {label} are too noisy to tell what its step consists of (± {_widest_text(shares)})."
+    elif shares is not None:
+        yield f"By its probes, a step of {label} is {_shares_text(shares)}."
+        yield from _describe_noise(shares)
+    if advice is not None:
+        yield _advice_text(label, advice)
 
 
-def _describe_probed(parts: StepParts, whole: str) -> Iterator[str]:
-    """Nothing where no part is unknown and none takes time."""
-    named = {COMMUNICATION: parts.communication, COMPUTE: parts.compute, OPTIMIZER: parts.optimizer}
-    taking = [f"{_text(parts, part)} {name}" for name, part in named.items() if part is not None and part.mean > 0]
-    unknown = _unknown_text([name for name, part in named.items() if part is None])
-    if taking:
-        yield f"{whole} is {', '.join(taking)}{unknown and '; '}{unknown}."
-    elif unknown:
-        yield f"Of {whole[0].lower()}{whole[1:]}, {unknown}."
+def _shares_text(shares: StepShares) -> str:
+    """``31 % (± 2 %) loading data, 20 % (± 2 %) optimizer and 49 % (± 3 %) the rest: compute and communication``."""
+    found = [f"{share_of_step_text(share)} {name_of(part)}" for part, share in shares.found.items()]
+    unknown = [name_of(part) for part, share in shares.parts.items() if share is None]
+    rest = f"{share_of_step_text(shares.rest)} {joined([COMPUTE, *unknown])}"
+    together = ", which can't be told apart" if unknown else ""
+    return f"{joined([*found, rest])}{together}"
 
 
-def _unknown_text(names: Sequence[str]) -> str:
-    *others, last = names or [""]
-    return f"{', '.join(others)} and {last} can't be told apart" if others else f"{last} is unknown" if last else ""
+def _is_all_noise(shares: StepShares) -> bool:
+    """Whether no part is found, and the noise could hide one that matters."""
+    return not shares.found and any(share.half_width > LEAST_NAMED_SHARE for share in shares.noise.values())
 
 
-def describe_difference(first: str, second: str, difference: Difference | None) -> Iterator[str]:
-    """Why the first needs less or more time than the second; nothing where no part of a step is known."""
-    if difference is None or not difference.by_part or not difference.seconds:
-        return
-    parts = {**difference.by_part, "unexplained": difference.unexplained}
-    named = [
-        f"{_signed(seconds)} {name}"
-        for name, seconds in sorted(parts.items(), key=lambda each: -abs(each[1]))
-        if abs(seconds) >= LEAST_NAMED_SHARE * abs(difference.seconds)
-    ]
-    relation = "less" if difference.seconds < 0 else "more"
-    yield f"{first} needs {seconds_text(abs(difference.seconds))} {relation} than {second}: {', '.join(named)}."
+def _describe_noise(shares: StepShares) -> Iterator[str]:
+    """Parts that the probes can't tell from nothing: what they take is in the rest."""
+    if shares.noise:
+        names, verb = joined([*map(name_of, shares.noise)]), "is" if len(shares.noise) == 1 else "are"
+        yield f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± {_widest_text(shares)})."
 
 
-def waits_for_data(parts: StepParts) -> bool:
-    """Whether it does for a part of its steps that matters."""
-    return named_wait(parts) is not None
+def _widest_text(shares: StepShares) -> str:
+    return share_text(max(share.half_width for share in shares.noise.values()), digits=0)
 
 
-def named_wait(parts: StepParts) -> PartSeconds | None:
-    """What the loader costs, where it matters. Probes that are too noisy to tell don't hide what the log shows."""
-    data, waiting = parts.data, parts.waiting
-    is_open = not data.is_found and data.mean + data.half_width >= waiting.mean
-    wait = waiting if is_open else data
-    return wait if wait.is_found and parts.share(wait) >= LEAST_NAMED_SHARE else None
+def is_wait_named(parts: StepParts) -> bool:
+    """Whether the log's wait for data matters, and no probe says what data costs: none was made, or they are too noisy
+    to exclude that wait.
+    """
+    data, waiting = data_share(parts), wait_share(parts)
+    is_told = parts.is_probed and data is not None and (data.is_found or data.value + data.half_width < waiting.value)
+    return not is_told and waiting.is_found and waiting.value >= LEAST_NAMED_SHARE
 
 
-def part_text(parts: StepParts, part: PartSeconds | None) -> str:
-    """For a table; a dash where it is unknown."""
-    return "unknown" if part is None else _text(parts, part)
+def name_of(part: str) -> str:
+    return NAMES.get(part, part)
 
 
-def _text(parts: StepParts, part: PartSeconds) -> str:
-    width = part.half_width / parts.step.mean
-    return f"{share_text(parts.share(part), digits=0)} (± {share_text(width, digits=0)})".replace("-", "−")
+def joined(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _advice_text(advice: LoaderAdvice | None) -> str:
-    if advice is None:
-        return ""
+def share_of_step_text(share: Share) -> str:
+    return f"{share_text(share.value, digits=0)} (± {share_text(share.half_width, digits=0)})"
+
+
+def _advice_text(label: str, advice: LoaderAdvice) -> str:
     bound = ", which is all that the vCPUs allow," if advice.is_bounded else ""
     saving = share_text(advice.saving, digits=0)
-    return f"; by estimate, loader_workers: {advice.loader_workers}{bound} would take about {saving} less"
-
-
-def _signed(seconds: float) -> str:
-    return f"{'−' if seconds < 0 else '+'}{seconds_text(abs(seconds))}"
+    workers = f"loader_workers: {advice.loader_workers}{bound}"
+    return f"By estimate, a step of {label} would take about {saving} less with {workers}.".replace(",.", ".")

@@ -210,16 +210,22 @@ def estimate_of_mean(
 
 def estimate_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
     """The arithmetic mean of shares such as accuracies, which may be 0, with Student's t interval within 0 and 1."""
-    mean = fmean(shares)
-    if len(shares) < 2:
+    mean, reach = fmean(shares), half_width_of_mean(shares, confidence=confidence)
+    if reach is None:
         return Estimate(mean=mean, count=1, variation=None, interval=None)
-    reach = t_half_width(stdev(shares) / sqrt(len(shares)), len(shares) - 1, confidence)
     return Estimate(
         mean=mean,
         count=len(shares),
         variation=stdev(shares) / mean if mean else None,
         interval=Interval(low=max(0.0, mean - reach), high=min(1.0, mean + reach), confidence=confidence),
     )
+
+
+def half_width_of_mean(values: Sequence[float], *, confidence: float = CONFIDENCE) -> float | None:
+    """Of Student's interval of the arithmetic mean; None below two values."""
+    if len(values) < 2:
+        return None
+    return t_half_width(stdev(values) / sqrt(len(values)), len(values) - 1, confidence)
 
 
 def compare(first: Sequence[float], second: Sequence[float]) -> Comparison:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from traindyno.core.search.largest_batch import largest_up_to
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.settings import MOST_SEED, Settings
@@ -105,7 +104,7 @@ def trained_settings(run: Run) -> Settings:
     batch = run.found_batch or run.first_batch or settings.batch_size
     possible = dividing_batches(settings, world_size(settings) or 1)
     if possible and run.found_batch is None:
-        batch = largest_up_to(possible, batch)
+        batch = max((each for each in possible if each <= batch), default=possible[0])
     return replace(settings, batch_size_per_device=batch)
 
 

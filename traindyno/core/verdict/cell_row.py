@@ -12,9 +12,9 @@ from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.seeds import seeds_of
 from traindyno.core.measurement.step_parts import StepParts, mean_parts
-from traindyno.core.slowness.difference import CellTime
+from traindyno.core.slowness.difference import CellTime, Seconds
 from traindyno.core.slowness.loader_advice import LoaderAdvice, advise_workers
-from traindyno.core.statistics.estimates import Estimate
+from traindyno.core.statistics.estimates import Estimate, half_width_of_mean
 from traindyno.core.statistics.ranges import NO_RANGE
 from traindyno.core.step_log.line import RUN
 from traindyno.core.suite.goal import QualityTarget
@@ -121,6 +121,8 @@ class CellRow:
     #: Trials that ended early because the cell can't win, and by which share they were slower at least.
     outpaced: int = 0
     least_behind: float | None = None
+    #: Of the 95 % interval of ``overhead_seconds``; None without probes, or if one trial knows them.
+    overhead_half_width: float | None = None
     #: What a step consists of.
     step_parts: StepParts | None = None
     #: What more loader workers would save, an estimate.
@@ -145,8 +147,10 @@ class CellRow:
     @property
     def time(self) -> CellTime:
         """Of the whole work, and what it consists of."""
-        seconds = self.seconds.mean if self.seconds else None
-        return CellTime(seconds=seconds, start_up_seconds=self.overhead_seconds, parts=self.step_parts)
+        start_up = None
+        if self.overhead_seconds is not None and self.overhead_half_width is not None:
+            start_up = Seconds(mean=self.overhead_seconds, half_width=self.overhead_half_width)
+        return CellTime(seconds=self.seconds.mean if self.seconds else None, start_up=start_up, parts=self.step_parts)
 
     @property
     def is_endless(self) -> bool:
@@ -257,7 +261,9 @@ def _with_step_parts(row: CellRow, trials: CellTrials) -> CellRow:
     parts = mean_parts(each.measured.step_parts for each in trials.measured if each.measured)
     is_built_in = any(RUN in each.environment.facts for each in trials.measured if each.environment)
     advice = advise_workers(trials.cell.settings, parts) if is_built_in else None
-    return replace(row, step_parts=parts, loader_advice=advice)
+    is_probed = parts is not None and parts.is_probed
+    overheads = [each.overhead_seconds for each in _projections(trials)] if is_probed else []
+    return replace(row, step_parts=parts, loader_advice=advice, overhead_half_width=half_width_of_mean(overheads))
 
 
 def _with_batch(row: CellRow, trials: CellTrials) -> CellRow:

@@ -50,7 +50,7 @@ def larger_may_fit(result: RunResult) -> bool:
     if finding is None or not finding.fits or not all(p.fits and p.batch <= finding.batch for p in finding.probes):
         return False
     possible = dividing_batches(settings, world_size(settings) or 1)
-    return possible is None or possible[-1] > finding.batch
+    return possible is None or any(each > finding.batch for each in possible)
 
 
 def with_batches(runs: Sequence[Run], results: Iterable[RunResult], memory: Iterable[CellMemory]) -> tuple[Run, ...]:

@@ -15,7 +15,8 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.slowness.difference import explain_difference
-from traindyno.core.slowness.slowness_text import describe_difference, describe_parts
+from traindyno.core.slowness.difference_text import describe_difference
+from traindyno.core.slowness.slowness_text import describe_parts
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
@@ -232,7 +233,7 @@ def _slowness(verdict: Verdict) -> Iterator[str]:
     for row in finalists:
         yield from describe_parts(row.label, row.step_parts, row.loader_advice)
     is_beaten = verdict.runner_up is not None and verdict.runner_up.relation is Relation.BEATEN
-    if is_beaten and all(row.step_parts and row.step_parts.is_probed for row in finalists):
+    if is_beaten:
         first, second = finalists
         difference = explain_difference(first.time, second.time, verdict.examples)
         yield from describe_difference(first.label, second.label, difference)

@@ -55,7 +55,7 @@ def _job_time(job: Mapping[str, Any]) -> JobTime | None:
     end = read_job_end(job)
     if end.ended_at is None or end.training_seconds is None:
         return None
-    wall = end.ended_at - end.created_at
+    wall = end.ended_at - (end.phases[0].begin if end.phases else end.created_at)
     return JobTime(
         wall=wall,
         before_training=max(0.0, wall - end.training_seconds),

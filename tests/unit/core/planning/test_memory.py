@@ -1,5 +1,6 @@
 """Memory before money: what fits, what would make it fit, and when a suite is refused."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -93,16 +94,18 @@ def test_nothing_is_offered_that_was_not_estimated() -> None:
     assert find_remedies(p4d(batch_size_per_device=2), lambda _: None) == ()
 
 
-def suite_of_batches(**changes: Any) -> Suite:
-    return unprepared_suite(baseline={}, matrix={"batch_size_per_device": [1, 64], "loader_workers": [0, 4]}, **changes)
+def suite_of_batches(*batches: Any, **changes: Any) -> Suite:
+    batches = batches or (1, 64)
+    matrix = {"batch_size_per_device": [*batches], "loader_workers": [0, 4]}
+    return unprepared_suite(baseline={}, matrix=matrix, **changes)
 
 
-def planned(suite: Suite) -> Plan:
-    cells = expand_cells(suite)
+def planned(suite: Suite, remedy: Mapping[str, Any] | None = None) -> Plan:
+    cells, changes = expand_cells(suite), remedy or {"batch_size_per_device": 16}
     findings = {
         each: MemoryFinding(
             estimate=estimate(each.batch_size * GB),
-            remedies=(Remedy(changes={"batch_size_per_device": 16}, peak_bytes=16 * GB),),
+            remedies=(Remedy(changes=changes, peak_bytes=16 * GB),),
         )
         for each in distinct_settings(cells)
     }
@@ -122,6 +125,17 @@ def test_a_cell_beyond_its_device_is_refused_with_what_would_help() -> None:
     assert "needs 59.6 GiB per device by estimate, and a device of ml.g5.xlarge has 22.4 GiB" in reasons[0]
     assert "It would fit with: batch_size_per_device: 16 (14.9 GiB)" in reasons[0]
     assert "measure_anyway: true" in reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("remedy", "refused"), [({"batch_size_per_device": 16}, 0), ({"batch_size_per_device": 16, "strategy": "fsdp"}, 2)]
+)
+def test_a_search_that_begins_too_high_is_refused_only_if_no_smaller_batch_fits(
+    remedy: dict[str, Any], refused: int
+) -> None:
+    """It goes down to a batch that fits by itself."""
+    suite = suite_of_batches({"search": "largest", "begin": 64})
+    assert len(planned(suite, remedy).refusals) == refused
 
 
 @pytest.mark.parametrize(("instance", "too_much_gb"), [("ml.p6-b200.48xlarge", 181), ("ml.p6-b300.48xlarge", 269)])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import completed_result, failed_result
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import says, script_document, unprepared_document
@@ -32,6 +33,7 @@ from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import judge
 from traindyno.parent.batch_search import with_batch
 from traindyno.parent.document import read_document
+from traindyno.report.html import render
 from traindyno.sagemaker.job_document import job_document
 
 INSTANCE = "ml.g5.xlarge"
@@ -178,6 +180,24 @@ def test_the_row_says_which_batch_was_found(outcome: Outcome, finding: BatchFind
     assert figure.value(row) == shown
 
 
+@pytest.mark.parametrize(("whole", "shown"), [(2, 2), (3, 3), (4, "2 or more"), (None, "2 or more")])
+def test_no_larger_batch_is_possible_than_the_global_one_allows(whole: int | None, shown: object) -> None:
+    """Each probe fits. The type has one device: the batch per device is 2 of 2, 3 of 3, or 2 of 4 samples."""
+    kept = {} if whole is None else {"global_batch_size": whole}
+    training = {"instance": INSTANCE, "batch_size_per_device": {**SEARCH, "begin": 1}, **kept}
+    suite = parse_suite(unprepared_document(training=training, measurement={"trials": 1}))
+    cell, _ = expand_cells(suite)
+    batch = shown if isinstance(shown, int) else 2
+    finding = BatchFinding(batch=batch, probes=tuple(BatchProbe(batch=each, fits=True) for each in {1, batch}))
+    result = completed_result(cell, 1, suite=suite)
+    result = replace(result, attempts=(replace(result.attempts[-1], batch=finding),))
+    report = report_of([result], suite)
+    (figure,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
+    assert figure.value(report.verdict.row(cell.cell_id)) == shown
+    section = render(report).partition('id="batches"')[2].partition("</section>")[0]
+    assert ("or more" in section) == (shown == "2 or more")
+
+
 def test_the_cell_and_its_stored_result_show_the_batch() -> None:
     suite = suite_of(trials=1)
     results = first_results(suite, [6, 24])
@@ -222,8 +242,11 @@ def test_a_script_names_the_argument_that_is_its_batch() -> None:
 
 @pytest.mark.parametrize("found", [None, 24])
 def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: int | None) -> None:
+    """A text that the workload has as the batch is replaced."""
     searched = {**SEARCH, "argument": "samples"}
-    suite = parse_suite(script_document(training={"batch_size_per_device": searched}))
+    document = script_document(training={"batch_size_per_device": searched})
+    document["workload"]["hyperparameters"]["samples"] = "16"
+    suite = parse_suite(document)
     runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
     (job,) = share_jobs([replace(run, found_batch=found, job_id="j1") for run in runs], suite)
     (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)["runs"]

@@ -1,5 +1,6 @@
 """What verdict and report say about the parts of a step."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,9 @@ from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, mak
 from tests.unit.step_log_samples import file_name, log_lines
 from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.part_seconds import PartSeconds
 from traindyno.core.measurement.run_result import build_run_result, parse_run_result, run_result_document
-from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.slowness.loader_advice import LoaderAdvice
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.step_log import line
@@ -23,7 +25,7 @@ from traindyno.core.verdict.verdict import parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import render
 
-ABOUT_STEPS = ("waits for data", "The rest of it", "A step of", "less than fsdp", "more than fsdp")
+ABOUT_STEPS = ("waits for data", "By its probes", "within the noise", "By estimate", "less than fsdp", "more than fsdp")
 
 
 def parts(data: float, *, communication: float = 0.1, is_probed: bool = True) -> StepParts:
@@ -49,11 +51,14 @@ def said(first: StepParts, second: StepParts, relation: Relation = Relation.BEAT
 def test_the_finalists_parts_and_their_difference_are_sentences() -> None:
     advice = LoaderAdvice(loader_workers=8, saving=0.12, is_bounded=False)
     assert said(parts(0.31), parts(0.01, communication=0.5), loader_advice=advice) == [
-        "31 % (± 2 %) of a step of ddp waits for data; by estimate, loader_workers: 8 would take about 12 % less.",
-        "The rest of it is 10 % (± 2 %) communication, 39 % (± 2 %) compute, 20 % (± 2 %) optimizer.",
-        "A step of fsdp is 50 % (± 2 %) communication, 29 % (± 2 %) compute, 20 % (± 2 %) optimizer.",
-        "ddp needs 3 min 20 s less than fsdp: −6 min 40 s communication, +5 min data, −3 min 20 s unexplained,"
-        " +100 s compute.",
+        "By its probes, a step of ddp is 31 % (± 2 %) loading data, 10 % (± 2 %) communication, 20 % (± 2 %) optimizer"
+        " and 39 % (± 3 %) compute.",
+        "By estimate, a step of ddp would take about 12 % less with loader_workers: 8.",
+        "By its probes, a step of fsdp is 50 % (± 2 %) communication, 20 % (± 2 %) optimizer and 30 % (± 3 %) compute.",
+        "Loading data is within the noise of the probes (± 2 %).",
+        "ddp needs 3 min 20 s less than fsdp: 6 min 40 s less (± 27.7 s) for communication,"
+        " 5 min more (± 27.7 s) for loading data, 100 s more (± 27.7 s) for compute and 3 min 20 s less for the rest.",
+        "Their differences in optimizer are within the noise.",
     ]
 
 
@@ -63,7 +68,7 @@ def test_a_difference_that_may_be_noise_is_not_explained() -> None:
 
 def test_without_probes_a_wait_is_named_if_it_matters() -> None:
     waits, little = parts(0.31, is_probed=False), parts(0.01, is_probed=False)
-    assert said(waits, little) == ["31 % (± 2 %) of a step of ddp waits for data."]
+    assert said(waits, little) == ["31 % (± 2 %) of a step of ddp waits for data, by its step log."]
 
 
 @pytest.mark.parametrize("facts", [{}, {"run": {"task": "causal-lm"}}])
@@ -89,9 +94,10 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
     assert row.step_parts is not None
     assert row.step_parts.is_probed
     assert bool(row.loader_advice) == bool(facts)
-    page = render(report)
-    assert "<h2>Why slow</h2>" in page
-    assert "40 % (± 0 %)" in page
+    section = render(report).partition('id="slowness"')[2].partition("</section>")[0]
+    cells = [re.sub(r"<[^>]*>", "", cell) for cell in section.split("<td")[1:]]
+    # waiting, data, communication of one process, optimizer, the rest
+    assert [cell.rpartition(">")[2] for cell in cells][1:6] == [f"{share} % (± 0 %)" for share in (40, 40, 0, 10, 50)]
 
 
 def test_a_result_of_an_earlier_version_has_no_parts() -> None:

@@ -1,0 +1,95 @@
+"""The parts of a step as shares of its time, which sum to 1: what the probes tell, and the rest that they don't.
+
+Each probe leaves out what the one before does, and one thing more, so that its true time can't be longer. Times that
+rise are noise: they are replaced by their isotonic means, and no part is known better than the largest rise.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import hypot
+from statistics import fmean
+
+from traindyno.core.measurement.part_seconds import PartSeconds
+from traindyno.core.measurement.step_parts import StepParts
+
+DATA, COMMUNICATION, OPTIMIZER, COMPUTE = "data", "communication", "optimizer", "compute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """Of a step's time, 0 to 1, with the half width of its 95 % interval."""
+
+    value: float
+    half_width: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is more than noise. A part that can't be, such as the communication of one process, is 0 ± 0."""
+        return self.value > self.half_width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShares:
+    """``parts``: data, communication and optimizer, None if unknown. ``compute`` is what all of them leave; None if one
+    that it can't be told from is unknown.
+    """
+
+    parts: Mapping[str, Share | None]
+    compute: Share | None
+
+    @property
+    def found(self) -> dict[str, Share]:
+        return {name: share for name, share in self.parts.items() if share is not None and share.is_found}
+
+    @property
+    def noise(self) -> dict[str, Share]:
+        """Parts that can't be told from nothing."""
+        known = {name: share for name, share in self.parts.items() if share is not None}
+        return {name: share for name, share in known.items() if not share.is_found and share.half_width > 0}
+
+    @property
+    def rest(self) -> Share:
+        """What is left of the step without the parts that are found: compute, and what can't be told from it."""
+        value = max(0.0, 1 - sum(share.value for share in self.found.values()))
+        return Share(value=value, half_width=hypot(*(share.half_width for share in self.parts.values() if share)))
+
+
+def divide_step(parts: StepParts | None) -> StepShares | None:
+    """None if the step was not probed."""
+    if parts is None or not parts.is_probed:
+        return None
+    raw = {DATA: parts.data, COMMUNICATION: parts.communication, OPTIMIZER: parts.optimizer}
+    known = {name: part for name, part in raw.items() if part is not None}
+    times = [*accumulate((-part.mean for part in known.values()), initial=parts.step.mean)]
+    largest_rise = max(0.0, *(after - before for before, after in pairwise(times)))
+    falling = [*_falling(times)]
+    shares: dict[str, Share | None] = dict.fromkeys(raw)
+    for (name, part), (before, after) in zip(known.items(), pairwise(falling), strict=True):
+        width = 0.0 if part == PartSeconds(mean=0.0, error=0.0) else max(part.half_width, largest_rise)
+        shares[name] = Share(value=(before - after) / falling[0], half_width=width / falling[0])
+    rest = None
+    if parts.compute is not None:
+        width = max(parts.compute.half_width, largest_rise)
+        rest = Share(value=falling[-1] / falling[0], half_width=width / falling[0])
+    return StepShares(parts=shares, compute=rest)
+
+
+def data_share(parts: StepParts | None) -> Share | None:
+    """By the probes, or by the log where none was made; None if nothing is known."""
+    shares = divide_step(parts)
+    if shares is not None:
+        return shares.parts[DATA]
+    return None if parts is None else wait_share(parts)
+
+
+def wait_share(parts: StepParts) -> Share:
+    """By the log."""
+    return Share(value=parts.share(parts.waiting), half_width=parts.waiting.half_width / parts.step.mean)
+
+
+def _falling(times: Sequence[float]) -> Iterator[float]:
+    """The isotonic regression of the times: the closest ones that never rise, in least squares."""
+    for place in range(len(times)):
+        ends = range(place, len(times))
+        yield min(max(fmean(times[first : end + 1]) for end in ends) for first in range(place + 1))
