@@ -1,5 +1,6 @@
 """What the verdict is based on: each cell's trials, their spread, and the cells that may be recommended."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
+from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_row import CellRow, build_rows
@@ -47,11 +49,10 @@ class Evidence:
         return len(carried) > len({job_id for job_id, _ in carried})
 
     @property
-    def last_passes(self) -> int:
-        """How often each cell of the latest round ran in it."""
-        blocks = {(result.run.block or "1.1") for each in self.trials for result in (*each.measured, *each.others)}
-        rounds = [block.partition(".")[0] for block in blocks]
-        return rounds.count(max(rounds, key=int)) if rounds else 1
+    def passes(self) -> int:
+        """The most runs of a cell in a round after the first one."""
+        runs = {(round_of(result.run), result.run.block) for each in self.trials for result in each.measured}
+        return max(Counter(number for number, _ in runs if number != "1").values(), default=1)
 
     @property
     def samples_per_step(self) -> Mapping[str, int]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES, Racer, pick_contenders, within_of
-from traindyno.core.suite.runs import planned_cell_id
+from traindyno.core.suite.runs import planned_cell_id, round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
@@ -13,7 +13,7 @@ from traindyno.core.verdict.goal_metric import quantity_of
 from traindyno.core.verdict.open_cells import MOST_UNTOLD, is_futile, open_cells
 from traindyno.core.verdict.refused_cells import may_yet_win
 from traindyno.core.verdict.repeats import planned_results
-from traindyno.core.verdict.verdict import judge_evidence
+from traindyno.core.verdict.verdict import judge_evidence, looks_of
 
 Trial = tuple[Cell, int]
 
@@ -56,8 +56,16 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
         racers = _racers(suite, evidence, able)
         wanted = set(pick_contenders(racers, within=within_of(has_target=suite.goal.target is not None)))
         return [each for each in able if each.cell.cell_id in wanted]
+    if _looks(suite, again) >= looks_of(suite, evidence).count:
+        return []
     verdict = judge_evidence(suite, evidence)
     return [] if is_futile(suite, verdict) else open_cells(verdict, again)
+
+
+def _looks(suite: Suite, again: Sequence[CellTrials]) -> int:
+    """The rounds that ran cells again. A cell that left the race and came back adds none to the planned ones."""
+    further = (result.run for each in again for result in each.measured[1:])
+    return len({round_of(run) for run in further if run.trial <= suite.measurement.trials})
 
 
 def _racers(suite: Suite, evidence: Evidence, able: Sequence[CellTrials]) -> list[Racer]:

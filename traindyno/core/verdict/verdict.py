@@ -234,7 +234,7 @@ def looks_of(suite: Suite, evidence: Evidence) -> Looks:
     """A grid is judged once, at its end; a race after each round from the second on, with the share of its trials."""
     if not suite.search.is_race:
         return Looks()
-    return Looks(count=max(1, (suite.measurement.trials - 1) // evidence.last_passes))
+    return Looks(count=max(1, -(-(suite.measurement.trials - 1) // evidence.passes)))
 
 
 def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:

@@ -163,7 +163,7 @@ def test_a_sole_leader_says_that_none_came_near_it() -> None:
     assert "no other cell was within 8 % of it" in told(verdict)
 
 
-@pytest.mark.parametrize(("trials", "looks"), [(3, 1), (5, 2), (9, 4)])
+@pytest.mark.parametrize(("trials", "looks"), [(3, 1), (4, 2), (5, 2), (9, 4)])
 def test_the_looks_after_further_jobs_share_the_significance(trials: int, looks: int) -> None:
     suite = suite_of(trials=trials)
     results = rerun(suite, first_round(suite, {1: 1.0, 2: 1.05}), {1: 1.0, 2: 1.05}, 2, 3)
