@@ -25,7 +25,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.contention_text import describe_remedies, programs_text
-from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.search_text import describe_search, none_near
@@ -244,8 +244,7 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
     trials = f"{verdict.row(verdict.recommended or '').trials} and {second.trials} trials"
     saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
     if rival.relation is not Relation.BEATEN:
-        noise = f"It was {saving} below {second.label} ({trials}). This difference may be noise."
-        return noise + _other_order(verdict, rival)
+        return f"It was {saving} below {second.label} ({trials}). This difference may be noise."
     if _is_whole(verdict):
         claim = " The claim that a cell beats each other one is wrong in at most"
         wrong = f"{claim} {share_text(SIGNIFICANCE, digits=0)} of suites." if _is_claimed(verdict) else ""
@@ -254,16 +253,6 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
         "" if verdict.confidence is None else f"; confidence that it beats each cell {_confidence(verdict.confidence)}"
     )
     return f"That is {saving} less than the runner-up, {second.label} ({trials}{sure})."
-
-
-def _other_order(verdict: Verdict, rival: Rival) -> str:
-    """Why the table seems to contradict a comparison; nothing if it doesn't."""
-    first, second = (
-        estimate_of(verdict.row(each), verdict.metric) for each in (verdict.recommended or "", rival.cell_id)
-    )
-    if first is None or second is None or (first.mean - second.mean) * (rival.comparison.ratio - 1) >= 0:
-        return ""
-    return " Their means are in the other order: trials are compared by their ratios, within the jobs that they share."
 
 
 def _relations(verdict: Verdict) -> Iterator[str]:
