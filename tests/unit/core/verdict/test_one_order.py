@@ -115,12 +115,21 @@ def contradictions(verdict: Verdict) -> Iterator[str]:
         shown = estimate_of(verdict.shown_row(rival.cell_id), verdict.metric)
         if shown is None or abs(figures[0] / shown.mean - rival.comparison.ratio) > NEAR:
             yield "a rival's figure is not its ratio"
+    compared = [row.cell_id for row in rows if row.cell_id in {rival.cell_id for rival in verdict.rivals}]
+    if verdict.runner_up and abs(_mean(verdict, compared[0]) - _mean(verdict, verdict.runner_up.cell_id)) > NEAR:
+        yield "the next best is not the second in the table"
     if NONE_NEAR in text.headline and any(each < figures[0] * 1.08 * (1 - NEAR) for each in figures[1:]):
         yield "a cell is within 8 % of the one that no other was near"
     for each in find_trade_offs(verdict):
         own = each.seconds.mean if verdict.metric.is_time else each.usd.mean
         if each.is_on_front and own < figures[0] * (1 - NEAR):
             yield "an alternative is better by the goal's own quantity"
+
+
+def _mean(verdict: Verdict, cell_id: str) -> float:
+    found = estimate_of(verdict.shown_row(cell_id), verdict.metric)
+    assert found is not None
+    return found.mean
 
 
 @pytest.mark.parametrize("search", [Search.RACE, Search.GRID])
@@ -130,3 +139,31 @@ def test_what_a_verdict_shows_is_in_one_order(search: Search) -> None:
         suite = drawn_suite(source, search)
         found = list(contradictions(Lab(source, suite).play()))
         assert not found, suite
+
+
+def test_a_cell_that_lost_its_trial_of_a_slow_round_is_shown_behind_the_cells_that_beat_it() -> None:
+    """By the means of their own trials the second cell is the fastest of the three."""
+    suite = make_suite(
+        goal=Goal(kind=GoalKind.FASTEST),
+        examples=1_000_000,
+        training={"instance": ONE_TYPE[0]},
+        matrix={"batch_size_per_device": (1, 2, 4)},
+        measurement=Measurement(trials=4, jobs=Jobs.SEPARATE),
+    )
+    cells = expand_cells(suite)
+    levels = dict(zip((cell.cell_id for cell in cells), (1.0, 1.05, 1.02), strict=True))
+    results = [
+        completed_result(
+            cell, trial, step_seconds=levels[cell.cell_id] * slow * (1 + 0.001 * ((number + trial) % 3)), suite=suite
+        )
+        for trial, slow in enumerate((1.0, 1.0, 1.0, 1.5), start=1)
+        for number, cell in enumerate(cells)
+        if (trial, number) != (4, 1)
+    ]
+    verdict = judge(suite, cells, results)
+    first, second, third = (cell.cell_id for cell in cells)
+    measured = [found.mean for row in verdict.rows if (found := estimate_of(row, verdict.metric))]
+    assert min(measured) == measured[1]
+    assert [row.cell_id for row in verdict.ranked_rows] == [first, third, second]
+    assert [rival.cell_id for rival in verdict.rivals] == [third, second]
+    assert not list(contradictions(verdict))
