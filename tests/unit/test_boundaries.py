@@ -18,7 +18,7 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 # The modules and packages of a folder, in order: each may import those before it.
 ROOMS = {
     "traindyno/core": (
-        *("errors", "lab_names", "s3_keys", "statistics"),
+        *("errors", "lab_names", "s3_keys", "statistics", "search"),
         *(
             "documents",
             "instances",
@@ -28,7 +28,6 @@ ROOMS = {
             "measurement",
             "costs",
             "planning",
-            "search",
             "slowness",
             "verdict",
         ),

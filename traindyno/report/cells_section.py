@@ -14,7 +14,9 @@ from traindyno.report.table import Column, draw_table
 CAPTION = (
     "For the whole workload, projected from each trial: overhead once, then all time after the warm-up at its rate,"
     " with the cell's own failures and the expected interruptions. Time is wall clock, from the job's creation to its"
-    " end. The recommended cell's figures are corrected for its selection as the best."
+    " end. The recommended cell's figures are corrected for its selection as the best. Those of a cell that was"
+    " compared with it are the same, divided by the compared ratio, which leaves out what rounds, jobs and places in"
+    " them did."
 )
 
 

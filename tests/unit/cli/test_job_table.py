@@ -1,5 +1,7 @@
 """What a plan says of the jobs that runs share."""
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 
@@ -7,6 +9,7 @@ from tests.unit.suites import unprepared_suite
 from traindyno.cli.display.job_table import job_table, jobs_document, jobs_of_plan
 from traindyno.cli.display.plan_totals import WARM_NOTE, totals_table
 from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Suite
 
 G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
@@ -40,6 +43,19 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
     totals = text_of(totals_table(suite, planned, None, None))
     assert "9: 3 cells × 3 trials in 6 jobs" in totals
     assert "all 5 attempts of every job, and one more for each further run of the job, reach the limit" in totals
+
+
+def test_of_a_race_the_further_jobs_are_told_too() -> None:
+    suite = replace(suite_of("shared"), search=Search.RACE)
+    planned = plan_of(suite)
+    told = text_of(job_table(suite, planned))
+    again = [line for line in told.splitlines() if "again, if close behind the best one" in line]
+    assert len(again) == 2
+    assert all("up to 1" in line for line in again)
+    assert any("up to 2 cells, forward and backward" in line for line in again)
+    assert any("the cell, 2 times" in line for line in again)
+    totals = text_of(totals_table(suite, planned, None, None))
+    assert "at most 9 in 4 jobs: 3 in the first round, then only cells close behind the best one, up to 3" in totals
 
 
 def test_with_separate_jobs_nothing_is_said_of_them() -> None:

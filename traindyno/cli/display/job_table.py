@@ -8,8 +8,8 @@ from rich.table import Table
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.job_terms import run_terms
-from traindyno.core.planning.jobs import PlannedJob, planned_jobs
 from traindyno.core.planning.plan import Plan
+from traindyno.core.planning.planned_jobs import PlannedJob, planned_jobs
 from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.suite import Suite
 
@@ -28,7 +28,8 @@ def jobs_of_plan(suite: Suite, planned: Plan) -> list[PlannedJob]:
 
 
 def job_table(suite: Suite, planned: Plan) -> Table:
-    table = Table(title=f"jobs of each of {suite.measurement.trials} trials", title_justify="left", pad_edge=False)
+    table = Table(title="jobs", title_justify="left", pad_edge=False)
+    table.add_column("jobs", justify="right")
     table.add_column("instances")
     table.add_column("runs", overflow="fold")
     table.add_column("at most", justify="right")
@@ -49,10 +50,18 @@ def _rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
     for job in jobs_of_plan(suite, planned):
         price, first = prices[job.instance], cells[job.cell_ids[0]]
         usd = run_terms(first.settings, suite).one_attempt_usd(price.usd_per_hour) if price else None
+        labels = ", ".join(cells[cell_id].label for cell_id in job.cell_ids)
         yield (
+            f"up to {job.count}" if job.is_further else str(job.count),
             f"{job.instance_count} × {job.instance}",
-            ", ".join(cells[cell_id].label for cell_id in job.cell_ids),
+            _contenders_text(job) if job.is_further else labels,
             seconds_text(job.longest_seconds),
             UNKNOWN if usd is None else usd_text(usd),
             job.why_alone or "",
         )
+
+
+def _contenders_text(job: PlannedJob) -> str:
+    cells = "the cell" if len(job.cell_ids) == 1 else f"up to {len(job.cell_ids)} cells"
+    again = "once" if job.runs == 1 else "forward and backward" if len(job.cell_ids) > 1 else f"{job.runs} times"
+    return f"again, if close behind the best one: {cells}, {again}"

@@ -32,17 +32,13 @@ def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAs
 
 
 def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
-    limits, cells = suite.limits, len(planned.cells)
+    limits = suite.limits
     ending = f"{ending_seconds(limits.max_upload_seconds)} s to stop and to upload"
     is_shared = suite.measurement.jobs is Jobs.SHARED
-    in_jobs = f" in {sum(lane.job_count or 0 for lane in planned.lanes)} jobs" if is_shared else ""
-    trials = f"{cells} cells × {suite.measurement.trials} trials"
-    yield "runs", f"{planned.run_count}: {trials}{in_jobs}; {_lanes_text(planned)}"
+    yield "runs", f"{_runs_text(suite, planned)}; {_lanes_text(planned)}"
     if suite.warm_pool_seconds:
         yield "", WARM_NOTE
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
-    if suite.search.is_race:
-        yield "", f"at most: {cells} in the first round, then only cells close behind the best one"
     if (replaced := describe_replaced(suite)) is not None:
         yield "", replaced
     if any(cell.settings.batch_search for cell in planned.cells):
@@ -75,6 +71,16 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
+
+
+def _runs_text(suite: Suite, planned: Plan) -> str:
+    cells, trials = len(planned.cells), suite.measurement.trials
+    is_shared = suite.measurement.jobs is Jobs.SHARED
+    in_jobs = f" in {sum(lane.job_count or 0 for lane in planned.lanes)} jobs" if is_shared else ""
+    if suite.search.is_race:
+        again = f", then only cells close behind the best one, up to {trials} times each"
+        return f"at most {planned.run_count}{in_jobs}: {cells} in the first round{again}"
+    return f"{planned.run_count}: {cells} cells × {trials} trials{in_jobs}"
 
 
 def probes_text(suite: Suite, planned: Plan) -> str:

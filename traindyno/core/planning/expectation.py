@@ -8,6 +8,7 @@ from heapq import heapify, heapreplace
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import CellHistory, Histories, expect_job
+from traindyno.core.planning.waves import fill_waves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,23 +30,26 @@ NOTHING_KNOWN = Expectation()
 
 
 def expect(
-    jobs: Sequence[Job],
+    rounds: Sequence[Sequence[Job]],
     histories: Histories,
     *,
     usd_per_hour: Decimal | None,
     concurrency: int,
-    waves: Sequence[Sequence[Job]] = (),
+    instances: int | None = None,
 ) -> Expectation:
-    """The expectation of one lane. ``waves``: its jobs, if they fill waves; otherwise ``concurrency`` jobs
-    are in progress at once.
+    """The expectation of one lane. ``instances``: those that its waves fill; otherwise ``concurrency`` jobs are in
+    progress at once.
     """
+    jobs = [job for of_round in rounds for job in of_round]
     cell_ids = list(dict.fromkeys(run.cell.cell_id for job in jobs for run in job.runs))
     known = [histories[cell_id] for cell_id in cell_ids if cell_id in histories]
     is_whole = len(known) == len(cell_ids)
     usd = None if usd_per_hour is None or not known else _usd(jobs, histories, usd_per_hour)
     return Expectation(
         usd=usd if is_whole else None,
-        hours=_lane_hours(jobs, waves, histories, concurrency) if is_whole else None,
+        hours=sum((_round_hours(each, histories, concurrency, instances) for each in rounds), Decimal(0))
+        if is_whole
+        else None,
         usd_of_known=usd,
         cells=len(cell_ids),
         known_cells=len(known),
@@ -83,12 +87,13 @@ def _carried(job: Job, histories: Histories) -> list[CellHistory]:
     return [histories[run.cell.cell_id] for run in job.runs if run.cell.cell_id in histories]
 
 
-def _lane_hours(jobs: Sequence[Job], waves: Sequence[Sequence[Job]], histories: Histories, concurrency: int) -> Decimal:
+def _round_hours(jobs: Sequence[Job], histories: Histories, concurrency: int, instances: int | None) -> Decimal:
     def seconds(job: Job) -> float:
         return expect_job(_carried(job, histories)).seconds
 
-    if not waves:
+    if instances is None:
         return _hours(map(seconds, jobs), concurrency)
+    waves = fill_waves(jobs, instances)
     return Decimal(str(sum(max(map(seconds, wave)) for wave in waves))) / SECONDS_PER_HOUR
 
 

@@ -3,20 +3,19 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.channel_room import tokens_apart, why_too_many
 from traindyno.core.planning.history import Histories, expect_job
-from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.choices import Compiler, Jobs
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
-from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Run, Suite
 
@@ -94,8 +93,7 @@ def _is_older_than_torchrun(image: str) -> bool:
 
 def _shared_block(run: Run, suite: Suite) -> str:
     """What runs of one job have in common: their block; in a race their round, forward and backward."""
-    block = run.block or str(run.trial)
-    return block.partition(".")[0] if suite.search.is_race else block
+    return round_of(run) if suite.search.is_race and run.block else run.block or str(run.trial)
 
 
 def _in_order(runs: Sequence[Run]) -> list[Run]:
@@ -159,34 +157,3 @@ def _document_bytes(cell: Cell) -> int:
 
 def _lot(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedJob:
-    """What one job of each trial carries."""
-
-    #: In the order of a first trial's job, drawn from the execution's id.
-    cell_ids: tuple[str, ...]
-    instance: str
-    instance_count: int
-    #: Until its time limit, with the longest stop and upload.
-    longest_seconds: int
-    #: Why its only run shares it with none; None if several runs share it.
-    why_alone: str | None
-
-
-def planned_jobs(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> list[PlannedJob]:
-    """The jobs of the first trial. Those of other trials carry the same cells, unless these need several jobs: they are
-    then drawn again.
-    """
-    jobs = share_jobs(trial_runs(execution_id, cells, [1]), suite, histories)
-    return [
-        PlannedJob(
-            cell_ids=tuple(run.cell.cell_id for run in job.runs),
-            instance=job.settings.instance,
-            instance_count=job.instance_count,
-            longest_seconds=run_terms(job.settings, suite).longest_seconds,
-            why_alone=None if job.is_shared else why_alone(job.runs[0].cell, suite) or NO_OTHER,
-        )
-        for job in jobs
-    ]

@@ -12,7 +12,8 @@ from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lanes import Concurrency, Lane
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
-from traindyno.core.planning.waves import fill_waves, wave_count, wave_size
+from traindyno.core.planning.rounds import Rounds
+from traindyno.core.planning.waves import wave_counts, wave_size
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.suite import Suite
@@ -48,16 +49,18 @@ class LanePlan:
 def plan_lane(
     suite: Suite,
     lane: Lane,
+    typical: Rounds,
     *,
     prices: PriceList,
     quotas: QuotaReadings,
     histories: Histories,
     concurrency: Concurrency,
 ) -> LanePlan:
+    """``typical``: the rounds of its jobs that are expected, of all that may be started."""
     price = prices.get(lane.instance_type)
     at_once = concurrency.runs[lane.lane_id]
-    instances_at_once = wave_size(lane.jobs, concurrency=at_once, instances=concurrency.instances[lane.lane_id])
-    waves = fill_waves(lane.jobs, instances_at_once) if instances_at_once is not None else ()
+    most_at_once = concurrency.instances[lane.lane_id]
+    instances_at_once = wave_size(lane.rounds[0], concurrency=at_once, instances=most_at_once)
     fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
     limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
     attempts = [most_attempts(job, suite) for job in lane.jobs]
@@ -73,7 +76,7 @@ def plan_lane(
         largest_instance_count=lane.largest.instance_count,
         concurrency=at_once,
         job_count=len(lane.jobs),
-        waves=len(waves) or wave_count(lane.jobs, concurrency=at_once, instances=None),
+        waves=sum(wave_counts(lane.rounds, concurrency=at_once, instances=instances_at_once)),
         instances_at_once=instances_at_once,
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
@@ -81,11 +84,11 @@ def plan_lane(
         one_attempt_usd=None if limit_usd is None else once.one_attempt_usd(limit_usd),
         worst_case_usd=None if limit_usd is None else worst.worst_case_usd(limit_usd),
         expected=expect(
-            lane.jobs,
+            typical,
             histories,
             usd_per_hour=price.usd_per_hour if price else None,
             concurrency=at_once,
-            waves=waves,
+            instances=instances_at_once,
         ),
     )
 

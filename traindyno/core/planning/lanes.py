@@ -1,11 +1,12 @@
 """Lanes: jobs that share an instance type, and how many of them may be in progress at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 from traindyno.core.jobs.job import Job
 from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run
 
@@ -22,6 +23,11 @@ class Lane:
     @property
     def runs(self) -> tuple[Run, ...]:
         return tuple(run for job in self.jobs for run in job.runs)
+
+    @property
+    def rounds(self) -> tuple[tuple[Job, ...], ...]:
+        """Its jobs by round; those of the next one begin when the round has ended."""
+        return tuple(tuple(of_round) for _, of_round in groupby(self.jobs, key=lambda job: round_of(job.runs[0])))
 
     @property
     def largest(self) -> Settings:
@@ -55,7 +61,7 @@ def lane_id_of(instance_type: str, purchase: Purchase) -> str:
     return f"{instance_type.replace('.', '-')}-{purchase.value}"
 
 
-def split_lanes(jobs: Sequence[Job], purchase: Purchase) -> tuple[Lane, ...]:
+def split_lanes(jobs: Iterable[Job], purchase: Purchase) -> tuple[Lane, ...]:
     """One lane for each instance type, in the order of their names; a lane keeps the order of the jobs."""
     by_type: dict[str, list[Job]] = {}
     for job in jobs:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from heapq import heappop, heappush
+from itertools import chain, zip_longest
 from typing import Any
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
@@ -14,7 +15,6 @@ from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.composition_notes import composition_notes
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
-from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.lane_plan import LanePlan, most_attempts, plan_lane, write_notes
 from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
 from traindyno.core.planning.loader_notes import loader_notes
@@ -28,12 +28,13 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas, refuse_searches
+from traindyno.core.planning.rounds import most_rounds, typical_rounds
+from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostClass, HostPriors
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.preparation import TokenSet
-from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Cell, Suite
 
 
@@ -99,19 +100,23 @@ def plan_suite(
     A missing entry is unknown. If ``tokens`` is None, all token sets count as not ready.
     """
     cells = expand_cells(suite)
-    runs = trial_runs(execution_id, cells, range(1, suite.measurement.trials + 1))
-    lanes = split_lanes(share_jobs(runs, suite, histories), suite.purchase)
+    lanes = split_lanes(chain.from_iterable(most_rounds(suite, cells, execution_id, histories)), suite.purchase)
+    typical = split_lanes(chain.from_iterable(typical_rounds(suite, cells, execution_id, histories)), suite.purchase)
     concurrency = plan_concurrency(suite, lanes, quotas)
-    plan_one = partial(plan_lane, suite, prices=prices, quotas=quotas, histories=histories)
-    lane_plans = tuple(plan_one(lane, concurrency=concurrency) for lane in lanes)
+    plan_one = partial(plan_lane, suite, prices=prices, quotas=quotas, histories=histories, concurrency=concurrency)
+    lane_plans = tuple(plan_one(lane, expected.rounds) for lane, expected in zip(lanes, typical, strict=True))
     preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
     parts = _parts(lane_plans, preparation)
     attempts = [max(most_attempts(job, suite) for job in lane.jobs) for lane in lanes]
-    hours = _suite_hours(suite, lane_plans, attempts, preparation, lanes_at_once=concurrency.lanes)
+    waves = [
+        wave_counts(lane.rounds, concurrency=planned.concurrency, instances=planned.instances_at_once)
+        for lane, planned in zip(lanes, lane_plans, strict=True)
+    ]
+    hours = _suite_hours(suite, waves, attempts, preparation, lanes_at_once=concurrency.lanes)
     return Plan(
         execution_id=execution_id,
         cells=cells,
-        run_count=len(runs),
+        run_count=sum(lane.run_count for lane in lane_plans),
         lanes=lane_plans,
         lanes_at_once=concurrency.lanes,
         preparation=preparation,
@@ -177,18 +182,20 @@ class _Hours:
 
 def _suite_hours(
     suite: Suite,
-    lanes: Sequence[LanePlan],
+    waves: Sequence[Sequence[int]],
     most: Sequence[int],
     preparation: PreparationPlan | None,
     *,
     lanes_at_once: int,
 ) -> _Hours:
-    """``most``: the most attempts of a job of each lane."""
+    """``waves``: of each lane in each round. ``most``: the most attempts of a job of each lane."""
     limits = suite.limits
     attempt_seconds = limits.max_job_seconds + limits.max_pending_seconds
-    once = _hours([_hours_to_limit(lane, limits.max_job_seconds) for lane in lanes], lanes_at_once)
-    in_lanes = zip(lanes, most, strict=True)
-    worst = _hours([_hours_to_limit(lane, attempts * attempt_seconds) for lane, attempts in in_lanes], lanes_at_once)
+    once = worst = Decimal(0)
+    for of_round in zip_longest(*waves, fillvalue=0):
+        once += _hours([_hours_to_limit(count, limits.max_job_seconds) for count in of_round], lanes_at_once)
+        in_lanes = zip(of_round, most, strict=True)
+        worst += _hours([_hours_to_limit(count, each * attempt_seconds) for count, each in in_lanes], lanes_at_once)
     preparing = _preparation_hours(preparation, limits.max_pending_seconds)
     return _Hours(
         one_attempt=once + _preparation_hours(preparation), worst_case=worst + limits.max_attempts * preparing
@@ -208,7 +215,7 @@ def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
     known = [count for count in available if count is not None]
     return LaneDemand(
         lane_id=lane.lane_id,
-        sizes=tuple(job.instance_count for job in lane.jobs),
+        sizes=tuple(job.instance_count for job in max(lane.rounds, key=len)),
         available=min(known) if len(known) == len(available) else None,
         shares_host=is_host_shared(lane.instance_type),
     )
@@ -225,8 +232,8 @@ def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if len(known) == len(amounts) else None
 
 
-def _hours_to_limit(lane: LanePlan, job_seconds: int) -> Decimal:
-    return Decimal(lane.waves * job_seconds) / SECONDS_PER_HOUR
+def _hours_to_limit(waves: int, job_seconds: int) -> Decimal:
+    return Decimal(waves * job_seconds) / SECONDS_PER_HOUR
 
 
 def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:

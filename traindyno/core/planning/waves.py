@@ -44,6 +44,10 @@ def wave_count(jobs: Sequence[Job], *, concurrency: int, instances: int | None) 
     return -(-len(jobs) // concurrency) if instances is None else len(fill_waves(jobs, instances))
 
 
+def wave_counts(rounds: Sequence[Sequence[Job]], *, concurrency: int, instances: int | None) -> list[int]:
+    return [wave_count(jobs, concurrency=concurrency, instances=instances) for jobs in rounds]
+
+
 def _largest_first(jobs: Iterable[Job]) -> list[Job]:
     return sorted(jobs, key=lambda job: (-job.instance_count, job.place))
 

@@ -71,6 +71,11 @@ def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_nu
     return tuple(runs)
 
 
+def round_of(run: Run) -> str:
+    """The number of the round that the run was planned in; runs of earlier versions name none."""
+    return (run.block or "1").partition(".")[0]
+
+
 def block_of(run: Run) -> str:
     """The run's block, among those of all executions."""
     return f"{run.execution_id} {run.block or run.trial}"

@@ -11,7 +11,6 @@ from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.reason_text import merge_reasons
-from traindyno.core.verdict.search_text import left_behind
 from traindyno.core.verdict.verdict import Finding, Method, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
@@ -119,7 +118,7 @@ def _hosts(verdict: Verdict) -> Iterator[str]:
 
 
 def _losses(verdict: Verdict) -> Iterator[str]:
-    dropped = {row.cell_id for row in left_behind(verdict)}
+    dropped = set(verdict.dropped)
     for parity in verdict.parities:
         is_expected = parity.finding is ParityFinding.ONE_TRIAL and parity.cell_id in dropped
         is_near = parity.finding is ParityFinding.ONE_SEED and _is_within_tolerance(parity)

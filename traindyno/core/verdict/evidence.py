@@ -1,6 +1,7 @@
 """What the verdict is based on: each cell's trials, their spread, and the cells that may be recommended."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
@@ -8,11 +9,13 @@ from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
+from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
+from traindyno.core.verdict.contenders import find_contenders
 from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, quantity_of
 from traindyno.core.verdict.quantity import projected_usd
@@ -34,6 +37,14 @@ class Evidence:
     parities: tuple[LossParity, ...]
     refused: Mapping[str, str]
     compared: tuple[CellTrials, ...]
+    #: Those that a race runs again, by their first runs; empty in a grid.
+    contenders: frozenset[str] = frozenset()
+
+    @property
+    def dropped(self) -> list[CellTrials]:
+        """Cells that a race measured once, and may have recommended."""
+        known = {*self.refused, *(each.cell.cell_id for each in self.compared)}
+        return [each for each in self.trials if each.measured and each.cell.cell_id not in known]
 
     @property
     def shares_jobs(self) -> bool:
@@ -47,11 +58,10 @@ class Evidence:
         return len(carried) > len({job_id for job_id, _ in carried})
 
     @property
-    def last_passes(self) -> int:
-        """How often each cell of the latest round ran in it."""
-        blocks = {(result.run.block or "1.1") for each in self.trials for result in (*each.measured, *each.others)}
-        rounds = [block.partition(".")[0] for block in blocks]
-        return rounds.count(max(rounds, key=int)) if rounds else 1
+    def passes(self) -> int:
+        """The most runs of a cell in a round after the first one."""
+        runs = {(round_of(result.run), result.run.block) for each in self.trials for result in each.measured}
+        return max(Counter(number for number, _ in runs if number != "1").values(), default=1)
 
     @property
     def samples_per_step(self) -> Mapping[str, int]:
@@ -89,6 +99,12 @@ def gather_evidence(
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
     refused = {**outpaced_cells(trials), **refused}
     eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
+    quantity, has_target = quantity_of(metric, suite.goal.target), suite.goal.target is not None
+    contenders = (
+        find_contenders(trials, quantity, refused=refused, priors=priors, has_target=has_target)
+        if suite.search.is_race
+        else frozenset[str]()
+    )
     return Evidence(
         baseline=baseline,
         trials=trials,
@@ -97,13 +113,16 @@ def gather_evidence(
         noise=noise,
         parities=parities,
         refused=refused,
-        compared=tuple(_with_repeats(eligible) if suite.search.is_race else eligible),
+        compared=tuple(_in_race(eligible, contenders) if suite.search.is_race else eligible),
+        contenders=contenders,
     )
 
 
-def _with_repeats(eligible: Sequence[CellTrials]) -> Sequence[CellTrials]:
-    """The cells that the search measured again: the others were dropped after one trial."""
-    return [each for each in eligible if len(each.measured) > 1] or eligible
+def _in_race(eligible: Sequence[CellTrials], contenders: Set[str]) -> Sequence[CellTrials]:
+    """The cells that the race has run again, or has to; the others were dropped. After the first round: all."""
+    if all(len(each.measured) == 1 for each in eligible):
+        return eligible
+    return [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
 
 
 def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import PASSES, Racer, pick_contenders, within_of
-from traindyno.core.suite.runs import planned_cell_id
+from traindyno.core.search.race import PASSES
+from traindyno.core.suite.runs import planned_cell_id, round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
-from traindyno.core.verdict.goal_metric import quantity_of
 from traindyno.core.verdict.open_cells import MOST_UNTOLD, is_futile, open_cells
 from traindyno.core.verdict.refused_cells import may_yet_win
 from traindyno.core.verdict.repeats import planned_results
-from traindyno.core.verdict.verdict import judge_evidence
+from traindyno.core.verdict.verdict import judge_evidence, looks_of
 
 Trial = tuple[Cell, int]
 
@@ -51,24 +50,17 @@ def _is_untold(trials: CellTrials) -> bool:
 
 def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     able = [each for each in evidence.trials if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured]
-    again = [each for each in able if len(each.measured) > 1]
-    if not again:
-        racers = _racers(suite, evidence, able)
-        wanted = set(pick_contenders(racers, within=within_of(has_target=suite.goal.target is not None)))
-        return [each for each in able if each.cell.cell_id in wanted]
+    contenders = evidence.contenders
+    searched = [each for each in able if len(each.measured) > 1 or each.cell.cell_id in contenders]
+    if all(len(each.measured) == 1 for each in searched):
+        return searched
+    if _looks(suite, searched) >= looks_of(suite, evidence).count:
+        return []
     verdict = judge_evidence(suite, evidence)
-    return [] if is_futile(suite, verdict) else open_cells(verdict, again)
+    return [] if is_futile(suite, verdict) else open_cells(verdict, searched)
 
 
-def _racers(suite: Suite, evidence: Evidence, able: Sequence[CellTrials]) -> list[Racer]:
-    quantity = quantity_of(evidence.metric, suite.goal.target)
-    return [
-        Racer(
-            cell_id=each.cell.cell_id,
-            job=(run := each.measured[0].run).job_id or run.run_id,
-            value=values[0],
-            host_deviation=evidence.noise.spread_of(each).deviation,
-        )
-        for each in able
-        if (values := each.values(quantity))
-    ]
+def _looks(suite: Suite, searched: Sequence[CellTrials]) -> int:
+    """The rounds that ran cells again. A cell that left the race and came back adds none to the planned ones."""
+    further = (result.run for each in searched for result in each.measured[1:])
+    return len({round_of(run) for run in further if run.trial <= suite.measurement.trials})

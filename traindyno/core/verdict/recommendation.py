@@ -116,7 +116,7 @@ def recommend(
 def _pick(
     eligible: Sequence[CellTrials], quantity: Quantity, noise: Noise
 ) -> tuple[CellTrials, list[CellTrials], list[Comparison]]:
-    """The best cell, the others in the order of their means, and the best ÷ each of them.
+    """The best cell, the others from the nearest one on, and the best ÷ each of them.
 
     A cell that lost its trial of a slow round has a better mean than its comparisons say: while a cell is ahead of the
     best one, the cell furthest ahead takes its place, each cell once at most.
@@ -126,7 +126,8 @@ def _pick(
     while True:
         ratio, index = max(((each.ratio, -index) for index, each in enumerate(comparisons)), default=(1.0, 0))
         if ratio <= LEVEL or others[-index].cell.cell_id in tried:
-            return best, others, comparisons
+            nearest = sorted(zip(others, comparisons, strict=True), key=lambda pair: -pair[1].ratio)
+            return best, [other for other, _ in nearest], [comparison for _, comparison in nearest]
         best, others = others[-index], [best, *others[:-index], *others[-index + 1 :]]
         comparisons = _compare_all(best, others, quantity, noise)
         tried.add(best.cell.cell_id)

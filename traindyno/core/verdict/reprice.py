@@ -63,7 +63,7 @@ def reprice(
 
 def find_flips(verdict: Verdict) -> tuple[PriceFlip, ...]:
     """Compares means and changes one price at a time. The smallest change is first; empty if cost is not the goal."""
-    best = verdict.row(verdict.recommended) if verdict.recommended else None
+    best = verdict.expected
     if best is None or best.usd is None or best.usd_per_instance_hour is None:
         return ()
     if verdict.goal.kind is GoalKind.FASTEST_WITHIN:
@@ -72,7 +72,7 @@ def find_flips(verdict: Verdict) -> tuple[PriceFlip, ...]:
         return ()
     rivals = [
         row
-        for row in verdict.rows
+        for row in verdict.ranked_rows
         if estimate_of(row, verdict.metric) and row.instance != best.instance and _may_win(verdict, row)
     ]
     flips = [

@@ -6,32 +6,30 @@ from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.search.race import within_of
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.verdict import Verdict
 
 
-def left_behind(verdict: Verdict) -> list[CellRow]:
-    """The cells that a race dropped after one run: measured, and neither compared nor refused."""
-    known = {verdict.recommended, *(rival.cell_id for rival in verdict.rivals), *verdict.refused}
-    return [row for row in verdict.rows if row.trials == 1 and row.cell_id not in known]
+def left_behind(verdict: Verdict) -> list[float]:
+    """By which shares the cells are behind that a race dropped after one run, as the table shows them, sorted."""
+    return sorted(1 / ratio - 1 for cell_id, ratio in verdict.dropped.items() if not verdict.row(cell_id).failed)
 
 
 def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
-    if left_behind(verdict) or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
+    behind = left_behind(verdict)
+    if behind or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
         within = within_of(has_target=verdict.goal.target is not None)
+        if behind and behind[0] < within:
+            return f"it alone ran again; of the others, the nearest one was {share_text(behind[0])} behind in one run"
         return f"no other cell was within {share_text(within, digits=0)} of it"
     return None
 
 
 def describe_search(verdict: Verdict) -> Iterator[str]:
-    best = verdict.estimate(verdict.metric)
-    found = [estimate for row in left_behind(verdict) if (estimate := estimate_of(row, verdict.metric))]
-    if best and found:
-        cells = "1 cell was" if len(found) == 1 else f"{len(found)} cells were"
-        behind = sorted(estimate.mean / best.mean - 1 for estimate in found)
-        reach = share_text(behind[0]) if len(found) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
+    behind = left_behind(verdict)
+    if behind:
+        cells = "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
+        reach = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
         word = "slower" if verdict.metric.is_time else "dearer"
         yield f"{cells} dropped after one run: {reach} {word} than the recommended cell."
 

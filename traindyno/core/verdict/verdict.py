@@ -1,7 +1,7 @@
 """The suite's answer: which cell to use, by what margin, how certain, and what would change it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -27,6 +27,7 @@ from traindyno.core.verdict.recommendation import (
     corrected_row,
     recommend,
 )
+from traindyno.core.verdict.related_rows import ratios_of_dropped, scaled_row
 from traindyno.core.verdict.scaling import fit_all
 from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
@@ -118,6 +119,8 @@ class Verdict:
     needs_longer_trials: bool = False
     #: Trials on the same hosts don't decide, however many.
     needs_other_hosts: bool = False
+    #: Cell id → recommended ÷ it, of cells that a race left out after one run.
+    dropped: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def runner_up(self) -> Rival | None:
@@ -146,10 +149,23 @@ class Verdict:
             found = estimate_of(row, self.metric)
             return found.mean if found else float("inf")
 
-        others = sorted((row for row in self.rows if row.cell_id != self.recommended), key=place)
-        return (self.expected, *others) if self.expected else tuple(others)
+        others = (self.shown_row(row.cell_id) for row in self.rows if row.cell_id != self.recommended)
+        return (*([self.expected] if self.expected else []), *sorted(others, key=place))
+
+    def shown_row(self, cell_id: str) -> CellRow:
+        """Beside the recommended cell's corrected figures: a cell that was compared differs by just that ratio."""
+        row, best = self.row(cell_id), self.estimate(self.metric)
+        own, ratio = estimate_of(row, self.metric), self._ratio(cell_id)
+        if own is None or best is None or ratio is None:
+            return row
+        return scaled_row(row, best.mean / min(1.0, ratio) / own.mean)
+
+    def _ratio(self, cell_id: str) -> float | None:
+        rivals = {rival.cell_id: rival.comparison.ratio for rival in self.rivals}
+        return {**self.dropped, **rivals}.get(cell_id)
 
     def row(self, cell_id: str) -> CellRow:
+        """As measured."""
         return next(row for row in self.rows if row.cell_id == cell_id)
 
     def estimate(self, metric: Metric) -> Estimate | None:
@@ -217,6 +233,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         is_simulated=any(row.is_simulated for row in rows),
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         max_contended_repeats=suite.limits.max_contended_repeats,
+        dropped=ratios_of_dropped(found, evidence.dropped, compared, quantity) if found else {},
     )
     return _with_sensitivity(verdict)
 
@@ -234,7 +251,7 @@ def looks_of(suite: Suite, evidence: Evidence) -> Looks:
     """A grid is judged once, at its end; a race after each round from the second on, with the share of its trials."""
     if not suite.search.is_race:
         return Looks()
-    return Looks(count=max(1, (suite.measurement.trials - 1) // evidence.last_passes))
+    return Looks(count=max(1, -(-(suite.measurement.trials - 1) // evidence.passes)))
 
 
 def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric) -> Finding:
@@ -280,7 +297,7 @@ def _with_sensitivity(verdict: Verdict) -> Verdict:
     best = verdict.expected
     if best is None:
         return verdict
-    beaten = [verdict.row(rival.cell_id) for rival in verdict.related(Relation.BEATEN)]
+    beaten = [verdict.shown_row(rival.cell_id) for rival in verdict.related(Relation.BEATEN)]
     is_whole = verdict.goal.target is None
     return replace(
         verdict,

@@ -14,6 +14,7 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.search.outpaced import LEAST_BEHIND
 from traindyno.core.slowness.difference import explain_difference
 from traindyno.core.slowness.difference_text import describe_difference
 from traindyno.core.slowness.slowness_text import describe_parts
@@ -25,7 +26,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.contention_text import describe_remedies, programs_text
-from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.search_text import describe_search, none_near
@@ -244,8 +245,7 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
     trials = f"{verdict.row(verdict.recommended or '').trials} and {second.trials} trials"
     saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
     if rival.relation is not Relation.BEATEN:
-        noise = f"It was {saving} below {second.label} ({trials}). This difference may be noise."
-        return noise + _other_order(verdict, rival)
+        return f"It was {saving} below {second.label} ({trials}). This difference may be noise{_at_look(verdict)}."
     if _is_whole(verdict):
         claim = " The claim that a cell beats each other one is wrong in at most"
         wrong = f"{claim} {share_text(SIGNIFICANCE, digits=0)} of suites." if _is_claimed(verdict) else ""
@@ -256,14 +256,11 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
     return f"That is {saving} less than the runner-up, {second.label} ({trials}{sure})."
 
 
-def _other_order(verdict: Verdict, rival: Rival) -> str:
-    """Why the table seems to contradict a comparison; nothing if it doesn't."""
-    first, second = (
-        estimate_of(verdict.row(each), verdict.metric) for each in (verdict.recommended or "", rival.cell_id)
-    )
-    if first is None or second is None or (first.mean - second.mean) * (rival.comparison.ratio - 1) >= 0:
+def _at_look(verdict: Verdict) -> str:
+    """Why a difference may be noise although its 95 % interval excludes none."""
+    if verdict.significance == SIGNIFICANCE:
         return ""
-    return " Their means are in the other order: trials are compared by their ratios, within the jobs that they share."
+    return f" at {share_text(verdict.significance)}, a look's share of {share_text(SIGNIFICANCE, digits=0)}"
 
 
 def _relations(verdict: Verdict) -> Iterator[str]:
@@ -292,7 +289,11 @@ def _outpaced(verdict: Verdict) -> Iterator[str]:
     if behind:
         cells = "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
         least = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
-        yield f"{cells} outpaced: at least {least} slower than a cell of the same job, which ended the run early."
+        yield (
+            f"{cells} outpaced: at least {least} slower than a cell of the same job, which ended the run early. What"
+            f" was measured is more than {share_text(LEAST_BEHIND, digits=0)}; the bound allows for the scatter of"
+            " steps."
+        )
 
 
 def _accuracy(verdict: Verdict) -> Iterator[str]:

@@ -34,35 +34,41 @@ KNOWN = {
 
 
 def test_runs_start_as_soon_as_another_one_ends() -> None:
-    found = expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=2)
+    found = expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=2)
     # 100 and 400 s at once, 100 s after the first; the last one from 200 s to 600 s
     assert found.hours == Decimal(600) / 3600
     # two trials of 50 s on one instance and of 200 s on two, at a cent a second
     assert found.usd == found.usd_of_known == Decimal(9)
     assert (found.cells, found.known_cells, found.past_runs, found.is_simulated) == (2, 2, 5, True)
-    assert expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=1).hours == Decimal(1000) / 3600
+    assert expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=1).hours == Decimal(1000) / 3600
 
 
 def test_packs_take_the_time_of_their_slowest_run() -> None:
-    waves = [JOBS[:2], JOBS[2:3], JOBS[3:]]
-    assert expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=1, waves=waves).hours == Decimal(900) / 3600
+    # on two instances: 400 s, then both runs of 100 s, then 400 s
+    assert expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=1, instances=2).hours == Decimal(900) / 3600
+
+
+def test_a_round_begins_when_the_one_before_has_ended() -> None:
+    rounds = [JOBS[:2], JOBS[2:]]
+    assert expect(rounds, KNOWN, usd_per_hour=PRICE, concurrency=4).hours == Decimal(800) / 3600
+    assert expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=4).hours == Decimal(400) / 3600
 
 
 def test_a_cell_without_history_leaves_the_whole_unknown() -> None:
-    found = expect(JOBS, {"00000001": KNOWN["00000001"]}, usd_per_hour=PRICE, concurrency=1)
+    found = expect([JOBS], {"00000001": KNOWN["00000001"]}, usd_per_hour=PRICE, concurrency=1)
     assert (found.usd, found.hours, found.usd_of_known) == (None, None, Decimal(1))
     assert (found.cells, found.known_cells, found.is_simulated) == (2, 1, False)
-    nothing = expect(JOBS, {}, usd_per_hour=PRICE, concurrency=1)
+    nothing = expect([JOBS], {}, usd_per_hour=PRICE, concurrency=1)
     assert (nothing.usd_of_known, nothing.known_cells, nothing.past_runs) == (None, 0, 0)
-    unpriced = expect(JOBS, KNOWN, usd_per_hour=None, concurrency=1)
+    unpriced = expect([JOBS], KNOWN, usd_per_hour=None, concurrency=1)
     assert (unpriced.usd, unpriced.usd_of_known) == (None, None)
     assert unpriced.hours == Decimal(1000) / 3600
 
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_lanes_add_up(missing: bool) -> None:
-    whole = expect(JOBS, KNOWN, usd_per_hour=PRICE, concurrency=1)
-    other = expect(JOBS, {} if missing else {**KNOWN}, usd_per_hour=PRICE, concurrency=1)
+    whole = expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=1)
+    other = expect([JOBS], {} if missing else {**KNOWN}, usd_per_hour=PRICE, concurrency=1)
     found = expect_all([whole, other], hours=Decimal(2))
     assert found.hours == Decimal(2)
     assert found.usd == (None if missing else Decimal(18))
@@ -79,8 +85,8 @@ def test_what_a_shared_job_has_once_is_expected_once() -> None:
         for cell in cells
     }
     shared = Job(execution_id="e", job_id="j1", runs=runs)
-    found = expect([shared], known, usd_per_hour=PRICE, concurrency=1)
+    found = expect([[shared]], known, usd_per_hour=PRICE, concurrency=1)
     # 300 + 3 x 100 s; billed are 120 + 3 x 80 s, at a cent a second
     assert (found.hours, found.usd) == (Decimal(600) / 3600, Decimal("3.6"))
-    apart = expect([separate_job(run) for run in runs], known, usd_per_hour=PRICE, concurrency=1)
+    apart = expect([[separate_job(run) for run in runs]], known, usd_per_hour=PRICE, concurrency=1)
     assert (apart.hours, apart.usd) == (Decimal(1200) / 3600, Decimal(6))

@@ -86,8 +86,7 @@ def test_the_expected_time_is_that_of_each_waves_slowest_run() -> None:
         )
         for cell, seconds in zip(cells, (3600, 7200, 1800, 900), strict=True)
     }
-    waves = fill_waves(runs, QUOTA)
-    found = expect(runs, histories, usd_per_hour=None, concurrency=1, waves=waves)
+    found = expect([runs], histories, usd_per_hour=None, concurrency=1, instances=QUOTA)
     # 16 alone for 1 h, then 8 + 4 + 4 for the 2 h of the slowest
     assert found.hours == Decimal(3)
 

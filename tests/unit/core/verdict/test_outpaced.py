@@ -69,6 +69,7 @@ def test_an_outpaced_cell_takes_nothing_from_the_answer(verdict: Verdict) -> Non
     text = describe_verdict(verdict)
     says = " ".join(text.support)
     assert "2 cells were outpaced: at least 25.0 % to 80.0 % slower than a cell of the same job" in says
+    assert "What was measured is more than 10 %; the bound allows for the scatter of steps." in says
     assert "failed" not in " ".join((text.headline, *text.support, *text.cautions))
 
 

@@ -116,7 +116,9 @@ def test_an_answer_without_a_known_cost_has_no_flip() -> None:
     rows = tuple(
         replace(row, usd=None, usd_per_instance_hour=None) if row.cell_id == best else row for row in verdict.rows
     )
-    within = replace(verdict, rows=rows, goal=Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("100")))
+    expected = next(row for row in rows if row.cell_id == best)
+    within = replace(verdict, rows=rows, expected=expected, goal=Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("100")))
     assert find_flips(within) == ()
     unpriced = tuple(replace(row, usd_per_instance_hour=None) if row.cell_id == best else row for row in verdict.rows)
-    assert find_flips(replace(within, rows=unpriced)) == ()
+    expected = next(row for row in unpriced if row.cell_id == best)
+    assert find_flips(replace(within, rows=unpriced, expected=expected)) == ()

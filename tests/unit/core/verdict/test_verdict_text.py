@@ -137,11 +137,9 @@ def test_a_margin_that_may_be_noise_says_so() -> None:
     )
 
 
-@pytest.mark.parametrize(("mean", "is_said"), [(9.9, True), (10.0, False), (11.0, False)])
-def test_means_that_seem_to_contradict_a_comparison_are_explained(mean: float, is_said: bool) -> None:
-    rows = (make_row(), make_row(SECOND, usd=make_estimate(mean)))
-    text = described(rows=rows, finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),))
-    assert ("Their means are in the other order: trials are compared by their ratios" in text.support[1]) is is_said
+def test_at_a_look_of_a_race_a_difference_is_judged_by_its_share() -> None:
+    text = described(finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),), significance=0.01)
+    assert text.support[1].endswith("This difference may be noise at 1.0 %, a look's share of 5 %.")
 
 
 def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -> None:

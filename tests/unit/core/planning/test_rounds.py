@@ -1,0 +1,128 @@
+"""The rounds that a plan counts: all that a race may start, and those of a typical one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import completed_result, make_suite
+from traindyno.core.costs.prices import Price
+from traindyno.core.jobs.job import Job
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.history import CellHistory
+from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.planned_jobs import planned_jobs
+from traindyno.core.planning.rounds import most_rounds, typical_rounds
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Jobs, Search
+from traindyno.core.suite.suite import Limits, Measurement, Suite
+from traindyno.core.verdict.rounds import plan_round
+
+G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
+
+
+def race_of(batches: Sequence[int], *, types: Sequence[str] = (G5,), trials: int = 9, **changes: Any) -> Suite:
+    jobs = changes.pop("jobs", Jobs.SHARED)
+    given: dict[str, Any] = {
+        "examples": 1_000_000,
+        "training": {},
+        "matrix": {"instance": tuple(types), "batch_size_per_device": tuple(batches)},
+        "search": Search.RACE,
+        "measurement": Measurement(trials=trials, jobs=jobs),
+        "limits": Limits(max_usd=Decimal(1000), max_hours=Decimal(400), max_job_seconds=1320, max_attempts=3),
+        **changes,
+    }
+    return make_suite(**given)
+
+
+def plan_of(suite: Suite, seconds: float | None = None) -> Plan:
+    """At $1 per instance hour. ``seconds``: of an earlier run of each cell, half of them the start of its job."""
+    prices = {
+        name: Price(instance_type=name, region="us-east-1", usd_per_hour=Decimal(1), as_of="2026-11-21", source="test")
+        for name in (G5, G6)
+    }
+    known = {
+        cell.cell_id: CellHistory(
+            cell_id=cell.cell_id,
+            run_count=1,
+            billable_seconds=seconds,
+            seconds=seconds,
+            is_simulated=False,
+            overhead_seconds=seconds / 2,
+            overhead_billable_seconds=seconds / 2,
+        )
+        for cell in (expand_cells(suite) if seconds else ())
+        if seconds
+    }
+    return plan_suite(suite, execution_id="e", prices=prices, quotas={}, histories=known)
+
+
+def test_the_worst_case_of_a_race_holds_all_of_its_further_jobs() -> None:
+    planned = plan_of(race_of([1, 2, 4, 8]))
+    # A job of four runs, and four of each cell twice: three attempts and one for each further run, of half an hour
+    assert (planned.run_count, planned.lanes[0].job_count, planned.lanes[0].waves) == (36, 5, 5)
+    assert planned.one_attempt_usd == Decimal("2.5")
+    assert planned.worst_case_usd == Decimal((3 + 3) + 4 * (3 + 7)) / 2
+    assert round(planned.one_attempt_hours * 3600) == 5 * 1320
+
+
+def test_of_a_large_group_six_cells_run_again() -> None:
+    suite = race_of(range(1, 11), trials=4)
+    first, second, third = most_rounds(suite, expand_cells(suite), "e", {})
+    assert [len(job.runs) for job in (*first, *second, *third)] == [10, 12, 6]
+
+
+def test_a_typical_race_pays_for_one_further_job_of_the_largest_group() -> None:
+    suite = race_of([1, 2, 4], types=[G5, G6], exclude=({"instance": G6, "batch_size_per_device": 4},))
+    first, further = typical_rounds(suite, expand_cells(suite), "e", {})
+    assert sorted(len(job.runs) for job in first) == [2, 3]
+    assert [(job.settings.instance, len(job.runs)) for job in further] == [(G5, 4)]
+    planned = plan_of(suite, seconds=120)
+    # 1 + 3, 1 + 2 and 1 + 4 minutes at $1 per hour, one job after another
+    assert planned.expected.usd == Decimal("0.2")
+    assert planned.lanes[0].expected.hours == Decimal("0.15")
+
+
+@pytest.mark.parametrize("search", [Search.GRID, Search.RACE])
+def test_a_single_trial_has_one_round(search: Search) -> None:
+    suite = race_of([1, 2], trials=1, search=search)
+    for rounds in (most_rounds, typical_rounds):
+        assert [len(jobs) for jobs in rounds(suite, expand_cells(suite), "e", {})] == [1]
+    (job,) = planned_jobs(suite, expand_cells(suite), "e", {})
+    assert (job.count, job.is_further) == (1, False)
+
+
+def play(suite: Suite, source: Random) -> list[tuple[Job, ...]]:
+    """The jobs of each round, of cells that differ by less than their noise or by more."""
+    cells, results, rounds = expand_cells(suite), list[RunResult](), list[tuple[Job, ...]]()
+    level = {cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.3)) for cell in cells}
+    spread = source.choice((0.002, 0.01, 0.03))
+    while runs := plan_round(suite, cells, execution_id="e", round_number=len(rounds) + 1, results=results):
+        rounds.append(share_jobs(runs, suite))
+        for run in (run for job in rounds[-1] for run in job.runs):
+            step_seconds = level[run.cell.cell_id] * (1 + source.gauss(0, spread))
+            result = completed_result(run.cell, run.trial, step_seconds=step_seconds, suite=suite)
+            results.append(replace(result, run=replace(run, execution_id="e")))
+    return rounds
+
+
+def test_no_race_starts_more_jobs_or_runs_than_its_plan_counts() -> None:
+    source, most = Random(29), 0.0
+    for _ in range(12):
+        batches = [2**power for power in range(source.randint(1, 5))]
+        jobs = source.choice((Jobs.SHARED, Jobs.SHARED, Jobs.SEPARATE))
+        suite = race_of(batches, types=[G5, G6][: source.randint(1, 2)], trials=source.randint(1, 6), jobs=jobs)
+        started, planned = play(suite, source), plan_of(suite)
+        count = sum(len(each) for each in started)
+        assert count <= sum(lane.job_count or 0 for lane in planned.lanes)
+        assert sum(len(job.runs) for each in started for job in each) <= planned.run_count
+        allowed = most_rounds(suite, expand_cells(suite), "e", {})
+        assert len(started) <= len(allowed)
+        for each, limit in zip(started, allowed, strict=False):
+            assert sorted(len(job.runs) for job in each) <= sorted(len(job.runs) for job in limit)[-len(each) :]
+        most = max(most, count / sum(map(len, allowed)))
+    assert most == 1.0

@@ -1,0 +1,169 @@
+"""Headline, table, order and alternatives never contradict each other, whatever the runs were."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from math import exp
+from random import Random
+
+import pytest
+
+from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from traindyno.core.jobs.job import Job
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_share import RunShare
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import GoalKind, Jobs, Search
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Measurement, Run, Suite
+from traindyno.core.verdict.goal_metric import estimate_of
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.trade_off import find_trade_offs
+from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+NEAR = 1e-6
+NONE_NEAR = "no other cell was within 8 % of it"
+ONE_TYPE, TWO_TYPES = ("ml.p4d.24xlarge",), ("ml.p4d.24xlarge", "ml.p5.48xlarge")
+
+
+def drawn_suite(source: Random, search: Search) -> Suite:
+    return make_suite(
+        goal=Goal(kind=source.choice((GoalKind.FASTEST, GoalKind.CHEAPEST))),
+        examples=1_000_000,
+        training={},
+        matrix={
+            "instance": source.choice((ONE_TYPE, TWO_TYPES)),
+            "batch_size_per_device": tuple(2**power for power in range(source.randint(1, 5))),
+        },
+        baseline={},
+        search=search,
+        measurement=Measurement(
+            trials=source.choice((1, 2, 3, 4, 5, 9)) if search is Search.RACE else source.choice((1, 2, 3)),
+            jobs=source.choice((Jobs.SHARED, Jobs.SHARED, Jobs.SEPARATE)),
+        ),
+    )
+
+
+class Lab:
+    """Cells at levels that may be equal; noise, hosts of a job, a cold first run, lost and failing runs are drawn."""
+
+    def __init__(self, source: Random, suite: Suite) -> None:
+        self.source, self.suite, self.cells = source, suite, expand_cells(suite)
+        self.level = {cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.07, 1.1, 1.4)) for cell in self.cells}
+        self.noise, self.hosts, self.cold, self.lost = (
+            source.choice(choices) for choices in ((0.0, 0.005, 0.03), (0.0, 0.02, 0.1), (0.0, 0.1), (0.0, 0.15))
+        )
+
+    def play(self) -> Verdict:
+        results, number = list[RunResult](), 1
+        while runs := plan_round(self.suite, self.cells, execution_id="e", round_number=number, results=results):
+            for job in share_jobs(runs, self.suite):
+                results += self.carry(job)
+            number += 1
+        return judge(self.suite, self.cells, results)
+
+    def carry(self, job: Job) -> Iterator[RunResult]:
+        hosts, best = self.source.gauss(0, self.hosts), float("inf")
+        for place, run in enumerate(job.runs, start=1):
+            cold = self.cold if place == 1 else 0.0
+            seconds = self.level[run.cell.cell_id] * exp(hosts + cold + self.source.gauss(0, self.noise))
+            outcome = self.outcome(seconds / best, run)
+            best = min(best, seconds) if outcome is None else best
+            yield self.result(run, job, place, seconds, outcome)
+
+    def outcome(self, ratio: float, run: Run) -> Outcome | None:
+        if self.suite.search.is_race and run.job_id and ratio > 1.2:
+            return Outcome.OUTPACED
+        if self.source.random() < self.lost:
+            return self.source.choice((Outcome.INTERNAL_ERROR, Outcome.INTERNAL_ERROR, Outcome.OUT_OF_MEMORY))
+        return None
+
+    def result(self, run: Run, job: Job, place: int, seconds: float, outcome: Outcome | None) -> RunResult:
+        result = (
+            failed_result(run.cell, run.trial, outcome)
+            if outcome
+            else completed_result(run.cell, run.trial, step_seconds=seconds, suite=self.suite, price=PRICE)
+        )
+        training = result.attempts[0].phase_seconds["training"]
+        share = RunShare(own_seconds=training, start_seconds=0.0, end_seconds=0.0, place=place, runs=len(job.runs))
+        attempt = replace(
+            result.attempts[0],
+            job_name=job.job_id,
+            share=share if job.is_shared else None,
+            training_seconds=training if job.is_shared else None,
+        )
+        return replace(result, run=replace(run, execution_id="e"), attempts=(attempt,))
+
+
+def contradictions(verdict: Verdict) -> Iterator[str]:
+    if verdict.recommended is None:
+        return
+    rows = verdict.ranked_rows
+    known = [estimate_of(row, verdict.metric) for row in rows if row.cell_id not in verdict.refused]
+    figures = [each.mean for each in known if each]
+    text = describe_verdict(verdict)
+    if rows[0].cell_id != verdict.recommended:
+        yield "the first row is another cell"
+    if rows[0].label not in text.headline:
+        yield "the headline names another cell"
+    if any(other < one * (1 - NEAR) for one, other in pairwise(figures)):
+        yield "the table is in another order"
+    for rival in verdict.rivals:
+        shown = estimate_of(verdict.shown_row(rival.cell_id), verdict.metric)
+        if shown is None or abs(figures[0] / shown.mean - rival.comparison.ratio) > NEAR:
+            yield "a rival's figure is not its ratio"
+    compared = [row.cell_id for row in rows if row.cell_id in {rival.cell_id for rival in verdict.rivals}]
+    if verdict.runner_up and abs(_mean(verdict, compared[0]) - _mean(verdict, verdict.runner_up.cell_id)) > NEAR:
+        yield "the next best is not the second in the table"
+    if NONE_NEAR in text.headline and any(each < figures[0] * 1.08 * (1 - NEAR) for each in figures[1:]):
+        yield "a cell is within 8 % of the one that no other was near"
+    for each in find_trade_offs(verdict):
+        own = each.seconds.mean if verdict.metric.is_time else each.usd.mean
+        if each.is_on_front and own < figures[0] * (1 - NEAR):
+            yield "an alternative is better by the goal's own quantity"
+
+
+def _mean(verdict: Verdict, cell_id: str) -> float:
+    found = estimate_of(verdict.shown_row(cell_id), verdict.metric)
+    assert found is not None
+    return found.mean
+
+
+@pytest.mark.parametrize("search", [Search.RACE, Search.GRID])
+def test_what_a_verdict_shows_is_in_one_order(search: Search) -> None:
+    source = Random(2026)
+    for _ in range(20):
+        suite = drawn_suite(source, search)
+        found = list(contradictions(Lab(source, suite).play()))
+        assert not found, suite
+
+
+def test_a_cell_that_lost_its_trial_of_a_slow_round_is_shown_behind_the_cells_that_beat_it() -> None:
+    """By the means of their own trials the second cell is the fastest of the three."""
+    suite = make_suite(
+        goal=Goal(kind=GoalKind.FASTEST),
+        examples=1_000_000,
+        training={"instance": ONE_TYPE[0]},
+        matrix={"batch_size_per_device": (1, 2, 4)},
+        measurement=Measurement(trials=4, jobs=Jobs.SEPARATE),
+    )
+    cells = expand_cells(suite)
+    levels = dict(zip((cell.cell_id for cell in cells), (1.0, 1.05, 1.02), strict=True))
+    results = [
+        completed_result(
+            cell, trial, step_seconds=levels[cell.cell_id] * slow * (1 + 0.001 * ((number + trial) % 3)), suite=suite
+        )
+        for trial, slow in enumerate((1.0, 1.0, 1.0, 1.5), start=1)
+        for number, cell in enumerate(cells)
+        if (trial, number) != (4, 1)
+    ]
+    verdict = judge(suite, cells, results)
+    first, second, third = (cell.cell_id for cell in cells)
+    measured = [found.mean for row in verdict.rows if (found := estimate_of(row, verdict.metric))]
+    assert min(measured) == measured[1]
+    assert [row.cell_id for row in verdict.ranked_rows] == [first, third, second]
+    assert [rival.cell_id for rival in verdict.rivals] == [third, second]
+    assert not list(contradictions(verdict))
