@@ -29,7 +29,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-def problems(model: str, degree: int = 2, **layers: tuple[str, ...]) -> list[str]:
+def problems(model: str, layers: dict[str, tuple[str, ...]], degree: int = 2) -> list[str]:
     workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS[model]), sequence_length=16)
     division = TensorDivision(degree=degree, layers=TensorLayers(**layers))
     return [str(problem) for problem in check_model(workload, [division], model_path=None)]
@@ -55,7 +55,7 @@ GOOD: list[tuple[str, dict[str, tuple[str, ...]]]] = [
 
 @pytest.mark.parametrize(("model", "layers"), GOOD)
 def test_a_plan_that_divides_the_model_is_accepted(model: str, layers: dict[str, tuple[str, ...]]) -> None:
-    assert problems(model, **layers) == []
+    assert problems(model, layers) == []
 
 
 REFUSED: list[tuple[str, dict[str, tuple[str, ...]], str]] = [
@@ -77,7 +77,7 @@ REFUSED: list[tuple[str, dict[str, tuple[str, ...]], str]] = [
 
 @pytest.mark.parametrize(("model", "layers", "said"), REFUSED)
 def test_a_plan_that_makes_another_model_is_refused(model: str, layers: dict[str, tuple[str, ...]], said: str) -> None:
-    (problem,) = problems(model, **layers)
+    (problem,) = problems(model, layers)
     kind = MODELS[model]["model_type"]
     asked = f"with tensor_plan {TensorLayers(**layers)}, 2 processes compute another model than this {kind}: "
     assert problem.startswith(f"matrix.tensor_plan: {asked}{said}")
@@ -116,7 +116,7 @@ def test_the_models_own_plan_is_tried_too() -> None:
     ],
 )
 def test_a_path_that_names_no_layer_or_one_again_is_refused(layers: dict[str, tuple[str, ...]], said: str) -> None:
-    (problem,) = problems("llama", **layers)
+    (problem,) = problems("llama", layers)
     assert problem.startswith("matrix.tensor_plan: tensor_plan")
     assert said in problem
 
@@ -137,6 +137,6 @@ def test_a_path_that_names_no_layer_or_one_again_is_refused(layers: dict[str, tu
 def test_a_degree_that_does_not_divide_the_chosen_layers_names_one_that_does(
     model: str, degree: int, layers: dict[str, tuple[str, ...]], said: str
 ) -> None:
-    (problem,) = problems(model, degree, **layers)
+    (problem,) = problems(model, layers, degree)
     assert problem.startswith("matrix.tensor_degree: ")
     assert said in problem
