@@ -10,7 +10,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import checkpoint_folder
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.processes import tensor_degrees
+from traindyno.core.suite.processes import tensor_divisions
 from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.identity import identity_of
 from training.checkpoints.stop_request import StopRequest
@@ -50,7 +50,7 @@ def main() -> None:
     stopping = Stopping(run.measurement, run.target)
     step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
-        refuse_model(run.workload, tensor_degrees([run.settings]), model_path=job.model_path)
+        refuse_model(run.workload, tensor_divisions([run.settings]), model_path=job.model_path)
         setup = _set_up(run, step_log)
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)

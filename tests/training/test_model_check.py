@@ -12,7 +12,7 @@ from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Strategy, Task
-from traindyno.core.suite.processes import tensor_degrees
+from traindyno.core.suite.processes import tensor_divisions
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model, Workload
@@ -28,7 +28,7 @@ def workload(task: Task, config: dict[str, Any], sequence_length: int = 128) -> 
 
 def problems(task: Task, config: dict[str, Any], *, sequence_length: int = 128, **settings: Any) -> list[str]:
     cell = Settings(instance="ml.p4d.24xlarge", **settings)
-    found = check_model(workload(task, config, sequence_length), tensor_degrees([cell]), model_path=None)
+    found = check_model(workload(task, config, sequence_length), tensor_divisions([cell]), model_path=None)
     return [str(problem) for problem in found]
 
 
@@ -99,13 +99,15 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
         Task.CAUSAL_LM,
         {"model_type": "mixtral", "num_local_experts": 3},
         TENSOR,
-        "matrix.tensor_degree: degree 2 does not divide the model's 3 num_local_experts",
+        "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this mixtral into equal parts: it has 3 "
+        "experts in layers.*.mlp.experts; expected strategy fsdp or pipeline, or a tensor_plan of other layers",
     ),
     "one key-value head": (
         Task.CAUSAL_LM,
         {"model_type": "llama", "num_key_value_heads": 1},
         TENSOR,
-        "matrix.tensor_degree: degree 2 does not divide the model's 1 num_key_value_heads",
+        "matrix.tensor_degree: strategy tensor with degree 2 cannot divide this llama into equal parts: it has 1 "
+        "num_key_value_heads; expected strategy fsdp or pipeline, or a tensor_plan of other layers",
     ),
 }
 
@@ -187,6 +189,33 @@ def test_a_cache_folder_that_cannot_be_written_does_not_matter(tmp_path: Path, m
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert find_model_problems(small_suite({"config": {"model_type": "gpt2"}}), tmp_path) == []
+
+
+PLAN = {"colwise": ["layers.*.mlp.gate_proj", "layers.*.mlp.upproj"], "rowwise": ["layers.*.mlp.down_proj"]}
+MESH = {"strategy": "mesh", "tensor_degree": 2, "batch_size_per_device": 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"training": {**MESH, "tensor_plan": PLAN}}, "training.tensor_plan"),
+        ({"training": MESH, "matrix": {"tensor_plan": [None, PLAN]}}, "matrix.tensor_plan"),
+        ({"include": [{"precision": "bf16"}, {**MESH, "tensor_plan": PLAN}]}, "include[1].tensor_plan"),
+        ({"training": {"strategy": "tensor", "tensor_plan": PLAN}}, "training.tensor_plan"),
+    ],
+)
+def test_a_misspelt_layer_of_a_plan_is_found_where_the_suite_names_it(
+    changes: dict[str, Any], place: str, tmp_path: Path
+) -> None:
+    document = unprepared_document()
+    llama = {"model_type": "llama", "num_hidden_layers": 2, "vocab_size": 64}
+    document["workload"] |= {"model": {"config": llama}, "sequence_length": 64}
+    matrix = {"instance": ["ml.g5.12xlarge"], **changes.get("matrix", {})}
+    suite = parse_suite({**document, "baseline": {}, "training": {}, **changes, "matrix": matrix})
+    (problem,) = find_model_problems(suite, tmp_path)
+    assert problem.path == place
+    assert "path layers.*.mlp.upproj names no layer of this llama's" in problem.message
+    assert "expected a path such as layers.*.mlp.up_proj" in problem.message
 
 
 @pytest.mark.parametrize("model", [{"config": {"model_type": "gpt2", "n_embed": 64}}, {"path": "./model"}])

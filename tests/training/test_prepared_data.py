@@ -105,8 +105,18 @@ def test_a_preparation_refuses_a_model_that_the_cells_tensor_degrees_cannot_cut(
     document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
     end = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data"), tensor_degrees=[1, 3])
     assert end.exit_code != 0
-    assert "matrix.tensor_degree: degree 3 does not divide the model's" in end.failure
+    assert "matrix.tensor_degree: strategy tensor with degree 3 cannot divide this gpt2" in end.failure
     assert "num_attention_heads" in end.failure
+    assert not (end.folder / "model" / "train").exists()
+
+
+def test_a_preparation_refuses_a_plan_that_names_no_layer_of_the_model(tmp_path: Path) -> None:
+    document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
+    plan = {"degree": 2, "layers": {"colwise": ["h.*.mlp.fc"], "rowwise": ["h.*.mlp.c_proj"]}}
+    end = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data"), tensor_plans=[plan])
+    assert end.exit_code != 0
+    assert "matrix.tensor_plan: tensor_plan's path h.*.mlp.fc names no layer of this gpt2's base model" in end.failure
+    assert "expected a path such as h.*.mlp.c_fc" in end.failure
     assert not (end.folder / "model" / "train").exists()
 
 
@@ -125,8 +135,8 @@ def test_a_model_that_is_only_named_is_checked_without_data(key_value_heads: int
     manifest = tmp_path / "model" / TOKENS_MANIFEST
     if key_value_heads == 1:
         assert end.exit_code != 0
-        refused = "matrix.tensor_degree: degree 2 does not divide the model's 1 num_key_value_heads"
-        assert refused in end.failure
+        assert "matrix.tensor_degree: strategy tensor with degree 2 cannot divide" in end.failure
+        assert "1 num_key_value_heads" in end.failure
         assert "user_code_error" in end.failure
         assert not manifest.exists()
         return

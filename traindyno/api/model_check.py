@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from traindyno.api.cache_folder import cache_folder, keep, read_kept
@@ -10,8 +11,9 @@ from traindyno.api.local_paths import find_local
 from traindyno.api.training_code import has_training_code, missing_libraries, training_code_digest
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.processes import tensor_degrees
+from traindyno.core.suite.processes import TensorDivision, tensor_divisions
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.suite_file import workload_document
 from traindyno.core.suite.workload import Workload
 
@@ -33,24 +35,33 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     path = _find_configuration(model.path, model.revision, beside) if model.path else None
     if model.path and path is None:
         return []
-    degrees = sorted(set(tensor_degrees(cell.settings for cell in expand_cells(suite))))
-    without_problems = cache_folder("models") / _key(suite.workload, degrees, path)
+    divisions = tensor_divisions(cell.settings for cell in expand_cells(suite))
+    without_problems = cache_folder("models") / _key(suite.workload, divisions, path)
     if read_kept(without_problems) is not None:
         return []
     from training.models.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
 
-    problems = list(check_model(suite.workload, degrees, model_path=path))
+    problems = [_placed(each, suite) for each in check_model(suite.workload, divisions, model_path=path)]
     if not problems:
         keep(without_problems, "")
     return problems
 
 
-def _key(workload: Workload, degrees: Sequence[int], path: str | None) -> str:
+def _placed(problem: Problem, suite: Suite) -> Problem:
+    """A problem of a setting, at the place where the suite gives it."""
+    name = problem.path.removeprefix("matrix.")
+    included = (f"include[{index}].{name}" for index, entry in enumerate(suite.include) if name in entry)
+    if name == problem.path or name in suite.matrix:
+        return problem
+    return replace(problem, path=f"training.{name}" if name in suite.training else next(included, problem.path))
+
+
+def _key(workload: Workload, divisions: Sequence[TensorDivision], path: str | None) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
     document = workload_document(workload)
     content = {
         "workload": {name: document.get(name) for name in DECIDING},
-        "tensor degrees": degrees,
+        "divisions": suite_converter().unstructure(divisions),
         "configuration": _digest(Path(path) / MODEL_FILE) if path else None,
         "code": training_code_digest(),
     }

@@ -85,7 +85,7 @@ def _translated_values(
 
 def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     with without_values():
-        model = _from_config(task, config)
+        model = build_from_config(task, config)
     _restore_buffers(model, task, config)
     _fill_buffers(model)
     model.tie_weights()
@@ -108,13 +108,13 @@ def _restore_buffers(model: PreTrainedModel, task: Task, config: PreTrainedConfi
     """Give values to buffers that are made of a parameter, such as I-BERT's. It builds the whole model for them."""
     lost = [name for name, buffer in model.named_buffers() if buffer.is_meta]
     if lost:
-        whole = _from_config(task, config)
+        whole = build_from_config(task, config)
         for name in lost:
             path, _, own_name = name.rpartition(".")
             model.get_submodule(path)._buffers[own_name] = whole.get_buffer(name)
 
 
-def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+def build_from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     try:
         model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
     except (*NOT_BUILT, AssertionError, ImportError) as error:
@@ -129,7 +129,7 @@ def _from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
 def empty_model(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     """A model on the meta device, with shapes and without values. Weights are not tied."""
     with without_values():
-        return _from_config(task, config)
+        return build_from_config(task, config)
 
 
 def _trusting_its_input(model: PreTrainedModel) -> PreTrainedModel:

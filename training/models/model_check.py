@@ -1,11 +1,11 @@
-"""Checks by its configuration if transformers can build a suite's model for its task, length and tensor degrees.
+"""Checks by its configuration if transformers can build a suite's model for its task, length and tensor parallelism.
 
 The command line checks this before a suite starts, if transformers is installed; the preparation job checks it before
 any accelerator starts.
 """
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,6 +19,7 @@ from transformers.models.auto.modeling_auto import (
 
 from traindyno.core.errors import Problem
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
 
@@ -42,12 +43,12 @@ POSITIONS_BEHIND_PADDING = {
 }  # fmt: skip
 # A model with one of these sets the size of its heads apart from its hidden size.
 HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels")
-HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
-EXPERT_COUNTS = ("num_local_experts", "num_experts", "n_routed_experts")
 
 
-def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> Iterator[Problem]:
-    """``degrees`` are those of strategy tensor in all cells.
+def check_model(
+    workload: Workload, divisions: Iterable[TensorDivision], *, model_path: str | None
+) -> Iterator[Problem]:
+    """``divisions`` are those of all cells.
 
     ``model_path`` is what transformers can load, or None for a model from a mapping.
     """
@@ -65,15 +66,17 @@ def check_model(workload: Workload, degrees: Iterable[int], *, model_path: str |
         except WorkloadError as error:
             yield Problem(path="workload.model", message=" ".join(str(error).split()))
             return
-    yield from _check_task(config, workload.task)
-    yield from _check_heads(config)
-    yield from _check_positions(config, workload.sequence_length)
-    yield from _check_tensor(config, degrees)
+    problems = [
+        *_check_task(config, workload.task),
+        *_check_heads(config),
+        *_check_positions(config, workload.sequence_length),
+    ]
+    yield from problems or _check_divisions(workload.task, config, list(divisions))
 
 
-def refuse_model(workload: Workload, degrees: Iterable[int], *, model_path: str | None) -> None:
+def refuse_model(workload: Workload, divisions: Iterable[TensorDivision], *, model_path: str | None) -> None:
     """Raises WorkloadError with every problem of ``check_model``."""
-    problems = list(check_model(workload, degrees, model_path=model_path))
+    problems = list(check_model(workload, divisions, model_path=model_path))
     if problems:
         raise WorkloadError("; ".join(map(str, problems)))
 
@@ -87,7 +90,7 @@ def _load(model: Model, model_path: str) -> PreTrainedConfig:
 
 def most_positions(config: PreTrainedConfig) -> int | None:
     """None if any length will do. XLNet says so with -1."""
-    positions = _count(config, "max_position_embeddings")
+    positions = count_in(config, "max_position_embeddings")
     return positions if positions is not None and positions > 0 else None
 
 
@@ -145,8 +148,8 @@ def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
 
 
 def _check_heads(config: PreTrainedConfig) -> Iterator[Problem]:
-    size, heads = _count(config, "hidden_size"), _count(config, "num_attention_heads")
-    if size and heads and size % heads and not any(_count(config, name) for name in HEAD_SIZES):
+    size, heads = count_in(config, "hidden_size"), count_in(config, "num_attention_heads")
+    if size and heads and size % heads and not any(count_in(config, name) for name in HEAD_SIZES):
         message = f"the hidden size is {size}; expected one that {heads} attention heads divide"
         yield Problem(path=CONFIG, message=message)
 
@@ -164,25 +167,16 @@ def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> I
         yield Problem(path="workload.sequence_length", message=f"{message}; {expected}")
 
 
-def _check_tensor(config: PreTrainedConfig, degrees: Iterable[int]) -> Iterator[Problem]:
-    wanted = sorted(set(degrees))
-    if not wanted:
+def _check_divisions(task: Task, config: PreTrainedConfig, divisions: Sequence[TensorDivision]) -> Iterator[Problem]:
+    if not divisions:
         return
-    from training.models.tensor_plans import why_no_plan  # noqa: PLC0415  (imports PyTorch's distributed parts: seconds)
+    from training.models.tensor_check import check_division  # noqa: PLC0415  (imports PyTorch: seconds)
 
-    why_not = why_no_plan(config)
-    if why_not:
-        yield Problem(path="matrix.strategy", message=why_not)
-        return
-    for degree in wanted:
-        for name in (*HEAD_COUNTS, *(each for each in EXPERT_COUNTS if each in config.to_dict())):
-            count = _count(config, name)
-            if count is not None and count % degree:
-                message = f"degree {degree} does not divide the model's {count} {name}"
-                yield Problem(path="matrix.tensor_degree", message=message)
+    found = (problem for each in divisions if (problem := check_division(task, config, each)))
+    yield from dict.fromkeys(found)
 
 
-def _count(config: PreTrainedConfig, name: str) -> int | None:
+def count_in(config: PreTrainedConfig, name: str) -> int | None:
     try:
         found = getattr(config, name, None)
     except RuntimeError:  # transformers': it differs from layer to layer

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
+from math import gcd, log
 
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -15,13 +17,15 @@ from transformers.pytorch_utils import Conv1D
 
 from traindyno.core.suite.settings import TensorLayers
 from training.errors import WorkloadError
+from training.models.model_check import count_in
 
 COLUMNS = "colwise"
 ROWS = "rowwise"
 COLUMNS_GATHERED = "colwise_gather_output"
 ROWS_SPLIT = "rowwise_split_input"
 PARTIAL_GRADIENT = "replicated_with_grad_allreduce"
-STYLES = (COLUMNS, ROWS, COLUMNS_GATHERED, ROWS_SPLIT, PARTIAL_GRADIENT)
+CHOSEN_STYLES = (COLUMNS, ROWS, COLUMNS_GATHERED, ROWS_SPLIT)
+STYLES = (*CHOSEN_STYLES, PARTIAL_GRADIENT)
 EXPERT_WEIGHTS = "grouped_gemm"
 EXPERT_DISPATCH = "ep_dispatch_experts"
 EXPERT_STYLES = (EXPERT_WEIGHTS, EXPERT_DISPATCH)
@@ -109,7 +113,8 @@ UNFIT = {
     "gemma4_unified_text": "the divided model computes other losses than the whole one",
     "neomme": "it divides the heads of a layer that counts all of them",
 }
-_OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
+OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
+HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
 _ATTENTION = re.compile(r"att(n|ention)")
 
 
@@ -136,6 +141,14 @@ def _styles_beside(config: PreTrainedConfig, experts: Mapping[str, str]) -> dict
     return {path: style for path, style in styles.items() if path not in experts}
 
 
+def own_layers(config: PreTrainedConfig) -> str:
+    """The layers of the model's own plan as a tensor_plan; empty if it has none."""
+    paths: dict[str, list[str]] = {}
+    for path, style in _own_plan(config).styles.items():
+        paths.setdefault(style, []).append(path)
+    return ", ".join(f"{style}: [{', '.join(paths[style])}]" for style in CHOSEN_STYLES if style in paths)
+
+
 def why_no_plan(config: PreTrainedConfig) -> str | None:
     """Why strategy tensor can't shard a model of this configuration; None if it can."""
     kind = config.model_type
@@ -145,17 +158,15 @@ def why_no_plan(config: PreTrainedConfig) -> str | None:
     if not plan.styles and not plan.experts:
         return (
             f"strategy tensor has no plan for model type {kind}; expected one of {', '.join(PLANS)}, a model type with"
-            f" a base_model_tp_plan or base_model_ep_plan in transformers, {_OR_ELSE}"
+            f" a base_model_tp_plan or base_model_ep_plan in transformers, {OR_ELSE}"
         )
     if kind in UNFIT:
-        return (
-            f"strategy tensor can't shard model type {kind} by transformers' plan: {UNFIT[kind]}; expected {_OR_ELSE}"
-        )
+        return f"strategy tensor can't shard model type {kind} by transformers' plan: {UNFIT[kind]}; expected {OR_ELSE}"
     unknown = {*plan.styles.values()} - {*STYLES} | {*plan.experts.values()} - {*EXPERT_STYLES}
     if unknown:
         return (
             f"strategy tensor can't shard model type {kind}: transformers' plan for it uses"
-            f" {', '.join(sorted(unknown))}; expected a plan of {', '.join((*STYLES, *EXPERT_STYLES))}, {_OR_ELSE}"
+            f" {', '.join(sorted(unknown))}; expected a plan of {', '.join((*STYLES, *EXPERT_STYLES))}, {OR_ELSE}"
         )
     return None
 
@@ -163,19 +174,8 @@ def why_no_plan(config: PreTrainedConfig) -> str | None:
 def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     """The suite's layers, with what our plan knows of them. Norms within divided heads get their style, too."""
     base, known = model.base_model, _own_plan(model.config)
+    _refuse_unless_each_names_linear_layers(model, chosen)
     styles = chosen.styles()
-    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
-    for pattern in styles:
-        found = [path for path, _ in matching(base, pattern)]
-        wrong = [path for path in found if path not in linear]
-        if wrong or not found:
-            what = f"{wrong[0]}, which is no linear layer" if wrong else "no layer"
-            patterns = {re.sub(r"\b\d+\b", "*", path) for path in linear}
-            nearest = get_close_matches(pattern, patterns, n=3, cutoff=0.0)
-            raise WorkloadError(
-                f"tensor_plan's path {pattern} names {what} of this {model.config.model_type}'s base model (its head is"
-                f" never divided); expected a path such as {' or '.join(nearest)}"
-            )
     # Only these leave a rank its own heads: the other styles give each rank the whole output.
     paths = {path for pattern, style in styles.items() if style == COLUMNS for path, _ in matching(base, pattern)}
     parents = {path.rpartition(".")[0] for path in paths}
@@ -203,6 +203,30 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     )
 
 
+def _refuse_unless_each_names_linear_layers(model: PreTrainedModel, chosen: TensorLayers) -> None:
+    base: nn.Module = model.base_model
+    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
+    named: dict[str, str] = {}
+    for pattern, style in chosen.named():
+        found = [path for path, _ in matching(base, pattern)]
+        wrong = [path for path in found if path not in linear]
+        if wrong or not found:
+            what = f"{wrong[0]}, which is no linear layer" if wrong else "no layer"
+            patterns = {re.sub(r"\b\d+\b", "*", path) for path in linear}
+            nearest = get_close_matches(pattern, patterns, n=3, cutoff=0.0)
+            raise WorkloadError(
+                f"tensor_plan's path {pattern} names {what} of this {model.config.model_type}'s base model (its head is"
+                f" never divided); expected a path such as {' or '.join(nearest)}"
+            )
+        for path in found:
+            if path in named:
+                raise WorkloadError(
+                    f"tensor_plan names {path} twice, by {named[path]} and by {style} {pattern}; expected each layer"
+                    " once"
+                )
+            named[path] = f"{style} {pattern}"
+
+
 def fused_count(plan: TensorPlan, path: str) -> int:
     """How many projections the layer of this path holds."""
     return next((count for pattern, count in plan.fused.items() if _expression(pattern).fullmatch(path)), 1)
@@ -210,29 +234,40 @@ def fused_count(plan: TensorPlan, path: str) -> int:
 
 def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> None:
     """Raises WorkloadError unless every rank gets whole heads and equal slices."""
-    base, config = model.base_model, model.config
-    counts: dict[str, int] = {}
-    for pattern, style in plan.styles.items():
-        for path, layer in matching(base, pattern):
-            match style:
-                case "colwise" | "colwise_gather_output":
-                    counts[f"{path}'s output features"] = _features(layer)[1] // fused_count(plan, path)
-                case "rowwise" | "rowwise_split_input":
-                    counts[f"{path}'s input features"] = _features(layer)[0]
-    if any(_ATTENTION.search(path) for path in plan.styles):
-        heads = ("num_attention_heads", "num_key_value_heads")
-        counts = {name: getattr(config, name) for name in heads if getattr(config, name, None) is not None} | counts
+    counts = list(dict.fromkeys(_divided_counts(model, plan)))
+    uneven = [f"{count} {name}" for name, count in counts if count % degree]
+    if uneven:
+        common = gcd(*(count for _, count in counts))
+        possible = (each for each in range(2, common + 1) if common % each == 0)
+        nearest = min(possible, key=partial(_distance, degree), default=None)
+        expected = f"a tensor_degree that divides them, such as {nearest}" if nearest else "strategy fsdp or pipeline"
+        raise WorkloadError(
+            f"strategy tensor with degree {degree} cannot divide this {model.config.model_type} into equal parts: it"
+            f" has {', '.join(uneven[:3])}; expected {expected}, or a tensor_plan of other layers"
+        )
+
+
+def _divided_counts(model: PreTrainedModel, plan: TensorPlan) -> Iterator[tuple[str, int]]:
+    """What each rank gets an equal part of, with its number."""
+    base = model.base_model
+    if any(_ATTENTION.search(path) and style == COLUMNS for path, style in plan.styles.items()):
+        heads = ((name, count_in(model.config, name)) for name in HEAD_COUNTS)
+        yield from ((name, count) for name, count in heads if count is not None)
     for pattern, style in plan.experts.items():
-        for path, experts in matching(base, pattern) if style == EXPERT_DISPATCH else ():
+        for _, experts in matching(base, pattern) if style == EXPERT_DISPATCH else ():
             count = experts.num_experts
             assert isinstance(count, int)
-            counts[f"{path}'s experts"] = count
-    uneven = [f"{count} {name}" for name, count in counts.items() if count % degree]
-    if uneven:
-        raise WorkloadError(
-            f"strategy tensor with degree {degree} cannot divide this {config.model_type} into equal parts: it has "
-            f"{', '.join(uneven[:3])}; expected a tensor_degree that divides them"
-        )
+            yield f"experts in {pattern}", count
+    for pattern, style in plan.styles.items():
+        for path, layer in matching(base, pattern):
+            if style in (COLUMNS, COLUMNS_GATHERED):
+                yield f"output features of {pattern}", features(layer)[1] // fused_count(plan, path)
+            elif style in (ROWS, ROWS_SPLIT):
+                yield f"input features of {pattern}", features(layer)[0]
+
+
+def _distance(degree: int, other: int) -> float:
+    return abs(log(degree / other))
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
@@ -244,10 +279,17 @@ def matching(module: nn.Module, pattern: str) -> Iterator[tuple[str, nn.Module]]
     return ((path, found) for path, found in module.named_modules() if expression.fullmatch(path))
 
 
-def _features(layer: nn.Module) -> tuple[int, int]:
+def features(layer: nn.Module) -> tuple[int, int]:
     if isinstance(layer, nn.Linear):
         return layer.in_features, layer.out_features
     nx, nf = layer.nx, layer.nf  # transformers' Conv1D
     assert isinstance(nx, int)
     assert isinstance(nf, int)
     return nx, nf
+
+
+def divide_head_counts(base: nn.Module, plan: TensorPlan, degree: int) -> None:
+    for pattern in plan.per_rank:
+        path, _, attribute = pattern.rpartition(".")
+        for _, module in matching(base, path):
+            setattr(module, attribute, getattr(module, attribute) // degree)

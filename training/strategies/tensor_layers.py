@@ -27,6 +27,7 @@ from training.models.tensor_plans import (
     ROWS_SPLIT,
     TensorPlan,
     check_divisible,
+    divide_head_counts,
     matching,
     plan_for,
 )
@@ -55,7 +56,7 @@ class DividedLayers:
         self.converted = ConvertedLayers(base, plan, mesh.size())
         parallelize_module(base, mesh, _styles(base, plan))
         apply_expert_parallelism(base, mesh, mesh, _expert_names(base, plan), ep_implementation=EXPERTS_BY)
-        _divide_head_counts(base, plan, mesh.size())
+        divide_head_counts(base, plan, mesh.size())
 
     @property
     def prefix(self) -> str:
@@ -132,10 +133,3 @@ def _expert_names(base: nn.Module, plan: TensorPlan) -> dict[str, str]:
         else:
             found |= {f"{path}.{parameter}": style for path, _ in matching(base, module)}
     return found
-
-
-def _divide_head_counts(base: nn.Module, plan: TensorPlan, degree: int) -> None:
-    for pattern in plan.per_rank:
-        path, _, attribute = pattern.rpartition(".")
-        for _, module in matching(base, path):
-            setattr(module, attribute, getattr(module, attribute) // degree)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from traindyno.core.planning.memory import MemoryFinding
 from traindyno.core.suite.checks.combinations import find_impossible
-from traindyno.core.suite.choices import PipelineSchedule, ShardScope, Strategy
+from traindyno.core.suite.choices import PipelineSchedule, ShardScope, Strategy, Task
 from traindyno.core.suite.processes import Degrees, degrees_of, neighbour_count, replica_count, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell
@@ -15,6 +15,8 @@ from traindyno.core.suite.workload import Workload
 MOST_PROPOSALS = 8
 # Micro-batches of a stage: with more of them a pipeline waits less, and each is smaller.
 MOST_MICRO_BATCHES_PER_STAGE = 4
+# Besides the heads of queries, which the rules know: what tensor groups divide by a model's own plan.
+DIVIDED_COUNTS = ("num_key_value_heads", "num_local_experts", "num_experts", "n_routed_experts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +42,10 @@ def possible_compositions(cell: Cell, workload: Workload) -> tuple[Settings, ...
     """The cell's settings with strategy mesh, at most MOST_PROPOSALS: those that divide a replica least are first.
 
     Tensor and pipeline degrees are powers of two, and a tensor group stays within an instance. Empty if the number of
-    devices is unknown, or if there is one.
+    devices is unknown, if there is one, and for a script, which divides its model itself.
     """
     processes = world_size(cell.settings)
-    if processes is None or processes < 2:
+    if processes is None or processes < 2 or workload.task is Task.SCRIPT:
         return ()
     degrees = sorted(_divisions(processes, neighbour_count(cell.settings, processes)), key=_effort)
     found = (_composed(cell.settings, each, processes) for each in degrees)
@@ -106,10 +108,7 @@ def _composed(settings: Settings, degrees: Degrees, processes: int) -> Settings 
 
 def _is_possible(cell: Cell, workload: Workload) -> bool:
     config = (workload.model.config if workload.model else None) or {}
-    heads, tensor = config.get("num_key_value_heads"), cell.settings.tensor_degree or 1
-    if cell.settings.tensor_plan is None and isinstance(heads, int) and heads % tensor:
-        return False
-    blocks = config.get("num_hidden_layers", config.get("n_layer"))
-    if isinstance(blocks, int) and blocks < (cell.settings.pipeline_degree or 1):
+    counts = [config[name] for name in DIVIDED_COUNTS if isinstance(config.get(name), int)]
+    if cell.settings.tensor_plan is None and any(count % (cell.settings.tensor_degree or 1) for count in counts):
         return False
     return not find_impossible(cell, workload)

@@ -95,6 +95,7 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[D
             packing=each.packing,
             instance=plan.instance_type,
             tensor_degrees=each.tensor_degrees,
+            tensor_plans=each.tensor_plans,
             sequences=each.sequences,
             stages_model=each.stages_model,
         )

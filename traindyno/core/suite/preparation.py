@@ -12,7 +12,7 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
 from traindyno.core.suite.memory_settings import distinct_settings, settings_digest
 from traindyno.core.suite.needed_sequences import needed_sequences
-from traindyno.core.suite.processes import tensor_degrees
+from traindyno.core.suite.processes import TensorDivision, tensor_divisions
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
@@ -37,15 +37,16 @@ class TokenSet:
 
     ``packing``: of the tokens; None for the other jobs. ``sequences``: of the training part; None for the workload's
     examples. ``stages_model``: it copies the model from the Hub to the lab's bucket. ``tensor_degrees``: of the suite's
-    cells, for the check of the model, which the job that makes tokens does too. ``memory_digest``: of the settings
-    whose memory the job estimates, empty where it estimates none. ``key`` is empty in a plan that only counts;
-    ``is_ready``: a job with this key completed before.
+    cells, for the check of the model, which the job that makes tokens does too; ``tensor_plans``: of the cells that
+    name their layers. ``memory_digest``: of the settings whose memory the job estimates, empty where it estimates none.
+    ``key`` is empty in a plan that only counts; ``is_ready``: a job with this key completed before.
     """
 
     packing: bool | None = None
     sequences: int | None = None
     stages_model: bool = False
     tensor_degrees: tuple[int, ...] = ()
+    tensor_plans: tuple[TensorDivision, ...] = ()
     memory_digest: str = ""
     key: str = ""
     is_ready: bool = False
@@ -60,7 +61,7 @@ class DataPreparation:
     """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
 
     ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses. The job also
-    checks the model, with ``tensor_degrees``, before any accelerator starts. If ``packing`` is None, the job makes no
+    checks the model, with ``divisions``, before any accelerator starts. If ``packing`` is None, the job makes no
     tokens: it copies the model, or it only checks it, and ``key`` is of the model or of what it checks. ``sequences``:
     of the training part; None for the workload's examples.
     """
@@ -72,10 +73,15 @@ class DataPreparation:
     tensor_degrees: tuple[int, ...] = ()
     sequences: int | None = None
     stages_model: bool = False
+    tensor_plans: tuple[TensorDivision, ...] = ()
 
     @property
     def makes_tokens(self) -> bool:
         return self.packing is not None
+
+    @property
+    def divisions(self) -> tuple[TensorDivision, ...]:
+        return (*(TensorDivision(degree=each) for each in self.tensor_degrees), *self.tensor_plans)
 
     @property
     def preparation_id(self) -> str:
@@ -123,12 +129,14 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     wanted: dict[bool, list[Cell]] = {}
     for cell in listed:
         wanted.setdefault(is_packed(cell.settings, suite.workload), []).append(cell)
-    degrees, digest = _degrees(listed), _memory_digest(suite, listed)
+    degrees, plans = _divisions(listed)
+    digest = _memory_digest(suite, listed)
     sets = (
         TokenSet(
             packing=packing,
             sequences=needed_sequences(suite, readers),
             tensor_degrees=degrees,
+            tensor_plans=plans,
             memory_digest=digest,
         )
         for packing, readers in wanted.items()
@@ -157,15 +165,18 @@ def _model_path(workload: Workload) -> str | None:
 def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     """The job that checks the model if no job makes tokens; empty if nothing has to be checked or estimated.
 
-    Strategy tensor needs it if the suite names a model. Only the model's configuration says whether the strategy has a
-    plan for it and which degrees divide its heads, and PlanSuite can't read the configuration.
+    Tensor parallelism needs it if the suite names a model. Only the model's configuration says whether there is a plan
+    for it and which degrees divide its heads, and PlanSuite can't read the configuration. A tensor_plan always does:
+    only a model that is built says what its paths name.
     """
-    listed, workload = list(cells), suite.workload
-    degrees = _degrees(listed) if _model_path(workload) else ()
-    digest = _memory_digest(suite, listed)
-    if not degrees and not digest:
-        return ()
-    return (TokenSet(packing=None, tensor_degrees=degrees, memory_digest=digest),)
+    listed = list(cells)
+    degrees, plans = _divisions(listed)
+    check = TokenSet(
+        tensor_degrees=degrees if _model_path(suite.workload) else (),
+        tensor_plans=plans,
+        memory_digest=_memory_digest(suite, listed),
+    )
+    return () if check == TokenSet() else (check,)
 
 
 def label_of(preparation_id: str) -> str:
@@ -175,8 +186,11 @@ def label_of(preparation_id: str) -> str:
     return CHECK_LABEL if preparation_id.startswith(CHECK_ID) else LABEL
 
 
-def _degrees(cells: Iterable[Cell]) -> tuple[int, ...]:
-    return tensor_degrees(cell.settings for cell in cells)
+def _divisions(cells: Iterable[Cell]) -> tuple[tuple[int, ...], tuple[TensorDivision, ...]]:
+    """The degrees of the cells that divide the model by its own plan, and the plans of the others."""
+    found = tensor_divisions(cell.settings for cell in cells)
+    plans = tuple(each for each in found if each.layers is not None)
+    return tuple(each.degree for each in found if each.layers is None), plans
 
 
 def _memory_digest(suite: Suite, cells: Sequence[Cell]) -> str:
@@ -189,7 +203,7 @@ def is_packed(settings: Settings, workload: Workload) -> bool:
 
 
 def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
-    """64 hexadecimal digits of all inputs of the tokens, and of the tensor degrees that the model is checked for."""
+    """64 hexadecimal digits of all inputs of the tokens, and of the divisions that the model is checked for."""
     document: dict[str, Any] = suite_converter().unstructure(workload)
     decides = ("task", "examples", "tokenizer", "dataset", "sequence_length", "label_count")
     content: dict[str, Any] = {name: document.get(name) for name in decides}
@@ -201,6 +215,11 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
     content |= {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
     if token_set.tensor_degrees:
         content |= {"model": document.get("model"), "tensor_degrees": token_set.tensor_degrees}
+    if token_set.tensor_plans:
+        content |= {
+            "model": document.get("model"),
+            "tensor_plans": suite_converter().unstructure(token_set.tensor_plans),
+        }
     if token_set.memory_digest:
         content |= {"model": document.get("model"), "memory": token_set.memory_digest}
     return _digest(content)
@@ -213,7 +232,8 @@ def check_key(workload: Workload, check: TokenSet, *, code: str, image: str, mod
     """
     document: dict[str, Any] = suite_converter().unstructure(workload)
     content = {name: document.get(name) for name in ("task", "model", "sequence_length")}
-    asked = {"tensor_degrees": check.tensor_degrees, "memory": check.memory_digest}
+    plans = suite_converter().unstructure(check.tensor_plans)
+    asked = {"tensor_degrees": check.tensor_degrees, "tensor_plans": plans, "memory": check.memory_digest}
     return _digest({**content, **asked, "code": code, "image": image, "model_files": model_files})
 
 
@@ -257,8 +277,9 @@ def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
     know: a field of a later version is left out where it has its default.
     """
     document: dict[str, Any] = suite_converter().unstructure(preparation)
-    if not preparation.stages_model:
-        del document["stages_model"]
+    for name in ("stages_model", "tensor_plans"):
+        if not document[name]:
+            del document[name]
     return document
 
 

@@ -6,7 +6,7 @@ from math import isqrt, log, prod
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type
 from traindyno.core.suite.choices import LearningRateScaling, ShardScope
-from traindyno.core.suite.settings import LearningRate, Settings, has_effect
+from traindyno.core.suite.settings import LearningRate, Settings, TensorLayers, has_effect
 from traindyno.core.suite.strategies import TRAITS
 
 NAMED_NEAREST = 2
@@ -114,13 +114,24 @@ def processes_per_replica(settings: Settings, processes: int) -> int:
     return degrees_of(settings, processes).per_replica
 
 
-def tensor_degrees(settings: Iterable[Settings]) -> tuple[int, ...]:
-    """The distinct degrees of those that split heads by the model's own plan, in order; without those of unknown device
-    counts.
-    """
-    sizes = ((each, world_size(each)) for each in settings if each.tensor_plan is None)
-    found = {degrees_of(each, size).tensor for each, size in sizes if size is not None}
-    return tuple(sorted(degree for degree in found if degree > 1))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorDivision:
+    """``layers``: the suite's tensor_plan; None for the model's own plan."""
+
+    degree: int
+    layers: TensorLayers | None = None
+
+
+def tensor_divisions(settings: Iterable[Settings]) -> tuple[TensorDivision, ...]:
+    """The distinct ones, those by the model's own plan first; without those of unknown device counts."""
+    sizes = ((each, world_size(each)) for each in settings)
+    found = dict.fromkeys(
+        TensorDivision(degree=degrees_of(each, size).tensor, layers=each.tensor_plan)
+        for each, size in sizes
+        if size is not None
+    )
+    divided = (each for each in found if each.degree > 1)
+    return tuple(sorted(divided, key=lambda each: (each.layers is not None, each.degree)))
 
 
 def replica_count(settings: Settings, processes: int) -> int:

@@ -117,9 +117,13 @@ class TensorLayers:
         default=(), metadata=describe("layers whose whole inputs are divided before the layer")
     )
 
+    def named(self) -> tuple[tuple[str, str], ...]:
+        """Each path with its style."""
+        return tuple((path, each.name) for each in fields(self) for path in getattr(self, each.name))
+
     def styles(self) -> dict[str, str]:
         """Path → style."""
-        return {path: each.name for each in fields(self) for path in getattr(self, each.name)}
+        return dict(self.named())
 
     def __str__(self) -> str:
         return ", ".join(self.styles()) or "no layers"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.suites import small_document
+from tests.unit.suites import script_document, small_document
 from traindyno.core.planning.composition_notes import composition_notes
 from traindyno.core.planning.compositions import (
     MOST_PROPOSALS,
@@ -16,10 +16,12 @@ from traindyno.core.planning.compositions import (
     sorted_proposals,
 )
 from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, why_not_estimated
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.checks.combinations import find_impossible
-from traindyno.core.suite.processes import global_batch_size
+from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.workload import Model
 
 LLAMA = {"model_type": "llama", "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
 WORKLOAD = parse_workload({**small_document()["workload"], "model": {"config": LLAMA}, "tokenizer": {"path": "gpt2"}})
@@ -80,10 +82,40 @@ def test_blocks_limit_the_pipeline_degree() -> None:
     assert {proposed_degrees(each).pipeline for each in found} == {1, 2}
 
 
-def test_heads_of_keys_limit_the_tensor_degree() -> None:
-    few = replace(WORKLOAD, model=replace(WORKLOAD.model, config={**LLAMA, "num_key_value_heads": 2}))  # type: ignore[type-var]
+@pytest.mark.parametrize("name", ["num_key_value_heads", "num_local_experts", "num_experts", "n_routed_experts"])
+def test_heads_of_keys_and_experts_limit_the_tensor_degree(name: str) -> None:
+    few = replace(WORKLOAD, model=replace(WORKLOAD.model, config={**LLAMA, name: 2}))  # type: ignore[type-var]
     found = possible_compositions(cell(), few)
     assert {proposed_degrees(each).tensor for each in found} == {1, 2}
+
+
+def test_a_script_divides_its_model_itself() -> None:
+    script = parse_suite(script_document())
+    assert world_size(cell(instance_count=2).settings) == 16
+    assert possible_compositions(cell(instance_count=2), script.workload) == ()
+
+
+@pytest.mark.parametrize("count", [3, 5, 7, 12, 15])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "gpt2", "n_embd": 48, "n_head": 3, "n_layer": 7},
+        {"model_type": "mixtral", "num_local_experts": 3, "num_hidden_layers": 4},
+        {"model_type": "bert", "num_hidden_layers": 5, "num_attention_heads": 12},
+        None,
+    ],
+    ids=["3 heads", "3 experts", "encoder", "named"],
+)
+def test_odd_numbers_are_divided_by_what_divides_them(config: dict[str, Any] | None, count: int) -> None:
+    model = Model(path="me/model") if config is None else Model(config=config)
+    found = possible_compositions(
+        cell(instance="local.cpu", instance_count=count, batch_size_per_device=4), replace(WORKLOAD, model=model)
+    )
+    degrees = [proposed_degrees(each) for each in found]
+    assert {each.processes for each in degrees} == {count}
+    heads = 1 if config and "bert" not in config["model_type"] else 4
+    assert {each.tensor for each in degrees} == {each for each in (1, 2, 4) if count % each == 0 and heads % each == 0}
+    assert {each.pipeline for each in degrees} == {each for each in (1, 2, 4) if count % each == 0}
 
 
 @pytest.mark.parametrize(

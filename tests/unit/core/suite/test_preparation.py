@@ -30,7 +30,9 @@ from traindyno.core.suite.preparation import (
     preparation_instance,
     tokens_key,
 )
+from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.runs import trial_runs
+from traindyno.core.suite.settings import TensorLayers
 from traindyno.core.suite.suite import Suite, Tokens
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
@@ -113,6 +115,43 @@ def test_a_named_model_of_tensor_cells_is_checked_where_no_job_makes_tokens(
 )
 def test_nothing_runs_before_the_first_run_if_planning_can_check_the_model(changes: dict[str, Any]) -> None:
     assert tokens_of(named_suite(**changes)) == []
+
+
+PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
+PLANNED = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor"], "tensor_plan": [None, PLAN]}
+
+
+@pytest.mark.parametrize("model", [{"config": {"model_type": "llama"}}, "s3://bucket/model/"], ids=["config", "named"])
+def test_a_tensor_plan_is_checked_on_the_model_that_a_job_builds(model: Any) -> None:
+    suite = named_suite(model=model, matrix=PLANNED)
+    (check,) = needed_tokens(suite, expand_cells(suite))
+    (division,) = check.tensor_plans
+    assert (division.degree, division.layers) == (
+        4,
+        TensorLayers(colwise=tuple(PLAN["colwise"]), rowwise=tuple(PLAN["rowwise"])),
+    )
+    assert check.tensor_degrees == ((4,) if isinstance(model, str) else ())
+    (due,) = due_preparations(planned_of(suite, (replace(check, key=KEY),)).preparation, "execution-1")
+    assert due.divisions == (*(TensorDivision(degree=each) for each in check.tensor_degrees), division)
+    assert parse_preparation(json.loads(request(due, suite)["HyperParameters"]["preparation"])) == due
+    keys = {
+        check_key(suite.workload, each, code="one", image="one", model_files="one")
+        for each in (
+            check,
+            replace(check, tensor_plans=()),
+            replace(check, tensor_plans=(replace(division, degree=2),)),
+        )
+    }
+    assert len(keys) == 3
+
+
+def test_the_job_that_makes_tokens_checks_the_models_plans() -> None:
+    suite = named_suite(dataset={"path": "s3://bucket/data/abc/"}, model="s3://bucket/model/", matrix=PLANNED)
+    (tokens,) = needed_tokens(suite, expand_cells(suite))
+    (other,) = needed_tokens(suite, [cell for cell in expand_cells(suite) if cell.settings.tensor_plan is None])
+    assert [(len(each.tensor_degrees), len(each.tensor_plans)) for each in (tokens, other)] == [(1, 1), (1, 0)]
+    keys = {tokens_key(suite.workload, each, ORIGIN) for each in (tokens, replace(other, sequences=tokens.sequences))}
+    assert len(keys) == 2
 
 
 def test_the_job_that_makes_tokens_checks_the_model_too() -> None:
@@ -296,7 +335,7 @@ def test_a_preparation_names_to_its_job_only_what_the_job_must_know(sequences: i
     due = replace(preparation(small_suite()), sequences=sequences, stages_model=stages_model)
     document = preparation_document(due)
     first = {"execution_id", "key", "packing", "instance", "tensor_degrees"}
-    later = {"sequences": sequences is not None, "stages_model": stages_model}
+    later = {"sequences": sequences is not None, "stages_model": stages_model, "tensor_plans": False}
     assert document.keys() == first | {name for name, is_wanted in later.items() if is_wanted}
     assert parse_preparation(document) == due
 

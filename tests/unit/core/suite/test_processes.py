@@ -9,6 +9,7 @@ import pytest
 from traindyno.core.suite.choices import LearningRateScaling, ShardScope, Strategy
 from traindyno.core.suite.processes import (
     Degrees,
+    TensorDivision,
     degrees_of,
     given_degrees,
     global_batch_size,
@@ -19,10 +20,10 @@ from traindyno.core.suite.processes import (
     replica_count,
     scaled_learning_rate,
     stage_ranks,
-    tensor_degrees,
+    tensor_divisions,
     world_size,
 )
-from traindyno.core.suite.settings import LearningRate, Settings
+from traindyno.core.suite.settings import LearningRate, Settings, TensorLayers
 
 P4D = Settings(instance="ml.p4d.24xlarge", instance_count=2, strategy=Strategy.DDP, batch_size_per_device=4)
 UNKNOWN = replace(P4D, instance="ml.unheard.of")
@@ -64,15 +65,22 @@ def test_the_learning_rate_scales_with_the_global_batch() -> None:
     assert scaled_learning_rate(fixed, 64) == 0.001
 
 
-def test_tensor_degrees_are_those_of_the_cells_that_use_them() -> None:
+def test_divisions_are_those_of_the_cells_that_use_them() -> None:
+    layers = TensorLayers(colwise=("a",), rowwise=("b",))
     cells = [
+        settings(strategy=Strategy.MESH, tensor_degree=2, tensor_plan=layers),
+        settings(strategy=Strategy.MESH, pipeline_degree=2),
         P4D,
         settings(strategy=Strategy.TENSOR),
         settings(strategy=Strategy.TENSOR, tensor_degree=4),
         settings(strategy=Strategy.TENSOR, tensor_degree=4, seed=7),
         replace(UNKNOWN, strategy=Strategy.TENSOR),
     ]
-    assert tensor_degrees(cells) == (4, 16)
+    assert tensor_divisions(cells) == (
+        TensorDivision(degree=4),
+        TensorDivision(degree=16),
+        TensorDivision(degree=2, layers=layers),
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,83 @@
+"""What can't divide a family of transformers says why and what would be accepted, and is no error of PyTorch.
+
+``make chaos`` asks every family; ``make test`` some of each kind.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from transformers import PreTrainedConfig
+
+from tests.training.family_page import NAMES
+from tests.training.family_sweep import one_thread
+from tests.training.small_models import small_config
+from tests.training.strategy_cases import Case, blueprint_of
+from tests.training.strategy_trial import make_setup
+from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.processes import TensorDivision
+from training.errors import WorkloadError
+from training.memory.fake_world import fake_process_group
+from training.models.blueprint import Blueprint
+from training.models.model_check import NOT_BUILT
+from training.models.tensor_check import check_division
+from training.process.topology import Topology
+from training.strategies import build_strategy
+
+EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make chaos sets it
+# With a plan and without one, with a wrong one, with experts, that can't be cut.
+SOME = (*(f"causal-lm/{kind}" for kind in ("apertus", "gpt2", "llama4", "mixtral", "opt")), "masked-lm/longformer")
+FAMILIES = NAMES if EVERY_FAMILY else SOME
+# The number of processes, and how they are divided.
+MESHES: dict[str, tuple[int, dict[str, Any]]] = {
+    "tensor, 3": (3, {"strategy": Strategy.TENSOR}),
+    "shard x tensor": (4, {"shard_degree": 2, "tensor_degree": 2}),
+    "pipeline x tensor": (4, {"pipeline_degree": 2, "tensor_degree": 2}),
+    "shard x pipeline": (4, {"shard_degree": 2, "pipeline_degree": 2}),
+    "more stages than blocks": (100, {"shard_degree": 2, "pipeline_degree": 50}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def config_of(kind: str) -> PreTrainedConfig:
+    try:
+        return small_config(kind)
+    except NOT_BUILT:
+        pytest.skip("transformers makes no small configuration of it")
+
+
+def small_model(case: Case) -> Blueprint:
+    try:
+        return blueprint_of(case)
+    except (*NOT_BUILT, WorkloadError):
+        pytest.skip("transformers builds no small model of it")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_tensor_degree_is_accepted_or_refused_with_what_is(name: str) -> None:
+    task, _, kind = name.partition("/")
+    for degree in (2, 3, 5):
+        problem = check_division(Task(task), config_of(kind), TensorDivision(degree=degree))
+        assert problem is not None or degree == 2, "3 and 5 divide no numbers of a small model"
+        assert problem is None or "; expected " in problem.message or "transformers can't build" in problem.message
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("mesh", MESHES)
+def test_a_mesh_divides_a_family_or_says_what_would_be_accepted(mesh: str, name: str) -> None:
+    processes, degrees = MESHES[mesh]
+    case = Case(model=name, options={"strategy": Strategy.MESH, **degrees}, layer_count=None)
+    blueprint, topology = small_model(case), Topology(world_size=processes, local_world_size=processes)
+    with fake_process_group(topology):
+        try:
+            build_strategy(make_setup(case, topology)).place(blueprint)
+        except WorkloadError as error:
+            assert "; expected " in str(error)
+            return
+    assert mesh not in ("tensor, 3", "more stages than blocks")

@@ -1,0 +1,142 @@
+"""A suite's tensor_plan that does not divide its model into parts of that model is refused before anything starts."""
+
+from typing import Any
+
+import pytest
+
+from tests.training.small_models import small_values
+from tests.training.strategy_cases import GPT, LLAMA
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.processes import TensorDivision
+from traindyno.core.suite.settings import TensorLayers
+from traindyno.core.suite.workload import Model, Workload
+from training.models.model_check import check_model
+
+QKV = tuple(f"layers.*.self_attn.{name}_proj" for name in "qkv")
+OUTPUT = "layers.*.self_attn.o_proj"
+GATES = ("layers.*.mlp.gate_proj", "layers.*.mlp.up_proj")
+FUSED = ("layers.*.mlp.gate_up_proj",)
+DOWN = "layers.*.mlp.down_proj"
+MODELS: dict[str, dict[str, Any]] = {
+    "gpt2": {"model_type": "gpt2", **GPT},
+    "llama": {"model_type": "llama", **LLAMA},
+    "llama with one key-value head": {"model_type": "llama", **LLAMA, "num_key_value_heads": 1},
+    "qwen3": {"model_type": "qwen3", **LLAMA},
+    **{
+        kind: {"model_type": kind, **small_values(kind)}
+        for kind in ("apertus", "bloom", "mixtral", "olmo2", "opt", "phi3")
+    },
+}
+
+
+def problems(model: str, layers: dict[str, tuple[str, ...]], degree: int = 2) -> list[str]:
+    workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS[model]), sequence_length=16)
+    division = TensorDivision(degree=degree, layers=TensorLayers(**layers))
+    return [str(problem) for problem in check_model(workload, [division], model_path=None)]
+
+
+GOOD: list[tuple[str, dict[str, tuple[str, ...]]]] = [
+    ("llama", {"colwise": (*QKV, *GATES), "rowwise": (OUTPUT, DOWN)}),
+    ("llama", {"colwise": GATES, "rowwise": (DOWN,)}),
+    ("llama", {"colwise": ("layers.1.mlp.gate_proj", "layers.1.mlp.up_proj"), "rowwise": ("layers.1.mlp.down_proj",)}),
+    ("llama", {"colwise_gather_output": (*QKV, *GATES), "rowwise_split_input": (OUTPUT, DOWN)}),
+    ("llama", {"colwise_gather_output": (GATES[1],)}),
+    ("llama with one key-value head", {"colwise_gather_output": QKV}),
+    ("qwen3", {"colwise": QKV, "rowwise": (OUTPUT,)}),
+    ("olmo2", {"colwise_gather_output": QKV, "rowwise_split_input": (OUTPUT,)}),
+    ("mixtral", {"colwise": QKV, "rowwise": (OUTPUT,)}),
+    ("gpt2", {"colwise": ("h.*.attn.c_attn", "h.*.mlp.c_fc"), "rowwise": ("h.*.attn.c_proj", "h.*.mlp.c_proj")}),
+    ("gpt2", {"colwise": ("h.2.mlp.c_fc",), "rowwise": ("h.2.mlp.c_proj",)}),
+    ("opt", {"colwise": ("decoder.layers.*.fc1",), "rowwise": ("decoder.layers.*.fc2",)}),
+    ("bloom", {"colwise": ("h.*.mlp.dense_h_to_4h",), "rowwise": ("h.*.mlp.dense_4h_to_h",)}),
+    ("phi3", {"colwise_gather_output": FUSED, "rowwise_split_input": (DOWN,)}),
+]
+
+
+@pytest.mark.parametrize(("model", "layers"), GOOD)
+def test_a_plan_that_divides_the_model_is_accepted(model: str, layers: dict[str, tuple[str, ...]]) -> None:
+    assert problems(model, layers) == []
+
+
+REFUSED: list[tuple[str, dict[str, tuple[str, ...]], str]] = [
+    ("llama", {"colwise": GATES}, "layers.0.mlp.down_proj gets a part of its input, because a layer before it is"),
+    ("llama", {"rowwise": (DOWN,)}, "layers.0.mlp.down_proj gets its whole input, because no layer before it is"),
+    ("llama", {"colwise": GATES[:1], "rowwise": (DOWN,)}, "the model fails ("),
+    ("llama", {"colwise": (DOWN,)}, "the model fails ("),
+    # The shapes fit.
+    ("llama", {"colwise": QKV[:1], "rowwise": (OUTPUT,)}, "layers.0.self_attn.o_proj gets another input"),
+    (
+        "phi3",
+        {"colwise": FUSED, "rowwise": (DOWN,)},
+        "layers.0.mlp.down_proj gets another input than in the whole model",
+    ),
+    # The shapes and the losses fit, and each process has only a part of some gradients.
+    ("apertus", {"colwise": GATES[1:], "rowwise": (DOWN,)}, "layers.0.mlp.act_fn gets a part of its input"),
+]
+
+
+@pytest.mark.parametrize(("model", "layers", "said"), REFUSED)
+def test_a_plan_that_makes_another_model_is_refused(model: str, layers: dict[str, tuple[str, ...]], said: str) -> None:
+    (problem,) = problems(model, layers)
+    kind = MODELS[model]["model_type"]
+    asked = f"with tensor_plan {TensorLayers(**layers)}, 2 processes compute another model than this {kind}: "
+    assert problem.startswith(f"matrix.tensor_plan: {asked}{said}")
+    assert "; expected colwise for all layers that share heads or features and rowwise for the one behind" in problem
+    assert "; its own plan is {colwise" in problem
+
+
+def test_the_models_own_plan_is_tried_too() -> None:
+    workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS["apertus"]), sequence_length=16)
+    (problem,) = check_model(workload, [TensorDivision(degree=2)], model_path=None)
+    assert str(problem).startswith(
+        "matrix.strategy: strategy tensor can't shard model type apertus by its plan: layers.0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [
+        (
+            {"colwise": ("layers.*.mlp.upproj",)},
+            "tensor_plan's path layers.*.mlp.upproj names no layer of this llama's",
+        ),
+        ({"colwise": ("model.layers.*.mlp.up_proj",)}, "expected a path such as layers.*.mlp.up_proj"),
+        ({"colwise": ("embed_tokens",)}, "embed_tokens, which is no linear layer"),
+        ({"rowwise": ("layers.*.input_layernorm",)}, "layers.0.input_layernorm, which is no linear layer"),
+        ({"colwise": GATES, "rowwise": ("layers.*.mlp.*_proj",)}, "names layers.0.mlp.gate_proj twice"),
+        (
+            {"colwise": (*GATES, "layers.3.mlp.up_proj"), "rowwise": (DOWN,)},
+            "tensor_plan names layers.3.mlp.up_proj twice, by colwise layers.*.mlp.up_proj and by colwise"
+            " layers.3.mlp.up_proj; expected each layer once",
+        ),
+        (
+            {"colwise": GATES[:1], "rowwise": GATES[:1]},
+            "twice, by colwise layers.*.mlp.gate_proj and by rowwise layers",
+        ),
+    ],
+)
+def test_a_path_that_names_no_layer_or_one_again_is_refused(layers: dict[str, tuple[str, ...]], said: str) -> None:
+    (problem,) = problems("llama", layers)
+    assert problem.startswith("matrix.tensor_plan: tensor_plan")
+    assert said in problem
+
+
+@pytest.mark.parametrize(
+    ("model", "degree", "layers", "said"),
+    [
+        ("llama", 4, {"colwise": QKV, "rowwise": (OUTPUT,)}, "2 num_key_value_heads; expected a tensor_degree that"),
+        ("llama", 3, {"colwise": GATES, "rowwise": (DOWN,)}, "64 output features of layers.*.mlp.gate_proj"),
+        (
+            "bloom",
+            3,
+            {"colwise_gather_output": ("h.*.mlp.dense_h_to_4h",)},
+            "such as 4, or a tensor_plan of other layers",
+        ),
+    ],
+)
+def test_a_degree_that_does_not_divide_the_chosen_layers_names_one_that_does(
+    model: str, degree: int, layers: dict[str, tuple[str, ...]], said: str
+) -> None:
+    (problem,) = problems(model, layers, degree)
+    assert problem.startswith("matrix.tensor_degree: ")
+    assert said in problem
