@@ -25,6 +25,7 @@ from traindyno.cli.commands.plan_command import plan
 from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
+from traindyno.cli.option_values import in_our_words
 from traindyno.cli.output import STANDARD_OUTPUT, print_json, tell
 from traindyno.core.documents.visible_text import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
@@ -53,7 +54,7 @@ def _visible_refusal() -> Iterator[None]:
     try:
         yield
     except typer.TyperException as error:
-        error.message = visible(error.message)
+        error.message = visible(in_our_words(error))
         raise
     except KeyboardInterrupt:
         tell("interrupted")
@@ -104,7 +105,11 @@ else:
 @commands.command()
 def schema(
     tables: Annotated[
-        Path | None, typer.Option(help="Instead, regenerate the tables of fields in this Markdown file.")
+        Path | None,
+        typer.Option(
+            help="Instead, regenerate the tables of fields in this Markdown file, between its lines"
+            " <!-- fields: NAME --> and <!-- end -->.",
+        ),
     ] = None,
 ) -> None:
     """Print the suite file's JSON Schema, for editors."""
@@ -114,7 +119,11 @@ def schema(
     if tables is None:
         print_json(suite_schema())
     else:
-        tables.write_text(with_tables(tables.read_text(encoding="utf-8")), encoding="utf-8")
+        try:
+            tables.write_text(with_tables(tables.read_text(encoding="utf-8")), encoding="utf-8")
+        except (OSError, ValueError) as error:  # no file, no UTF-8, no table or an unknown one
+            message = f"{tables}: {error}; expected a Markdown file with tables of fields"
+            raise typer.BadParameter(message, param_hint="--tables") from error
 
 
 def _print_version(is_wanted: bool) -> None:

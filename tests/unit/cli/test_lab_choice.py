@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -35,12 +36,21 @@ def answer(choice: type[AccountChoice], *words: str) -> AccountChoice:
 
 def test_options_become_one_value_beside_the_commands_own() -> None:
     assert answer(LabChoice) == LabChoice(local=False, region=None, profile=None, lab="traindyno")
-    asked = answer(LabChoice, "--lab", "mine", "--region", "eu-west-1", "--profile", "work")
-    assert asked == LabChoice(lab="mine", region="eu-west-1", profile="work")
+    asked = answer(LabChoice, "--lab", "mine", "--region", "eu-west-1")
+    assert asked == LabChoice(lab="mine", region="eu-west-1")
 
 
-def test_the_local_cloud_has_one_lab_of_the_default_name() -> None:
-    local, deployed = answer(LabChoice, "--local", "--lab", "mine"), answer(LabChoice, "--lab", "mine")
+def test_a_profile_is_one_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text("[profile work]\nregion = eu-west-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    assert answer(AccountChoice, "--profile", "work") == AccountChoice(profile="work")
+
+
+def test_the_local_cloud_has_one_lab_of_the_default_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable names the lab that a person usually means; --local means the other one."""
+    deployed = answer(LabChoice, "--lab", "mine")
+    monkeypatch.setenv("TRAINDYNO_LAB", "mine")
+    local = answer(LabChoice, "--local")
     assert isinstance(local, LabChoice)
     assert isinstance(deployed, LabChoice)
     assert (local.deployed_name, deployed.deployed_name) == ("traindyno", "mine")

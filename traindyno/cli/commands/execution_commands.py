@@ -72,7 +72,7 @@ def stop(
 ) -> None:
     """Stop an execution, wait until its training jobs are stopped, and print its cost."""
     target = choice.find_target()
-    found = target.executions.describe(execution)
+    found = target.describe(execution)
     if not found.is_running:
         tell(f"{execution} has ended already ({found.status.lower()})")
     else:

@@ -28,7 +28,9 @@ def jobs_of_plan(suite: Suite, planned: Plan) -> list[PlannedJob]:
 
 
 def job_table(suite: Suite, planned: Plan) -> Table:
-    table = Table(title=f"jobs of each of {suite.measurement.trials} trials", title_justify="left", pad_edge=False)
+    trials = suite.measurement.trials
+    title = "jobs of the trial" if trials == 1 else f"jobs of each of the {trials} trials"
+    table = Table(title=title, title_justify="left", pad_edge=False)
     table.add_column("instances")
     table.add_column("runs", overflow="fold")
     table.add_column("at most", justify="right")
