@@ -70,3 +70,9 @@ def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:
     totals = text_of(totals_table(suite, plan_of(suite), None, None))
     assert told in totals
     assert ("in the first round" in totals) is (search != "grid")
+
+
+@pytest.mark.parametrize(("trials", "title"), [(1, "jobs of the trial"), (3, "jobs of each of the 3 trials")])
+def test_the_jobs_are_those_of_each_trial(trials: int, title: str) -> None:
+    suite = unprepared_suite(measurement={"trials": trials})
+    assert text_of(job_table(suite, plan_of(suite))).startswith(f"{title} ")

@@ -12,9 +12,12 @@ import typer
 from rich.text import Text
 from typer.testing import CliRunner
 
+from tests.unit.cli.test_bad_values import leaves
 from traindyno.aws import clients
 from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
 from traindyno.cli.main import app, commands
+
+REPO_ROOT = Path(__file__).parents[3]
 
 
 def answer(choice: type[AccountChoice], *words: str) -> AccountChoice:
@@ -79,6 +82,20 @@ def test_no_word_of_a_help_text_is_taken_for_markup() -> None:
     texts = list(help_texts(typer.main.get_command(commands)))
     assert len(texts) > 50
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
+
+
+def test_every_command_with_an_argument_shows_an_example_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPO_ROOT)
+    examples = {words: command for words, command in leaves(typer.main.get_command(commands)) if "{" in usage(command)}
+    assert len(examples) > 14
+    for words, command in examples.items():
+        program, *written = (command.epilog or "").removeprefix("Example: ").split()
+        assert (program, *written[: len(words)]) == ("traindyno", *words)
+        command.make_context("traindyno", written[len(words) :])
+
+
+def usage(command: Any) -> str:
+    return " ".join(f"{{{each.name}}}" for each in command.params if each.param_type_name == "argument")
 
 
 @pytest.fixture

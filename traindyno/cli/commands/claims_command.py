@@ -59,7 +59,7 @@ def claims(
     ] = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Check published figures: against their own arithmetic, and against what an execution measured."""
+    """Check published figures by their own arithmetic, and against what an execution measured, if one is named."""
     found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
     if execution is None:
         judgements = judge_claims(found, (), ())

@@ -52,7 +52,10 @@ def deploy(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the model answers, or only start.")] = True,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Serve the model that a run saved, and compare its answers with those of the training job."""
+    """Serve the model that a run saved, and compare its answers with those of the training job.
+
+    The suite needs measurement: {save_model: true}. An endpoint is billed until it expires or `traindyno undeploy`.
+    """
     target = choice.find_target()
     if target.deployment.isolates_network:
         refuse_isolation(target.deployment.lab)

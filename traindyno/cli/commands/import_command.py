@@ -57,7 +57,10 @@ def import_job(
     max_hours: HoursOption = None,
     prices: PricesOption = None,
 ) -> None:
-    """Make a suite of a training job that ran, suggest axes, and show what the job would cost on other instances."""
+    """Make a suite of a training job that ran, suggest axes, and show what the job would cost on other instances.
+
+    The suite goes to standard output, or to the file of --output; the rest to standard error. Nothing is started.
+    """
     if output is not None:
         refuse_unwritable(output)
     given = None if prices is None else read_price_file(prices)

@@ -34,7 +34,7 @@ def retention(days: int) -> int:
     return days
 
 
-@app.command()
+@app.command(epilog="Example: traindyno logs delete traindyno --region us-east-1")
 def delete(
     lab: LabArgument, yes: YesOption = False, region: RegionOption = None, profile: ProfileOption = None
 ) -> None:
@@ -58,7 +58,7 @@ def delete(
     tell(f"deleted: {len(streams)} log streams, {len(groups)} log groups")
 
 
-@app.command()
+@app.command(epilog="Example: traindyno logs expire traindyno --days 30")
 def expire(
     lab: LabArgument,
     days: Annotated[int, typer.Option(help="Events are deleted after this many days.", callback=retention)] = 30,

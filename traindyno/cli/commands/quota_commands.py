@@ -25,7 +25,7 @@ app = typer.Typer(help="The quotas that a suite needs: request increases, show t
 YesOption = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
 
 
-@app.command()
+@app.command(epilog="Example: traindyno quotas request suites/quickstart.yaml")
 @with_options_of(AccountChoice)
 def request(
     choice: AccountChoice,
@@ -50,7 +50,7 @@ def request(
     _print(answered, output)
 
 
-@app.command()
+@app.command(epilog="Example: traindyno quotas status suites/quickstart.yaml")
 @with_options_of(AccountChoice)
 def status(
     choice: AccountChoice,
