@@ -72,7 +72,15 @@ def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:
     assert ("in the first round" in totals) is (search != "grid")
 
 
-@pytest.mark.parametrize(("trials", "title"), [(1, "jobs of the trial"), (3, "jobs of each of the 3 trials")])
-def test_the_jobs_are_those_of_each_trial(trials: int, title: str) -> None:
+@pytest.mark.parametrize(
+    ("trials", "title", "runs"),
+    [
+        (1, "jobs of the trial", "2: 2 cells × 1 trial in 1 job"),
+        (3, "jobs of each of the 3 trials", "6: 2 cells × 3 trials in 3 jobs"),
+    ],
+)
+def test_the_jobs_are_those_of_each_trial(trials: int, title: str, runs: str) -> None:
     suite = unprepared_suite(measurement={"trials": trials})
-    assert text_of(job_table(suite, plan_of(suite))).startswith(f"{title} ")
+    planned = plan_of(suite)
+    assert text_of(job_table(suite, planned)).startswith(f"{title} ")
+    assert runs in text_of(totals_table(suite, planned, None, None))

@@ -76,7 +76,8 @@ def stop(
     if not found.is_running:
         tell(f"{execution} has ended already ({found.status.lower()})")
     else:
-        target.executions.stop(execution, reason="traindyno stop")
+        receipt = f"traindyno receipt {execution}{target.option}"
+        target.executions.stop(execution, reason=f"a person stopped it with traindyno stop; its cost: {receipt}")
         tell(f"stopping {execution}")
     _await_jobs(target, execution)
     tell(f"{execution} is stopped; all its training jobs have ended")

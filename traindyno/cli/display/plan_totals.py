@@ -6,7 +6,7 @@ from decimal import Decimal
 from rich.table import Table
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
-from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, count_text, counted, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost_text
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan, prices_of
@@ -35,8 +35,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     limits, cells = suite.limits, len(planned.cells)
     ending = f"{ending_seconds(limits.max_upload_seconds)} s to stop and to upload"
     is_shared = suite.measurement.jobs is Jobs.SHARED
-    in_jobs = f" in {sum(lane.job_count or 0 for lane in planned.lanes)} jobs" if is_shared else ""
-    trials = f"{cells} cells × {suite.measurement.trials} trials"
+    in_jobs = f" in {counted(sum(lane.job_count or 0 for lane in planned.lanes), 'job')}" if is_shared else ""
+    trials = f"{counted(cells, 'cell')} × {counted(suite.measurement.trials, 'trial')}"
     yield "runs", f"{planned.run_count}: {trials}{in_jobs}; {_lanes_text(planned)}"
     if suite.warm_pool_seconds:
         yield "", WARM_NOTE
