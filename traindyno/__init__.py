@@ -18,6 +18,7 @@ _API = {
     "InputFileInvalid": "api.suite_text",
     "JobNotImportable": "sagemaker.imported.program",
     "Lab": "api.lab_target",
+    "LabChoiceRefused": "api.lab_target",
     "LabNotDeployed": "aws.deployment",
     "PandasMissing": "api.results",
     "PlannedSuite": "api.plans",

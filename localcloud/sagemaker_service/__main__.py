@@ -21,6 +21,7 @@ from typing import Any
 from localcloud.loopback import LOOPBACK
 from localcloud.private_files import OWNER_ONLY
 from localcloud.sagemaker_service.events.aws_clients import local_aws_clients
+from localcloud.sagemaker_service.given_prices import PricesInvalid, read_given_prices
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.service import Service
 from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
@@ -97,7 +98,10 @@ def _document(path: str) -> Any:
 
 
 def _prices(path: str) -> dict[str, Decimal]:
-    return {name: Decimal(str(usd_per_hour)) for name, usd_per_hour in _document(path).items()}
+    try:
+        return read_given_prices(Path(path))
+    except PricesInvalid as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _cores(text: str) -> tuple[int, ...]:

@@ -46,7 +46,7 @@ ROOMS = {
     "traindyno/cli": (
         "output",
         "confirmation",
-        "lab_choice",
+        *("option_values", "option_rules", "lab_choice"),
         "inputs",
         "display",
         "commands",
@@ -54,7 +54,8 @@ ROOMS = {
         "entry",
     ),
     "localcloud/sagemaker_service": (
-        *("data", "activity", "api_error", "machine_time", "clock", "instance_table", "service_health", "settings"),
+        *("data", "activity", "api_error", "machine_time", "clock", "instance_table", "given_prices"),
+        *("service_health", "settings"),
         *("storage", "jobs", "events", "host", "hosting", "api", "replay", "service"),
     ),
 }

@@ -127,7 +127,7 @@ class State:
 
 
 def read_state(target: LabTarget, execution_id: str) -> State:
-    execution = target.executions.describe(execution_id)
+    execution = target.describe(execution_id)
     services = target.services
     planned = services.executions.find(execution_id)
     rows = list(services.runs.list_all(execution_id))

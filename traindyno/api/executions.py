@@ -35,7 +35,7 @@ class SuiteExecution:
     def describe(self) -> Execution:
         """Its status and times. Raises ExecutionUnknown."""
         with self.lab.opened() as target:
-            return target.executions.describe(self.execution_id)
+            return target.describe(self.execution_id)
 
     def watch(self, *, say: Say = say_on_output) -> "SuiteExecution":
         """Follows it to its end: in a notebook by a live display, elsewhere in lines that ``say`` gets.
@@ -49,7 +49,7 @@ class SuiteExecution:
     def report(self) -> ReportPage:
         """Raises ExecutionFailed, or ReportMissing while it runs."""
         with self.lab.opened() as target:
-            data = read_report(target, target.executions.describe(self.execution_id)).report
+            data = read_report(target, target.describe(self.execution_id)).report
             return ReportPage(data, read_page(target, self.execution_id).decode())
 
     def verdict(self) -> Verdict:
@@ -62,7 +62,7 @@ class SuiteExecution:
 
     def _data(self) -> Report:
         with self.lab.opened() as target:
-            return read_report(target, target.executions.describe(self.execution_id)).report
+            return read_report(target, target.describe(self.execution_id)).report
 
 
 def plan(
@@ -85,7 +85,7 @@ def plan(
     with nullcontext() if is_offline else account_of(lab.environment()):
         return plan_in_account(
             suite,
-            lab=lab.deployed_name,
+            lab=lab.name,
             prices=None if prices is None else Path(prices),
             quotas=None if quotas is None else Path(quotas),
             memory=memory,

@@ -4,16 +4,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from traindyno.api.checkout import require_checkout
 from traindyno.aws import clients
 from traindyno.aws.account import account_of
 from traindyno.aws.deployment import Deployment, find_deployment
-from traindyno.aws.executions import Executions
+from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
+from traindyno.core.documents.problems import refusal, shown
+from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import LabServices, open_services
 from traindyno.store.results_bucket import ResultsBucket
+
+# How many of the latest executions are compared with an unknown name, and how many of them are shown.
+SEARCHED_EXECUTIONS, SHOWN_EXECUTIONS = 200, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,23 @@ class LabTarget:
         if self.is_local:
             return " --local"
         return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
+
+    def describe(self, execution_id: str) -> Execution:
+        """Raises ExecutionUnknown, which names the executions that were probably meant, and the latest ones."""
+        try:
+            return self.executions.describe(execution_id)
+        except ExecutionUnknown as error:
+            names = [found.execution_id for found in self.executions.list_latest(SEARCHED_EXECUTIONS)]
+            latest = f"{', '.join(names[:SHOWN_EXECUTIONS])}{', …' if len(names) > SHOWN_EXECUTIONS else ''}"
+            expected = f"one of the executions that `traindyno list{self.option}` shows: {latest or 'there are none'}"
+            found = f"lab {self.deployment.lab} has no execution {shown(execution_id)}"
+            meant = get_close_matches(execution_id, names, n=3, cutoff=0.7)
+            raise ExecutionUnknown(refusal(found, expected, meant)) from error
+
+    def require_execution(self, execution_id: str) -> None:
+        """Raises ExecutionUnknown. What the lab keeps of an execution outlives that in Step Functions."""
+        if self.services.executions.find(execution_id) is None:
+            self.describe(execution_id)
 
     def find_stall(self) -> str | None:
         """Why the local cloud can't make progress; None if it works, and for a lab on AWS."""
@@ -69,6 +92,10 @@ class LabTarget:
         return str(home.Home.from_environment().log(cloud.MINISTACK))
 
 
+class LabChoiceRefused(TraindynoError):
+    """The lab of the local cloud was chosen together with one in an AWS account."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lab:
     """Which lab: that of the local cloud on this machine, or the one of this name in an AWS account.
@@ -81,22 +108,30 @@ class Lab:
     region: str | None = None
     profile: str | None = None
 
-    @property
-    def deployed_name(self) -> str:
-        return DEFAULT_LAB if self.local else self.name
+    def __post_init__(self) -> None:
+        """Raises LabChoiceRefused."""
+        of_aws = {"name": self.name != DEFAULT_LAB, "region": self.region, "profile": self.profile}
+        given = [name for name, value in of_aws.items() if value]
+        if self.local and given:
+            raise LabChoiceRefused(
+                f"got local=True with {' and '.join(given)}, but the local cloud has one lab, {DEFAULT_LAB}, which is"
+                " in no AWS account: expected local=True alone, or name, region and profile without it"
+            )
 
     def environment(self) -> dict[str, str]:
         """The environment variables of a process that uses the lab's account."""
-        environment = _local_environment() if self.local else dict(os.environ)
+        if self.local:
+            return _local_environment()
+        environment = dict(os.environ)
         if self.profile:
             environment["AWS_PROFILE"] = self.profile
-        if self.region and not self.local:
+        if self.region:
             environment["AWS_REGION"] = environment["AWS_DEFAULT_REGION"] = self.region
         return environment
 
     def find(self) -> LabTarget:
         """The lab in the account of this process's environment. Raises LabNotDeployed."""
-        deployment = find_deployment(clients.cloudformation(), self.deployed_name)
+        deployment = find_deployment(clients.cloudformation(), self.name)
         environment = BucketEnvironment(lab=deployment.lab, table=deployment.table, bucket=deployment.bucket)
         return LabTarget(
             is_local=self.local,

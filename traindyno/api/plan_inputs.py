@@ -1,4 +1,4 @@
-"""What a plan reads: prices and quotas, from files or from the account, and assumptions about spot instances."""
+"""What a plan reads: prices and quotas, from files or from the account."""
 
 import time
 from collections.abc import Sequence
@@ -15,8 +15,6 @@ from traindyno.aws.quotas import Quotas
 from traindyno.core.costs import price_file
 from traindyno.core.costs.price_file import parse_prices
 from traindyno.core.costs.prices import Price, PriceList
-from traindyno.core.costs.spot import SpotAssumption
-from traindyno.core.errors import TraindynoError
 from traindyno.core.planning import quota_file
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
@@ -80,17 +78,3 @@ def _one_region(prices: PriceList | None, given: GivenQuotas | None) -> str | No
             f"--prices and --quotas are of different regions, {' and '.join(sorted(regions))}: give files of one region"
         )
     return next(iter(regions), None)
-
-
-class SpotAssumptionIncomplete(TraindynoError):
-    """One of the two options was given without the other."""
-
-
-def read_spot_assumption(discount: float | None, interruptions: float | None) -> SpotAssumption | None:
-    """Returns None if neither option is given. Raises SpotAssumptionIncomplete."""
-    if discount is None and interruptions is None:
-        return None
-    if discount is None or interruptions is None:
-        missing = "--spot-discount" if discount is None else "--spot-interruptions"
-        raise SpotAssumptionIncomplete(f"{missing} is missing: give --spot-discount and --spot-interruptions together")
-    return SpotAssumption(discount=discount, interruptions_per_hour=interruptions)

@@ -20,6 +20,7 @@ from traindyno.api.local_paths import (
     path_problem,
     source_problem,
 )
+from traindyno.core.costs.quantity_text import counted
 from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class StagingArea:
         missing = {name: path for name, path in files.items() if f"{prefix}{name}" not in present}
         if missing:
             size = sum(path.stat().st_size for path in missing.values())
-            self.tell(f"staging {len(missing)} files ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}")
+            self.tell(
+                f"staging {counted(len(missing), 'file')} ({size / 2**20:.1f} MiB) to s3://{self.bucket}/{prefix}"
+            )
         for name, path in missing.items():
             self.s3.upload_file(str(path), self.bucket, f"{prefix}{name}")
 

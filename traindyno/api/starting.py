@@ -9,6 +9,7 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.api.staging import StagingArea
 from traindyno.api.suite_loading import Suite
 from traindyno.aws import clients
+from traindyno.aws.executions import check_execution_name
 
 
 def start_suite(
@@ -22,8 +23,11 @@ def start_suite(
 ) -> str:
     """Uploads the local files of the suite and starts the execution, whose name it returns.
 
-    ``files``: its ``file_lines``, which are found before the lab is.
+    ``files``: its ``file_lines``, which are found before the lab is. Raises ExecutionNameRefused.
     """
+    made = f"{suite.suite.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    execution_id = made if name is None else name
+    check_execution_name(execution_id)
     target.require_space()
     for line in files:
         say(line)
@@ -31,6 +35,5 @@ def start_suite(
         beside=suite.folder, s3=clients.s3(), bucket=target.deployment.bucket, tell=say, allowed=allowed
     )
     document = stage.stage_suite(suite.document)
-    execution_id = name or f"{suite.suite.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     target.executions.start(execution_id, document)
     return execution_id

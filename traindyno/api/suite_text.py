@@ -132,7 +132,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 
 def read_suite_text(source: Path, *, fields: str = SUITE_FIELDS) -> SuiteText:
     """Raise ``SuiteUnreadable`` for a text that is no YAML mapping; the message names the expected ``fields``."""
-    return parse_suite_text(_read(source), source, fields=fields)
+    return parse_suite_text(_read(source, fields), source, fields=fields)
 
 
 def parse_suite_text(text: str, source: Path, *, fields: str = SUITE_FIELDS) -> SuiteText:
@@ -164,7 +164,8 @@ def read_input_file(path: Path, parse: Callable[[dict[str, Any]], Value], *, fie
         raise InputFileInvalid("\n".join(lines)) from error
 
 
-def _read(source: Path) -> str:
+def _read(source: Path, fields: str) -> str:
+    expected = f"expected a YAML file with {fields}"
     try:
         with source.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -172,9 +173,9 @@ def _read(source: Path) -> str:
             raise SuiteUnreadable(f"{source}: more than {MOST_BYTES // 2**20} MiB of text")
         return content.decode("utf-8")
     except OSError as error:
-        raise SuiteUnreadable(f"{source}: can't be read: {error.strerror or error}") from error
+        raise SuiteUnreadable(f"{source}: can't be read: {error.strerror or error}; {expected}") from error
     except ValueError as error:  # not UTF-8, or a path with NUL
-        raise SuiteUnreadable(f"{str(source)!r}: can't be read as UTF-8 text: {error}") from error
+        raise SuiteUnreadable(f"{str(source)!r}: can't be read as UTF-8 text: {error}; {expected}") from error
 
 
 def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Step Functions takes more characters, but the name is also in tags, keys and pages.
 EXECUTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+EXECUTION_NAME_RULE = "1 to 80 letters, digits, hyphens and underscores that begin with a letter or digit"
 RUNNING: Literal["RUNNING"] = "RUNNING"
 
 
@@ -44,6 +45,12 @@ class Execution:
         return self.status == RUNNING
 
 
+def check_execution_name(name: str) -> None:
+    """Raises ExecutionNameRefused."""
+    if not EXECUTION_NAME.fullmatch(name):
+        raise ExecutionNameRefused(f"got {shown(name)} as the name of an execution, expected {EXECUTION_NAME_RULE}")
+
+
 class Executions:
     def __init__(self, stepfunctions: "SFNClient", state_machine_arn: str) -> None:
         self._stepfunctions = stepfunctions
@@ -51,11 +58,7 @@ class Executions:
 
     def start(self, execution_id: str, suite: Mapping[str, Any]) -> None:
         """Safe to repeat with the same suite while it runs. Raises ExecutionNameRefused."""
-        if not EXECUTION_NAME.fullmatch(execution_id):
-            raise ExecutionNameRefused(
-                f"got {shown(execution_id)} as the name of an execution, expected 1 to 80 letters, digits, hyphens and "
-                "underscores that begin with a letter or digit"
-            )
+        check_execution_name(execution_id)
         try:
             self._stepfunctions.start_execution(
                 stateMachineArn=self._state_machine_arn, name=execution_id, input=json.dumps(suite)

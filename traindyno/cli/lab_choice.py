@@ -12,20 +12,43 @@ import typer
 
 from traindyno.api.checkout import require_checkout
 from traindyno.api.lab_target import Lab, LabTarget
+from traindyno.cli import option_values
+from traindyno.cli.option_rules import Command, Rule, refuse, with_parameters, with_rules
 from traindyno.cli.output import OutputFormat
 from traindyno.core.lab_names import DEFAULT_LAB
 
-SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file.", exists=False)]
-ExecutionArgument = Annotated[str, typer.Argument(help="The execution's name, as `traindyno list` shows it.")]
+SuiteArgument = Annotated[Path, typer.Argument(help="The suite's YAML file, such as suites/quickstart.yaml.")]
+ExecutionArgument = Annotated[
+    str,
+    typer.Argument(help="The execution's name, as `traindyno list` shows it.", callback=option_values.execution_name),
+]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", help="A table to read, or one JSON document.")]
-FolderOption = Annotated[Path, typer.Option("--output", help="The folder that the HTML report is written to.")]
+FolderOption = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        help="The folder that the HTML report is written to, as EXECUTION.html.",
+        callback=option_values.folder_to_write,
+    ),
+]
 DEFAULT_FOLDER = Path("reports")
-KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Use the local cloud of this machine.")]
-LabOption = Annotated[str, typer.Option(help="The lab's name, as it was deployed.", envvar="TRAINDYNO_LAB")]
-RegionOption = Annotated[str | None, typer.Option(help="The AWS region; by default that of your AWS settings.")]
-ProfileOption = Annotated[str | None, typer.Option(help="The AWS profile; by default that of your AWS settings.")]
+LabOption = Annotated[
+    str,
+    typer.Option(help="The lab's name, as it was deployed.", envvar="TRAINDYNO_LAB", callback=option_values.lab_name),
+]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(help="The AWS region; by default that of your AWS settings.", callback=option_values.region),
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(help="The AWS profile; by default that of your AWS settings.", callback=option_values.profile),
+]
+ONE_LOCAL_LAB = refuse(
+    *("lab", "region", "profile"), beside="local", why="the local cloud has one lab, which is in no AWS account"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +80,13 @@ class LabChoice(AccountChoice):
 
     @property
     def chosen(self) -> Lab:
-        return Lab(local=self.local, name=self.lab, region=self.region, profile=self.profile)
+        """The lab of the variable TRAINDYNO_LAB is one in AWS, so --local overrules it."""
+        name = DEFAULT_LAB if self.local else self.lab
+        return Lab(local=self.local, name=name, region=self.region, profile=self.profile)
 
     @property
     def deployed_name(self) -> str:
-        return self.chosen.deployed_name
+        return self.chosen.name
 
     def find_target(self) -> LabTarget:
         """Choose the account, and find the lab in it."""
@@ -69,28 +94,27 @@ class LabChoice(AccountChoice):
         return self.chosen.find()
 
 
-def with_options_of(choice: type[AccountChoice]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options_of(choice: type[AccountChoice], *rules: Rule) -> Callable[[Command], Command]:
     """Give a command the fields of ``choice`` as options; its first parameter receives them as one value.
 
-    Typer reads a command's options from its signature, so the fields are added to that.
+    ``rules``: which options exclude or need each other, besides those that choose the lab.
     """
     hints = get_type_hints(choice, include_extras=True)
     added = [
-        inspect.Parameter(each.name, KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
         for each in fields(choice)
     ]
 
-    def add(command: Callable[..., None]) -> Callable[..., None]:
+    def add(command: Command) -> Command:
         _, *own = inspect.signature(command).parameters.values()
 
+        @with_rules(ONE_LOCAL_LAB, *rules)
+        @with_parameters([*own, *added])
         @wraps(command)
         def called(**given: Any) -> None:
             chosen = choice(**{each.name: given.pop(each.name) for each in fields(choice)})
             command(chosen, **given)
 
-        parameters = [each.replace(kind=KEYWORD_ONLY) for each in own] + added
-        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
-        called.__annotations__ = {each.name: each.annotation for each in parameters}
         return called
 
     return add

@@ -25,6 +25,7 @@ from traindyno.cli.commands.plan_command import plan
 from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
+from traindyno.cli.option_values import in_our_words
 from traindyno.cli.output import STANDARD_OUTPUT, print_json, tell
 from traindyno.core.documents.visible_text import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
@@ -53,7 +54,7 @@ def _visible_refusal() -> Iterator[None]:
     try:
         yield
     except typer.TyperException as error:
-        error.message = visible(error.message)
+        error.message = visible(in_our_words(error))
         raise
     except KeyboardInterrupt:
         tell("interrupted")
@@ -67,25 +68,31 @@ NO_ACCOUNT = (
 
 commands = typer.Typer(
     cls=_Commands,
-    help="The price-performance lab for model training: run a suite of measured training jobs, get a verdict.",
+    help="The price-performance lab for model training: run a suite of measured training jobs, get a verdict.\n\n"
+    "On this machine: `traindyno local up`, then `traindyno run suites/quickstart.yaml --local`. In an AWS account: "
+    "`traindyno doctor --aws` says what is missing, `traindyno plan SUITE` what a suite costs.",
+    epilog="Exit status: 0 success, 1 failure, 2 the input or the suite is refused, 3 no run was measured or no local "
+    "cloud runs, 130 interrupted. docs/README.md lists the pages by task.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-commands.command()(plan)
-commands.command()(run_commands.run)
-commands.command()(run_commands.watch)
-commands.command()(execution_commands.stop)
+commands.command(epilog="Example: traindyno plan suites/quickstart.yaml --local")(plan)
+commands.command(epilog="Example: traindyno run suites/quickstart.yaml --local --name first")(run_commands.run)
+commands.command(epilog="Example: traindyno watch first --local")(run_commands.watch)
+commands.command(epilog="Example: traindyno stop first --local")(execution_commands.stop)
 commands.command("list")(execution_commands.list_executions)
-commands.command()(run_commands.report)
-commands.command()(receipt)
-commands.command("reprice")(reprice_execution)
-commands.command()(compare)
-commands.command()(claims)
-commands.command("import")(import_job)
-commands.command()(deploy)
+commands.command(epilog="Example: traindyno report first --local --output reports")(run_commands.report)
+commands.command(epilog="Example: traindyno receipt first --local")(receipt)
+commands.command("reprice", epilog="Example: traindyno reprice first --region eu-west-1")(reprice_execution)
+commands.command(epilog="Example: traindyno compare before after --local")(compare)
+commands.command(epilog="Example: traindyno claims suites/bert-trainium/claims.yaml first --local")(claims)
+commands.command(
+    "import", epilog="Example: traindyno import my-training-2026-11-20 --examples 1000000 --output suite.yaml"
+)(import_job)
+commands.command(epilog="Example: traindyno deploy first --instance ml.g5.xlarge --hours 8")(deploy)
 commands.command()(endpoint_commands.endpoints)
-commands.command()(endpoint_commands.undeploy)
+commands.command(epilog="Example: traindyno undeploy traindyno--reviews-c0123abcd-4f2a9c")(endpoint_commands.undeploy)
 commands.command()(doctor)
 commands.add_typer(quota_commands.app, name="quotas")
 commands.add_typer(logs_commands.app, name="logs")
@@ -104,7 +111,11 @@ else:
 @commands.command()
 def schema(
     tables: Annotated[
-        Path | None, typer.Option(help="Instead, regenerate the tables of fields in this Markdown file.")
+        Path | None,
+        typer.Option(
+            help="Instead, regenerate the tables of fields in this Markdown file, between its lines"
+            " <!-- fields: NAME --> and <!-- end -->.",
+        ),
     ] = None,
 ) -> None:
     """Print the suite file's JSON Schema, for editors."""
@@ -114,7 +125,11 @@ def schema(
     if tables is None:
         print_json(suite_schema())
     else:
-        tables.write_text(with_tables(tables.read_text(encoding="utf-8")), encoding="utf-8")
+        try:
+            tables.write_text(with_tables(tables.read_text(encoding="utf-8")), encoding="utf-8")
+        except (OSError, ValueError) as error:  # no file, no UTF-8, no table or an unknown one
+            message = f"{tables}: {error}; expected a Markdown file with tables of fields"
+            raise typer.BadParameter(message, param_hint="--tables") from error
 
 
 def _print_version(is_wanted: bool) -> None:

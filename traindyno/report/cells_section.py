@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.reason_text import merge_reasons
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.cell_charts import CELL_CHARTS
 from traindyno.report.estimate_text import estimate_cell
@@ -56,7 +57,7 @@ def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
     items = [
         element("li", f"{row.label or row.instance}: {row.unsteady_trials} of {row.trials} trials. {reason}.")
         for row in rows
-        for reason in row.unsteady_reasons
+        for reason in merge_reasons(row.unsteady_reasons)
     ]
     if not items:
         return None

@@ -22,7 +22,7 @@ from tests.unit.run_samples import completed_result, failed_result
 from tests.unit.suites import unprepared_document
 from traindyno.api import executions
 from traindyno.api.executions import SuiteExecution, find_execution, plan, run
-from traindyno.api.lab_target import Lab, LabTarget
+from traindyno.api.lab_target import Lab, LabChoiceRefused, LabTarget
 from traindyno.api.notebook import FigureMissing, NotebookDisplay, ReportPage, display_here
 from traindyno.api.progress import NoProgress, PlainDisplay
 from traindyno.api.reports import ExecutionFailed, ReportMissing
@@ -184,4 +184,11 @@ def test_an_account_is_that_of_a_block_only(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_default_lab_is_the_one_of_the_aws_settings() -> None:
     assert Lab() == executions.AWS
-    assert (Lab(local=True, name="x").deployed_name, Lab(name="x").deployed_name) == ("traindyno", "x")
+    assert (Lab(local=True).name, Lab(name="x").name) == ("traindyno", "x")
+
+
+@pytest.mark.parametrize("choice", [{"name": "x"}, {"region": "us-east-1"}, {"profile": "work"}])
+def test_the_lab_of_the_local_cloud_is_none_of_an_aws_account(choice: dict[str, str]) -> None:
+    (name,) = choice
+    with pytest.raises(LabChoiceRefused, match=f"got local=True with {name}, .* expected local=True alone, or"):
+        Lab(local=True, **choice)

@@ -40,7 +40,7 @@ def test_a_local_file_becomes_an_object_named_by_its_content(tmp_path: Path, s3:
     path = staged["workload"]["dataset"]["path"]
     assert path.startswith("s3://results/data/")
     assert path.endswith("/")
-    assert "1 files" in told[0]
+    assert "1 file " in told[0]
 
 
 def test_object_that_is_there_already_is_sent_again_only_before_it_expires(

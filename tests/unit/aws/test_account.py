@@ -89,6 +89,6 @@ def test_a_program_and_the_command_line_name_a_profile_that_does_not_exist(
     monkeypatch.setattr(sys, "argv", ["traindyno", "import", "x", "--profile", "nobody"])
     with pytest.raises(SystemExit) as ended:
         app()
-    assert ended.value.code == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert "profile (nobody) could not be found. Expected an AWS account" in said
+    assert ended.value.code == 2
+    said = " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert "'--profile': got \"nobody\", expected a profile of your AWS settings" in said

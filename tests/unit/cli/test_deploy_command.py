@@ -39,7 +39,7 @@ def test_options_that_contradict_each_other_are_named(options: list[str], proble
     [
         (["--count", "101"], "got 101, expected at most 100"),
         (["--transform", "s3://b/x/", "--hours", "121"], "got 121, expected at most 120 for a transform job"),
-        (["--hours", "inf"], "got inf, expected a number of hours, or --keep"),
+        (["--hours", "inf"], "got inf, expected a finite number"),
         (["--also-send", "."], "only --transform sends files of this machine"),
     ],
 )

@@ -86,3 +86,11 @@ def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:
     totals = text_of(totals_table(suite, plan_of(suite), None, None))
     assert told in totals
     assert ("in the first round" in totals) is (search != "grid")
+
+
+@pytest.mark.parametrize(
+    ("trials", "runs"), [(1, "2: 2 cells × 1 trial in 1 job"), (3, "6: 2 cells × 3 trials in 3 jobs")]
+)
+def test_one_trial_and_one_job_are_in_the_singular(trials: int, runs: str) -> None:
+    suite = unprepared_suite(measurement={"trials": trials})
+    assert runs in text_of(totals_table(suite, plan_of(suite), None, None))

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -11,9 +12,12 @@ import typer
 from rich.text import Text
 from typer.testing import CliRunner
 
+from tests.unit.cli.test_bad_values import leaves
 from traindyno.aws import clients
 from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
 from traindyno.cli.main import app, commands
+
+REPO_ROOT = Path(__file__).parents[3]
 
 
 def answer(choice: type[AccountChoice], *words: str) -> AccountChoice:
@@ -35,12 +39,21 @@ def answer(choice: type[AccountChoice], *words: str) -> AccountChoice:
 
 def test_options_become_one_value_beside_the_commands_own() -> None:
     assert answer(LabChoice) == LabChoice(local=False, region=None, profile=None, lab="traindyno")
-    asked = answer(LabChoice, "--lab", "mine", "--region", "eu-west-1", "--profile", "work")
-    assert asked == LabChoice(lab="mine", region="eu-west-1", profile="work")
+    asked = answer(LabChoice, "--lab", "mine", "--region", "eu-west-1")
+    assert asked == LabChoice(lab="mine", region="eu-west-1")
 
 
-def test_the_local_cloud_has_one_lab_of_the_default_name() -> None:
-    local, deployed = answer(LabChoice, "--local", "--lab", "mine"), answer(LabChoice, "--lab", "mine")
+def test_a_profile_is_one_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config").write_text("[profile work]\nregion = eu-west-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    assert answer(AccountChoice, "--profile", "work") == AccountChoice(profile="work")
+
+
+def test_the_local_cloud_has_one_lab_of_the_default_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable names the lab that a person usually means; --local means the other one."""
+    deployed = answer(LabChoice, "--lab", "mine")
+    monkeypatch.setenv("TRAINDYNO_LAB", "mine")
+    local = answer(LabChoice, "--local")
     assert isinstance(local, LabChoice)
     assert isinstance(deployed, LabChoice)
     assert (local.deployed_name, deployed.deployed_name) == ("traindyno", "mine")
@@ -69,6 +82,20 @@ def test_no_word_of_a_help_text_is_taken_for_markup() -> None:
     texts = list(help_texts(typer.main.get_command(commands)))
     assert len(texts) > 50
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
+
+
+def test_every_command_with_an_argument_shows_an_example_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPO_ROOT)
+    examples = {words: command for words, command in leaves(typer.main.get_command(commands)) if "{" in usage(command)}
+    assert len(examples) > 14
+    for words, command in examples.items():
+        program, *written = (command.epilog or "").removeprefix("Example: ").split()
+        assert (program, *written[: len(words)]) == ("traindyno", *words)
+        command.make_context("traindyno", written[len(words) :])
+
+
+def usage(command: Any) -> str:
+    return " ".join(f"{{{each.name}}}" for each in command.params if each.param_type_name == "argument")
 
 
 @pytest.fixture

@@ -119,8 +119,8 @@ def test_no_expiry_is_set_that_no_one_confirmed(account: Account) -> None:
     ("words", "problem"),
     [
         (("expire", "mine", "--days", "10"), "no retention of 10 days; accepted: 1, 3, 5, 7,"),
-        (("expire", "mine-", "--yes"), "'mine-' is not the name of a lab"),
-        (("delete", "mine--x", "--yes"), "'mine--x' is not the name of a lab"),
+        (("expire", "mine-", "--yes"), 'got "mine-", expected 1 to 18 lower-case'),
+        (("delete", "mine--x", "--yes"), 'got "mine--x", expected 1 to 18 lower-case'),
     ],
 )
 def test_wrong_words_are_refused_before_anything_is_read(words: tuple[str, ...], problem: str) -> None:

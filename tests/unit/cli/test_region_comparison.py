@@ -17,7 +17,8 @@ from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_suite
 from traindyno.aws.quotas import Quotas
 from traindyno.cli.display.region_table import print_regions, region_problems, regions_table
-from traindyno.cli.inputs.region_comparison import RegionClients, compare_regions, split_regions
+from traindyno.cli.inputs.region_comparison import RegionClients, compare_regions
+from traindyno.cli.option_values import split_names
 from traindyno.cli.output import OutputFormat, Terminal
 from traindyno.core.planning.regions import RegionalType, plan_hours, plan_size
 from traindyno.core.suite.cells import expand_cells
@@ -128,7 +129,7 @@ def test_regions_as_json_say_whether_the_largest_job_fits(capsys: pytest.Capture
 
 
 def test_regions_are_separated_by_commas() -> None:
-    assert split_regions("us-east-1, eu-west-1,,us-east-1") == ["us-east-1", "eu-west-1"]
+    assert split_names("us-east-1, eu-west-1,,us-east-1") == ["us-east-1", "eu-west-1"]
 
 
 @pytest.mark.parametrize(("largest", "size"), [(1, 1), (3, 4), (64, 64), (65, None)])

@@ -139,3 +139,12 @@ def test_trials_that_were_not_steady_are_named_with_their_reason() -> None:
     text = printed(trials(reason="step times drift: by +3.0% over the latest 200 steps"))
     assert "2 of 2 trials not steady: step times drift: by +3.0% over the latest 200 steps" in text
     assert "one run, 90 %" not in text
+
+
+def test_reasons_of_one_cell_that_differ_in_their_numbers_are_one_line() -> None:
+    shares = (4.3, 9.1)
+    each = [trials(reason=f"noise: the mean is known to ±{share} % only") for share in shares]
+    noisy = [results[index] for index, results in enumerate(each)]
+    text = printed(noisy)
+    assert text.count("trials not steady") == 1
+    assert "2 of 2 trials not steady: noise: the mean is known to ±9.1 % only (the largest of 2)" in text

@@ -11,6 +11,8 @@ from rich.table import Table
 from traindyno.api.suite_loading import CLAIMS_SHAPE
 from traindyno.api.suite_text import read_input_file
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
+from traindyno.cli.option_rules import need
+from traindyno.cli.option_values import execution_name
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, styled
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.documents.stored import to_document
@@ -37,21 +39,33 @@ class NothingMeasured(TraindynoError):
     """The execution has no report to check claims against."""
 
 
-@with_options_of(LabChoice)
+@with_options_of(
+    LabChoice,
+    need(
+        *("local", "lab", "region", "profile"),
+        option="execution",
+        why="without an execution the claims are checked by their own arithmetic, and no lab is read",
+    ),
+)
 def claims(
     choice: LabChoice,
     file: Annotated[Path, typer.Argument(help="A claims file, such as suites/bert-trainium/claims.yaml.")],
     execution: Annotated[
-        str | None, typer.Argument(help="An execution with measurements; without it, only the arithmetic is checked.")
+        str | None,
+        typer.Argument(
+            help="An execution with measurements; without it, only the arithmetic is checked.",
+            callback=execution_name,
+        ),
     ] = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Check published figures: against their own arithmetic, and against what an execution measured."""
+    """Check published figures by their own arithmetic, and against what an execution measured, if one is named."""
     found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
     if execution is None:
         judgements = judge_claims(found, (), ())
     else:
         target = choice.find_target()
+        target.require_execution(execution)
         report = target.results.find_as(report_data_key(execution), parse_report)
         if report is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")

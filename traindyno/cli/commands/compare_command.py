@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
+from traindyno.cli.option_values import execution_name
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
 from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.documents.stored import to_document
@@ -20,12 +21,19 @@ from traindyno.store.results import load_record
 @with_options_of(LabChoice)
 def compare(
     choice: LabChoice,
-    first: Annotated[str, typer.Argument(help="The execution to compare with.")],
-    second: Annotated[str, typer.Argument(help="The execution that may have become better or worse.")],
+    first: Annotated[str, typer.Argument(help="The execution to compare with.", callback=execution_name)],
+    second: Annotated[
+        str, typer.Argument(help="The execution that may have become better or worse.", callback=execution_name)
+    ],
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Compare the cells that two executions share, and list other differences; exit status 2 if the work differs."""
+    """Compare the cells that two executions share, and list other differences.
+
+    Exit status 2 if the executions measured different work.
+    """
     target = choice.find_target()
+    for execution in (first, second):
+        target.require_execution(execution)
     compared = compare_executions(*(load_record(target.results, execution) for execution in (first, second)))
     if output is OutputFormat.JSON:
         print_json(to_document(compared))

@@ -1,6 +1,7 @@
 """`traindyno deploy`: the model that a run saved, as an endpoint or as a batch transform job."""
 
 import getpass
+import re
 import secrets
 import time
 from decimal import Decimal
@@ -16,8 +17,9 @@ from traindyno.aws.executions import Execution, Executions
 from traindyno.aws.prices import BATCH_TRANSFORM, HOSTING, read_prices
 from traindyno.cli.display.deployment_text import closing_text, lines_after, lines_before, row_document
 from traindyno.cli.inputs.also_send import read_also_send
-from traindyno.cli.inputs.deployment_choice import DeploymentChoice
+from traindyno.cli.inputs.deployment_choice import SERVERLESS_ONLY, DeploymentChoice
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, with_options_of
+from traindyno.cli.option_values import matching
 from traindyno.cli.output import OutputFormat, print_json, tell
 from traindyno.core.costs.prices import Price
 from traindyno.core.errors import TraindynoError
@@ -26,7 +28,7 @@ from traindyno.core.serving.deployment import Hosting, ModelDeployment, deployme
 from traindyno.core.serving.deployment_document import deployment_document, parse_deployment
 from traindyno.lab.services import LabServices
 from traindyno.lab.serving.deployable_model import DeployableModel, find_deployable_model
-from traindyno.sagemaker.serving.serving_request import check_instance_type, refuse_isolation
+from traindyno.sagemaker.serving.serving_request import refuse_isolation
 from traindyno.store.model_deployments import DeploymentRow
 
 LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
@@ -36,22 +38,29 @@ class NotDeployed(TraindynoError):
     """The endpoint did not reach InService, or the transform job failed."""
 
 
-@with_options_of(DeploymentChoice)
+@with_options_of(DeploymentChoice, SERVERLESS_ONLY)
 def deploy(
     choice: DeploymentChoice,
     execution: ExecutionArgument,
     cell: Annotated[
         str | None,
-        typer.Option(help="The cell whose model is deployed, by id or label; the recommended one by default."),
+        typer.Option(
+            help="The cell whose model is deployed, by its id or label; by default the recommended one.",
+            callback=matching(re.compile(".+", re.DOTALL), "the id or the label of a cell, as the report shows it"),
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the model answers, or only start.")] = True,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Serve the model that a run saved, and compare its answers with those of the training job."""
+    """Serve the model that a run saved, and compare its answers with those of the training job.
+
+    The suite needs measurement: {save_model: true}. An endpoint is billed until it expires or `traindyno undeploy`.
+    """
     target = choice.find_target()
     if target.deployment.isolates_network:
         refuse_isolation(target.deployment.lab)
     services = target.services
+    target.require_execution(execution)
     deployment = _plan(choice, find_deployable_model(execution, cell, target.results), target)
     for line in lines_before(deployment, _earlier(deployment, services), time.time()):
         tell(line)
@@ -67,8 +76,6 @@ def deploy(
 def _plan(choice: DeploymentChoice, found: DeployableModel, target: LabTarget) -> ModelDeployment:
     """The deployment, checked as the state machine checks it. Raises DocumentInvalid or ModelNotServable."""
     now, run, lab, instance = time.time(), found.run, target.deployment.lab, choice.instance_type
-    if instance is not None:
-        check_instance_type(instance)
     price = _price(instance, choice.hosting, now) if instance else None
     deployment = ModelDeployment(
         name=deployment_name(

@@ -12,19 +12,24 @@ from traindyno.aws.caller_permissions import DEFAULT_QUALIFIER
 from traindyno.cli.inputs.account_findings import check_account
 from traindyno.cli.inputs.machine_checks import Check, check_machine
 from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
+from traindyno.cli.option_rules import need, with_rules
 from traindyno.cli.output import STANDARD_OUTPUT
 from traindyno.core.lab_names import DEFAULT_LAB
 
 QUALIFIER_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
 
 
+@with_rules(need("lab", "region", "profile", option="aws", why="without it only this machine is checked"))
 def doctor(
     aws: Annotated[bool, typer.Option("--aws", help="Check the AWS account too; nothing in it is changed.")] = False,
     lab: LabOption = DEFAULT_LAB,
     region: RegionOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Check this machine, and with --aws the account, for what a lab needs. Exit status 1 if something is missing."""
+    """Check this machine, and with --aws the account, for what a lab needs.
+
+    Exit status 1 if something is missing; each line of it says what to do.
+    """
     checks = [*check_machine(Path.cwd())]
     if aws:
         session = boto3.Session(profile_name=profile, region_name=region)

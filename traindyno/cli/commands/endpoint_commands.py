@@ -7,6 +7,7 @@ import typer
 
 from traindyno.cli.display.deployment_text import closing_text, deployments_table, row_document
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
+from traindyno.cli.option_values import job_name
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import jobs_prefix
@@ -39,7 +40,10 @@ def endpoints(
 def undeploy(
     choice: LabChoice,
     name: Annotated[
-        str, typer.Argument(help="The endpoint's or transform job's name, as `traindyno endpoints` shows it.")
+        str,
+        typer.Argument(
+            help="The endpoint's or transform job's name, as `traindyno endpoints` shows it.", callback=job_name
+        ),
     ],
 ) -> None:
     """Delete an endpoint, or stop a transform job, with its model; its billing stops."""

@@ -72,11 +72,12 @@ def stop(
 ) -> None:
     """Stop an execution, wait until its training jobs are stopped, and print its cost."""
     target = choice.find_target()
-    found = target.executions.describe(execution)
+    found = target.describe(execution)
     if not found.is_running:
         tell(f"{execution} has ended already ({found.status.lower()})")
     else:
-        target.executions.stop(execution, reason="traindyno stop")
+        receipt = f"traindyno receipt {execution}{target.option}"
+        target.executions.stop(execution, reason=f"a person stopped it with traindyno stop; its cost: {receipt}")
         tell(f"stopping {execution}")
     _await_jobs(target, execution)
     tell(f"{execution} is stopped; all its training jobs have ended")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from traindyno.api.plan_inputs import read_price_file
 from traindyno.aws import clients
 from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.cli.inputs.imported_job import (
@@ -22,6 +23,7 @@ from traindyno.cli.inputs.imported_job import (
 )
 from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import AccountChoice, with_options_of
+from traindyno.cli.option_values import finite, job_name
 from traindyno.cli.output import print_text, tell
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
@@ -30,12 +32,16 @@ from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite, document_json
 from traindyno.sagemaker.imported.whole_training import project_training
 
-JobArgument = Annotated[str, typer.Argument(help="The training job's name.")]
+JobArgument = Annotated[str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)]
 OUTPUT = "--output"
 OutputOption = Annotated[Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")]
 ExamplesOption = Annotated[int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)]
-UsdOption = Annotated[float | None, typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01)]
-HoursOption = Annotated[float | None, typer.Option("--max-hours", help="The longest that it may take.", min=0.01)]
+UsdOption = Annotated[
+    float | None, typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01, callback=finite)
+]
+HoursOption = Annotated[
+    float | None, typer.Option("--max-hours", help="The longest that the suite may take.", min=0.01, callback=finite)
+]
 # Text that YAML 1.2 reads as a number, and PyYAML's writer, which knows 1.1, leaves without quotes.
 LOOKS_LIKE_A_NUMBER = re.compile(r"[-+.]?\d[\d.eExXoO+\-_a-fA-F]*")
 SAME_SPEED = "an estimate: as if the job were as fast there as it was"
@@ -51,9 +57,13 @@ def import_job(
     max_hours: HoursOption = None,
     prices: PricesOption = None,
 ) -> None:
-    """Make a suite of a training job that ran, suggest axes, and show what the job would cost on other instances."""
+    """Make a suite of a training job that ran, suggest axes, and show what the job would cost on other instances.
+
+    The suite goes to standard output, or to the file of --output; the rest to standard error. Nothing is started.
+    """
     if output is not None:
         refuse_unwritable(output)
+    given = None if prices is None else read_price_file(prices)
     choice.choose()
     described = read_job(job)
     decisions = Decisions(examples=examples, max_usd=_decimal(max_usd), max_hours=_decimal(max_hours))
@@ -65,7 +75,7 @@ def import_job(
     else:
         write_new(output, text)
     types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
-    seconds, rows = price_job(described, types, prices_of(types, prices))
+    seconds, rows = price_job(described, types, given or prices_of(types))
     measured = read_measured(described, s3=clients.s3()) if examples else None
     whole = whole_training_lines(described, measured, rows, examples=examples) if measured and examples else ()
     for line in (*notes(found), *cost_lines(seconds, rows), *whole):

@@ -14,6 +14,8 @@ from localcloud.disk_space import explaining_full_disk, require_space
 from localcloud.environment import FOREIGN, aws_settings
 from localcloud.home import Home, Restarted
 from localcloud.private_files import owner_only
+from localcloud.sagemaker_service.given_prices import PricesInvalid, read_given_prices
+from localcloud.sagemaker_service.replay.trace import TraceInvalid, read_traces
 from localcloud.state_files import set_damage_aside
 from traindyno.aws import clients
 from traindyno.aws.executions import Executions
@@ -23,6 +25,25 @@ from traindyno.cli.lab_choice import FormatOption, LabChoice
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 
 app = typer.Typer(help="The cloud on this machine: MiniStack and the local SageMaker service.", no_args_is_help=True)
+
+
+def check_traces(folder: Path | None) -> Path | None:
+    try:
+        if folder is not None and not read_traces(folder):
+            raise typer.BadParameter(f"{folder} has no file *.json, expected a folder of traces")
+    except TraceInvalid as error:
+        raise typer.BadParameter(str(error)) from error
+    return folder
+
+
+def check_prices(path: Path | None) -> Path | None:
+    if path is not None:
+        try:
+            read_given_prices(path)
+        except PricesInvalid as error:
+            raise typer.BadParameter(str(error)) from error
+    return path
+
 
 GrantOption = Annotated[
     int | None,
@@ -37,10 +58,9 @@ TracesOption = Annotated[
     Path | None,
     typer.Option(
         "--traces",
-        exists=True,
-        file_okay=False,
         resolve_path=True,
         metavar="FOLDER",
+        callback=check_traces,
         help="Traces that simulated jobs replay instead of nominal times; see docs/local-cloud-service.md.",
     ),
 ]
@@ -48,10 +68,9 @@ PricesOption = Annotated[
     Path | None,
     typer.Option(
         "--prices",
-        exists=True,
-        dir_okay=False,
         resolve_path=True,
         metavar="FILE",
+        callback=check_prices,
         help='A JSON file of USD per instance hour, {"ml.p4d.24xlarge": "37.69"}, before the snapshot\'s prices.',
     ),
 ]

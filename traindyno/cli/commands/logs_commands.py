@@ -10,6 +10,7 @@ from traindyno.aws.deployment import has_stack
 from traindyno.aws.lab_logs import RETENTION_DAYS, LabLogs, LogGroup, LogStream
 from traindyno.cli.confirmation import confirm
 from traindyno.cli.lab_choice import AccountChoice, ProfileOption, RegionOption
+from traindyno.cli.option_values import lab_name
 from traindyno.cli.output import tell
 from traindyno.core.errors import TraindynoError
 
@@ -17,7 +18,7 @@ app = typer.Typer(
     help="The logs of a lab's jobs and endpoints, which stay after cdk destroy: delete them, or let them expire.",
     no_args_is_help=True,
 )
-LabArgument = Annotated[str, typer.Argument(help="The lab's name, as it was deployed.")]
+LabArgument = Annotated[str, typer.Argument(help="The lab's name, as it was deployed.", callback=lab_name)]
 YesOption = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 DELETIONS_PER_LINE = 500
 
@@ -26,7 +27,14 @@ class LabStillDeployed(TraindynoError):
     """Jobs of the lab may still write to its logs."""
 
 
-@app.command()
+def retention(days: int) -> int:
+    if days not in RETENTION_DAYS:
+        accepted = ", ".join(map(str, RETENTION_DAYS))
+        raise typer.BadParameter(f"CloudWatch Logs has no retention of {days} days; accepted: {accepted}")
+    return days
+
+
+@app.command(epilog="Example: traindyno logs delete traindyno --region us-east-1")
 def delete(
     lab: LabArgument, yes: YesOption = False, region: RegionOption = None, profile: ProfileOption = None
 ) -> None:
@@ -50,10 +58,10 @@ def delete(
     tell(f"deleted: {len(streams)} log streams, {len(groups)} log groups")
 
 
-@app.command()
+@app.command(epilog="Example: traindyno logs expire traindyno --days 30")
 def expire(
     lab: LabArgument,
-    days: Annotated[int, typer.Option(help="Events are deleted after this many days.")] = 30,
+    days: Annotated[int, typer.Option(help="Events are deleted after this many days.", callback=retention)] = 30,
     account_wide: Annotated[
         bool,
         typer.Option("--account-wide", help="Also the log groups that all SageMaker jobs of the account share."),
@@ -63,10 +71,6 @@ def expire(
     profile: ProfileOption = None,
 ) -> None:
     """Let log events of a lab's endpoints expire, and with --account-wide those of every job of the account."""
-    if days not in RETENTION_DAYS:
-        raise typer.BadParameter(
-            f"--days: CloudWatch Logs has no retention of {days} days; accepted: {', '.join(map(str, RETENTION_DAYS))}"
-        )
     logs = _open(lab, region, profile)
     shared = logs.shared_groups()
     found = [*logs.own_groups(), *(shared if account_wide else [])]
@@ -87,10 +91,7 @@ def expire(
 
 def _open(lab: str, region: str | None, profile: str | None) -> LabLogs:
     AccountChoice(region=region, profile=profile).choose()
-    try:
-        return LabLogs(clients.logs_with_more_retries(), lab)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
+    return LabLogs(clients.logs_with_more_retries(), lab)
 
 
 def _refuse_deployed(lab: str) -> None:

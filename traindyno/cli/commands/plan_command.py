@@ -3,10 +3,7 @@
 import time
 from typing import Any
 
-import typer
-
 from traindyno.api.memory_estimates import estimate_compositions
-from traindyno.api.plan_inputs import read_spot_assumption
 from traindyno.api.plans import PlannedSuite, plan_in_account
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.cli.display.composition_table import print_compositions
@@ -22,8 +19,10 @@ from traindyno.cli.inputs.plan_options import (
     SpotDiscountOption,
     SpotInterruptionsOption,
 )
-from traindyno.cli.inputs.region_comparison import RegionsOption, compare_regions, split_regions
+from traindyno.cli.inputs.region_comparison import RegionsOption, compare_regions
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
+from traindyno.cli.option_rules import need, refuse
+from traindyno.cli.option_values import split_names
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
@@ -33,7 +32,22 @@ from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.suite import Suite
 
 
-@with_options_of(LabChoice)
+@with_options_of(
+    LabChoice,
+    refuse("prices", "quotas", beside="regions", why="such a file is of one region"),
+    refuse(
+        *("memory", "compositions", "spot_discount", "spot_interruptions", "also_send", "lab", "region"),
+        beside="regions",
+        why="it compares what regions offer, and plans no jobs",
+    ),
+    refuse(
+        *("local", "lab", "region", "profile"),
+        beside=("prices", "quotas"),
+        why="with both files the plan reads no lab and no account",
+    ),
+    need("spot_discount", option="spot_interruptions", why="the cost on spot follows from both"),
+    need("spot_interruptions", option="spot_discount", why="the cost on spot follows from both"),
+)
 def plan(
     choice: LabChoice,
     suite: SuiteArgument,
@@ -47,17 +61,20 @@ def plan(
     also_send: AlsoSendOption = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Show a suite's cells, lanes, quotas, cost and time; exit status 2 if it would be refused. Creates nothing."""
+    """Show a suite's cells, lanes, quotas, cost and time. Creates nothing.
+
+    Exit status 2 if the lab would refuse the suite, with the reasons.
+    """
     loaded = load_startable_suite(suite)
     allowed = read_also_send(also_send)
     if regions is not None:
-        if prices is not None or quotas is not None:
-            raise typer.BadParameter("--regions can't be combined with --prices or --quotas, which are of one region")
         choice.choose()
-        found = compare_regions(loaded.suite, expand_cells(loaded.suite), split_regions(regions), now=time.time())
+        found = compare_regions(loaded.suite, expand_cells(loaded.suite), split_names(regions), now=time.time())
         print_regions(loaded.suite.name, found, output)
         return
-    spot = read_spot_assumption(spot_discount, spot_interruptions)
+    spot = None
+    if spot_discount is not None and spot_interruptions is not None:
+        spot = SpotAssumption(discount=spot_discount, interruptions_per_hour=spot_interruptions)
     if prices is None or quotas is None:
         choice.choose()
     planned = plan_in_account(

@@ -25,7 +25,7 @@ app = typer.Typer(help="The quotas that a suite needs: request increases, show t
 YesOption = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
 
 
-@app.command()
+@app.command(epilog="Example: traindyno quotas request suites/quickstart.yaml")
 @with_options_of(AccountChoice)
 def request(
     choice: AccountChoice,
@@ -34,9 +34,10 @@ def request(
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Send an increase request for each quota that the suite lacks; no second request while one is open."""
+    loaded = load_suite(suite)
     choice.choose()
     requests = QuotaRequests(clients.service_quotas())
-    needed = _look_up(load_suite(suite).staged, requests)
+    needed = _look_up(loaded.staged, requests)
     to_send = [each for each in needed if each.is_to_send]
     if to_send and not yes:
         _confirm(to_send)
@@ -49,7 +50,7 @@ def request(
     _print(answered, output)
 
 
-@app.command()
+@app.command(epilog="Example: traindyno quotas status suites/quickstart.yaml")
 @with_options_of(AccountChoice)
 def status(
     choice: AccountChoice,
@@ -57,8 +58,9 @@ def status(
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Show the quotas that the suite lacks and the status of their requests."""
+    loaded = load_suite(suite)
     choice.choose()
-    _print(_look_up(load_suite(suite).staged, QuotaRequests(clients.service_quotas())), output)
+    _print(_look_up(loaded.staged, QuotaRequests(clients.service_quotas())), output)
 
 
 def _look_up(suite: Suite, requests: QuotaRequests) -> list[NeededIncrease]:

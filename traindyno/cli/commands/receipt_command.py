@@ -24,7 +24,7 @@ def receipt(
     execution: ExecutionArgument,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Show the cost of every training job: billed seconds × instances × price, exact to the cent."""
+    """Show the cost of every training job of an execution: billed seconds × instances × price, exact to the cent."""
     found = read_receipt(choice.find_target(), execution)
     if output is OutputFormat.JSON:
         print_json(to_document(found))

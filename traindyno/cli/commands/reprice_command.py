@@ -12,8 +12,10 @@ from rich.table import Table
 from traindyno.api.plan_inputs import read_price_file
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
+from traindyno.cli import option_values
 from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList
@@ -29,11 +31,19 @@ from traindyno.store.results import load_record
 
 PriceRegionOption = Annotated[
     str | None,
-    typer.Option("--region", help="Use the Price List's prices of this region; by default the region of the runs."),
+    typer.Option(
+        "--region",
+        help="Use the Price List's prices of this region; by default the region of the runs.",
+        callback=option_values.region,
+    ),
 ]
 LabRegionOption = Annotated[
     str | None,
-    typer.Option("--lab-region", help="The AWS region that the lab is in; by default that of your AWS settings."),
+    typer.Option(
+        "--lab-region",
+        help="The AWS region that the lab is in; by default that of your AWS settings.",
+        callback=option_values.region,
+    ),
 ]
 
 
@@ -48,7 +58,7 @@ class NoPriceFound(TraindynoError):
     """The price source has no price for any instance type of the execution."""
 
 
-@with_options_of(PricedLabChoice)
+@with_options_of(PricedLabChoice, refuse("price_region", beside="prices", why="such a file is of one region"))
 def reprice_execution(
     choice: PricedLabChoice,
     execution: ExecutionArgument,
@@ -57,11 +67,11 @@ def reprice_execution(
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Recompute costs and verdict at other prices, and show which price would change the verdict."""
-    if prices is not None and price_region is not None:
-        raise typer.BadParameter("--prices and --region can't be combined: give one of them")
+    given = None if prices is None else read_price_file(prices)
     target = choice.find_target()
+    target.require_execution(execution)
     record = load_record(target.results, execution)
-    found = read_price_file(prices) if prices else _price_list(record, price_region or _region_of(record))
+    found = given or _price_list(record, price_region or _region_of(record))
     _check_found(record, found, str(prices or price_region or _region_of(record)))
     loss_spread, host_priors = record.loss_spread, record.host_priors
     before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_priors=host_priors)

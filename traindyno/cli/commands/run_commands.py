@@ -13,7 +13,7 @@ from traindyno.api.plans import file_lines
 from traindyno.api.reports import ExecutionFailed, read_page, read_report, write_report
 from traindyno.api.starting import start_suite
 from traindyno.api.suite_loading import load_startable_suite
-from traindyno.aws.executions import Execution
+from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
@@ -26,6 +26,8 @@ from traindyno.cli.lab_choice import (
     SuiteArgument,
     with_options_of,
 )
+from traindyno.cli.option_rules import refuse
+from traindyno.cli.option_values import new_execution_name
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.serving.servable_suite import why_not_servable
@@ -36,11 +38,17 @@ from traindyno.sagemaker.serving.serving_request import why_isolated_serves_none
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 
 
-@with_options_of(LabChoice)
+@with_options_of(LabChoice, refuse("folder", beside="wait", why="the report is written when the execution has ended"))
 def run(
     choice: LabChoice,
     suite: SuiteArgument,
-    name: Annotated[str | None, typer.Option(help="The execution's name; by default the suite's and the time.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The execution's name, {EXECUTION_NAME_RULE}; by default the suite's name and the time.",
+            callback=new_execution_name,
+        ),
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Follow the execution to its end, or only start it.")
     ] = True,
@@ -48,7 +56,10 @@ def run(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Run a suite and print its verdict."""
+    """Run a suite: start its execution, follow it to its end, print the verdict and download the HTML report.
+
+    Ctrl-C ends the command only; the execution continues, and `traindyno watch` follows it again.
+    """
     loaded = load_startable_suite(suite)
     allowed = read_also_send(also_send)
     files = tuple(file_lines(loaded, allowed))
@@ -78,7 +89,7 @@ def watch(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Follow an execution to its end, then print its verdict."""
+    """Follow an execution to its end, then print its verdict and download its HTML report."""
     target = choice.find_target()
     finish(target, follow_to_end(target, execution), output, folder)
 
@@ -90,9 +101,9 @@ def report(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Print an execution's verdict and fetch its HTML report."""
+    """Print the verdict of an execution that has ended, and download its HTML report."""
     target = choice.find_target()
-    finish(target, target.executions.describe(execution), output, folder)
+    finish(target, target.describe(execution), output, folder)
 
 
 def follow_to_end(target: LabTarget, execution: str) -> Execution:

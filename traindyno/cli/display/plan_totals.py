@@ -6,7 +6,7 @@ from decimal import Decimal
 from rich.table import Table
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
-from traindyno.core.costs.quantity_text import UNKNOWN, count_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, count_text, counted, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost_text
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.plan import Plan, prices_of
@@ -76,11 +76,11 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
 def _runs_text(suite: Suite, planned: Plan) -> str:
     cells, trials = len(planned.cells), suite.measurement.trials
     is_shared = suite.measurement.jobs is Jobs.SHARED
-    in_jobs = f" in {sum(lane.job_count or 0 for lane in planned.lanes)} jobs" if is_shared else ""
+    in_jobs = f" in {counted(sum(lane.job_count or 0 for lane in planned.lanes), 'job')}" if is_shared else ""
     if suite.search.is_race:
-        again = f", then only cells close behind the best one, up to {trials} times each"
+        again = f", then only cells close behind the best one, up to {counted(trials, 'time')} each"
         return f"at most {planned.run_count}{in_jobs}: {cells} in the first round{again}"
-    return f"{planned.run_count}: {cells} cells × {trials} trials{in_jobs}"
+    return f"{planned.run_count}: {counted(cells, 'cell')} × {counted(trials, 'trial')}{in_jobs}"
 
 
 def probes_text(suite: Suite, planned: Plan) -> str:

@@ -13,6 +13,7 @@ from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of
+from traindyno.core.verdict.reason_text import merge_reasons
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.scaling_text import describe_scaling
@@ -44,12 +45,13 @@ def _lines(report: Report) -> Iterator[str]:
     verdict = report.verdict
     text = describe_verdict(verdict)
     yield from (*text.support, *_alternatives(verdict), *_prices(report), *text.changes)
-    more = (*text.cautions, *_not_steady(verdict))
+    unsteady = _not_steady(verdict)
     scaling = tuple(line for fit in verdict.scaling for line in describe_scaling(fit))
-    for lines in (more, scaling):
+    sections = "Cautions and Cells" if unsteady else "Cautions"
+    for lines, place in (((*text.cautions, *unsteady), sections), (scaling, "Scaling")):
         yield from lines[:MOST_LINES]
         if len(lines) > MOST_LINES:
-            yield f"and {len(lines) - MOST_LINES} more lines in the report"
+            yield f"{len(lines) - MOST_LINES} more of these lines are in the report, under {place}."
 
 
 def _alternatives(verdict: Verdict) -> Iterator[str]:
@@ -76,7 +78,7 @@ def _not_steady(verdict: Verdict) -> list[str]:
     return [
         f"{row.label or row.instance}: {row.unsteady_trials} of {row.trials} trials not steady: {reason}"
         for row in verdict.rows
-        for reason in row.unsteady_reasons
+        for reason in merge_reasons(row.unsteady_reasons)
     ]
 
 

@@ -1,5 +1,6 @@
 """The option --also-send: files that travel although the rule leaves them out."""
 
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -8,18 +9,23 @@ import typer
 
 from traindyno.travelling_files import allowed_path
 
+
+def check_also_send(paths: list[Path] | None) -> list[Path] | None:
+    for path in paths or ():
+        if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises for a name that is too long)
+            raise typer.BadParameter(f"{path} does not exist on this machine; accepted: a file or a folder")
+    return paths
+
+
 AlsoSendOption = Annotated[
     list[Path] | None,
     typer.Option(
+        callback=check_also_send,
         help="A file or folder that is sent although it is hidden, ignored, named like a credential or a link; repeat "
-        "the option for more."
+        "the option for more.",
     ),
 ]
 
 
 def read_also_send(paths: Sequence[Path] | None) -> Collection[Path]:
-    for path in paths or ():
-        if not path.exists():
-            message = f"{path} does not exist on this machine; accepted: a file or a folder"
-            raise typer.BadParameter(message, param_hint="--also-send")
     return frozenset(map(allowed_path, paths or ()))

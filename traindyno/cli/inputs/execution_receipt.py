@@ -40,7 +40,7 @@ def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
 def _find_execution(target: LabTarget, execution_id: str) -> Execution:
     """Step Functions forgets an execution 90 days after its end, and the local cloud may lose one: its row stays."""
     try:
-        return target.executions.describe(execution_id)
+        return target.describe(execution_id)
     except ExecutionUnknown:
         row = target.services.executions.find(execution_id)
         if row is None:

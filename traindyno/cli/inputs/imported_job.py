@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from traindyno.api.plan_inputs import account_region, read_price_file
+from traindyno.api.plan_inputs import account_region
 from traindyno.aws import clients
 from traindyno.aws.prices import read_prices
 from traindyno.aws.training_jobs import TrainingJobs
@@ -63,7 +62,10 @@ def read_job(name: str) -> dict[str, Any]:
     """DescribeTrainingJob's answer; raises JobUnknown."""
     job = TrainingJobs(clients.sagemaker()).describe(name)
     if job is None:
-        raise JobUnknown(f"{name}: no such training job in {account_region()}, expected the name of one")
+        raise JobUnknown(
+            f"{name}: no such training job in {account_region()}, expected the name of one; list them with: aws"
+            " sagemaker list-training-jobs"
+        )
     return job
 
 
@@ -128,7 +130,5 @@ def read_measured(job: Mapping[str, Any], *, s3: "S3Client") -> MeasuredRun | No
         return None
 
 
-def prices_of(instances: Iterable[str], price_path: Path | None) -> PriceList:
-    if price_path is not None:
-        return read_price_file(price_path)
+def prices_of(instances: Iterable[str]) -> PriceList:
     return read_prices(clients.pricing(), instances, region=account_region(), now=time.time())

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from traindyno.cli.option_values import finite
+
 MemoryOption = Annotated[
     bool,
     typer.Option(
@@ -32,8 +34,14 @@ QuotasOption = Annotated[
 ]
 SpotDiscountOption = Annotated[
     float | None,
-    typer.Option(help="Assume that spot saves this share of the on-demand price: 0.6 is 60 %.", min=0, max=0.99),
+    typer.Option(
+        help="Assume that spot saves this share of the on-demand price: 0.6 is 60 %.",
+        min=0,
+        max=0.99,
+        callback=finite,
+    ),
 ]
 SpotInterruptionsOption = Annotated[
-    float | None, typer.Option(help="Assume this many spot interruptions per hour of a job.", min=0, max=60)
+    float | None,
+    typer.Option(help="Assume this many spot interruptions per hour of a job.", min=0, max=60, callback=finite),
 ]

@@ -12,6 +12,7 @@ from traindyno.aws.client_errors import AwsError
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.training_plans import find_offer
+from traindyno.cli import option_values
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.planning.regions import OfferSearch, RegionalType, largest_jobs, plan_hours, plan_size
 from traindyno.core.suite.choices import Purchase
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 RegionsOption = Annotated[
     str | None,
-    typer.Option(help="Compare prices, quotas and training plans of these regions, such as us-east-1,eu-west-1."),
+    typer.Option(
+        help="Compare prices, quotas and training plans of these regions, such as us-east-1,eu-west-1.",
+        callback=option_values.regions,
+    ),
 ]
 
 
@@ -40,10 +44,6 @@ def clients_of(region: str) -> RegionClients:
     sagemaker = clients.sagemaker_in(region)
     quotas = Quotas(clients.service_quotas_in(region), clients.cloudwatch_in(region), sagemaker, sleep=time.sleep)
     return RegionClients(pricing=clients.pricing(), quotas=quotas, sagemaker=sagemaker)
-
-
-def split_regions(text: str) -> list[str]:
-    return list(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
 
 
 def compare_regions(

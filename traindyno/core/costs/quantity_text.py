@@ -23,6 +23,11 @@ def number_text(value: float | None, *, digits: int = 3) -> str:
     return f"{rounded:,.{decimals}f}" if decimals > 0 else f"{value:,.0f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 job``, ``2 jobs``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def count_text(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 

@@ -26,6 +26,7 @@ from traindyno.core.suite.choices import Task
 # SageMaker's pattern for the names of endpoints, models and transform jobs
 NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 OWNER = re.compile(r"[\w\s.:/=+\-@]{1,256}")
+OWNER_RULE = "1 to 256 letters, digits, spaces and . : / = + - @ _"
 SERVERLESS_MIB = (1024, 2048, 3072, 4096, 5120, 6144)
 
 
@@ -59,8 +60,7 @@ def _problems(deployment: ModelDeployment, lab: str) -> Iterator[Problem]:
         served = ", ".join(SERVED_TASKS)
         yield Problem(path="task", message=f"got {deployment.task}, expected one of {served}")
     if not OWNER.fullmatch(deployment.owner):
-        expected = "1 to 256 letters, digits, spaces and . : / = + - @ _"
-        yield Problem(path="owner", message=f"got {shown(deployment.owner)}, expected {expected}")
+        yield Problem(path="owner", message=f"got {shown(deployment.owner)}, expected {OWNER_RULE}")
     yield from _place_problems(deployment)
     yield from limit_problems(deployment)
 

@@ -35,11 +35,16 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
 
 
 class UnknownTable(ValueError):
-    """The document contains a table name that does not exist."""
+    """The document contains no table, or a table name that does not exist."""
 
 
 def with_tables(document: str) -> str:
-    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` regenerated."""
+    """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->`` regenerated.
+
+    Raises UnknownTable.
+    """
+    if SECTION.search(document) is None:
+        raise UnknownTable(f"found no table, expected <!-- fields: NAME --> with one of {', '.join(TABLES)}")
     return SECTION.sub(lambda found: f"{found[1]}\n{field_table(found['name'])}\n{found[3]}", document)
 
 

@@ -327,12 +327,12 @@ def _contents(verdict: Verdict) -> str:
     """What the one figure holds that headline, table and prediction name."""
     if verdict.goal.target is not None:
         return "The figure is measured from the job's creation to the target, with everything in it."
-    rates = "failures and interruptions at their rates"
+    rates = "failed and interrupted jobs at their rates"
     if verdict.is_without_interruptions:
-        rates = "failures at their rate; interruptions are left out"
+        rates = "failed jobs at their rate, but no interruptions"
     return (
-        "The figure holds all time after the warm-up as the trials had it (stalls, checkpoints, evaluations, waits),"
-        f" the start of a job, and {rates}."
+        "The figure includes the start of a job, all time after the warm-up that the trials measured (steps, stalls,"
+        f" checkpoints, evaluations, waits), and {rates}."
     )
 
 

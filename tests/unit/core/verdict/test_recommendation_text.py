@@ -48,7 +48,9 @@ def test_the_range_of_one_run_is_beside_the_figure() -> None:
     )
     support = describe_verdict(make_verdict(rows=rows)).support
     assert "for $10.00 (one run, 90 %: $9.00 to $12.00; mean, 95% interval $9.00 to $11.00)" in support[0]
-    assert support[-1].startswith("The figure holds all time after the warm-up as the trials had it")
+    assert support[-1].startswith(
+        "The figure includes the start of a job, all time after the warm-up that the trials measured"
+    )
 
 
 def test_a_lead_that_may_be_noise_is_no_saving() -> None:

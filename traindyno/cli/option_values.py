@@ -1,0 +1,111 @@
+"""What an argument or option may be.
+
+Each check refuses another value by what was found and what is accepted, before the command reads or starts anything.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from math import isfinite
+from pathlib import Path
+
+import typer
+
+from traindyno.aws.executions import EXECUTION_NAME, EXECUTION_NAME_RULE
+from traindyno.aws.regions import known_profiles, known_regions
+from traindyno.core.documents.problems import close_to, one_of, refusal, shown
+from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
+from traindyno.core.serving.deployment_document import NAME
+
+Check = Callable[[str | None], str | None]
+# What Step Functions accepts, because an execution may be started in its console.
+ANY_EXECUTION = re.compile(r"[^\s\x00-\x1f\x7f-\x9f<>{}\[\]?*\"#%\\^|~`$&,;:/]{1,80}")
+ANY_EXECUTION_RULE = "a name of 1 to 80 characters without spaces and / : ; , and so on, as `traindyno list` shows it"
+JOB_RULE = "1 to 63 letters, digits and hyphens that begin and end with a letter or digit"
+
+
+def matching(pattern: re.Pattern[str], expected: str) -> Check:
+    """The check of a text that may be missing."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and not pattern.fullmatch(value):
+            raise refused(value, expected)
+        return value
+
+    return check
+
+
+def refused(value: object, expected: str, meant: list[str] | None = None) -> typer.BadParameter:
+    return typer.BadParameter(refusal(f"got {shown(value)}", expected, meant or ()))
+
+
+def in_our_words(error: typer.TyperException) -> str:
+    """The message of a refused value; for one of the wrong type or beyond a bound, Typer's does not say the value."""
+    problems = getattr(error.__cause__, "errors", None)  # pydantic's, which Typer converts values with
+    if problems is None:
+        return error.message
+    problem = problems()[0]
+    match problem["type"]:
+        case "int_parsing" | "int_parsing_size":
+            expected = "an integer"
+        case "float_parsing":
+            expected = "a number"
+        case "greater_than_equal":
+            expected = f"at least {problem['ctx']['ge']:g}"
+        case "less_than_equal":
+            expected = f"at most {problem['ctx']['le']:g}"
+        case _:  # a choice, whose message has the value and the choices
+            return error.message.removeprefix("Value error, ")
+    return refusal(f"got {shown(problem['input'])}", expected)
+
+
+lab_name = matching(LAB_NAME, LAB_NAME_RULE)
+execution_name = matching(ANY_EXECUTION, ANY_EXECUTION_RULE)
+new_execution_name = matching(EXECUTION_NAME, EXECUTION_NAME_RULE)
+job_name = matching(NAME, JOB_RULE)
+
+
+def region(value: str | None) -> str | None:
+    if value is not None and value not in known_regions():
+        meant = get_close_matches(value, known_regions(), n=1, cutoff=0.7)
+        raise refused(value, f"an AWS region with SageMaker: {one_of(known_regions())}", meant)
+    return value
+
+
+def regions(value: str | None) -> str | None:
+    """Names with commas between them."""
+    for name in split_names(value or ""):
+        region(name)
+    if value is not None and not split_names(value):
+        raise refused(value, "AWS regions with commas between them, such as us-east-1,eu-west-1")
+    return value
+
+
+def split_names(text: str) -> list[str]:
+    return list(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
+
+
+def profile(value: str | None) -> str | None:
+    if value is None or value in (found := known_profiles()):
+        return value
+    expected = (
+        f"a profile of your AWS settings: {one_of(found)}"
+        if found
+        else ("a profile of your AWS settings, which have none; make one with: aws configure --profile NAME")
+    )
+    raise refused(value, expected, close_to(value, found))
+
+
+def finite(value: float | None) -> float | None:
+    if value is not None and not isfinite(value):
+        raise typer.BadParameter(f"got {value}, expected a finite number")
+    return value
+
+
+def folder_to_write(value: Path) -> Path:
+    """A folder that exists or can be made."""
+    existing = next(path for path in (value.absolute(), *value.absolute().parents) if os.path.lexists(path))
+    if not existing.is_dir():
+        raise typer.BadParameter(f"got {value}, but {existing} is a file; expected a folder, which may be new")
+    return value
