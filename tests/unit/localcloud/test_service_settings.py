@@ -62,4 +62,4 @@ def test_a_file_that_cannot_be_read_is_named(
         path.write_text(content)
     with pytest.raises(SystemExit):
         _read_settings([*REQUIRED, "--prices", str(path)])
-    assert f"argument --prices: {path} can't be read: " in capsys.readouterr().err
+    assert f"argument --prices: {path} can't be read (" in capsys.readouterr().err

@@ -141,7 +141,7 @@ def test_what_a_verdict_shows_is_in_one_order(search: Search) -> None:
         assert not found, suite
 
 
-def test_a_cell_that_lost_its_trial_of_a_slow_round_is_shown_behind_the_cells_that_beat_it() -> None:
+def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -> None:
     """By the means of their own trials the second cell is the fastest of the three."""
     suite = make_suite(
         goal=Goal(kind=GoalKind.FASTEST),
