@@ -14,9 +14,8 @@ from tests.training.strategy_cases import LLAMA, Case, blueprint_of, global_batc
 from tests.training.strategy_rows import EVERY_STRATEGY
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Strategy
-from training.errors import WorkloadError
 from training.process.process_group import end_process_group
-from training.process.topology import Topology, read_topology
+from training.process.topology import read_topology
 from training.strategies import build_strategy
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
@@ -103,10 +102,3 @@ def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:
     again, other = run_group(train_attempts, [replace(cut, stops_after=None), later], processes=2)[0]
     assert set(again.losses) == {3}
     assert set(other.losses) == {1, 2, 3}
-
-
-def test_degrees_whose_product_is_another_number_are_refused() -> None:
-    case = Case(model="llama", options={**MESH, "shard_degree": 3})
-    expected = "pipeline_degree 1 × replicate_degree 1 × shard_degree 3 × tensor_degree 1 is not the number"
-    with pytest.raises(WorkloadError, match=expected):
-        build_strategy(make_setup(case, Topology(world_size=4)))
