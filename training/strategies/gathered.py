@@ -17,7 +17,7 @@ def whole_on(first: int, tensor: torch.Tensor) -> torch.Tensor | None:
     mesh, placements = tensor.device_mesh, tensor.placements
     one_of_each = tuple(0 if placement.is_replicate() else slice(None) for placement in placements)
     ranks = mesh.mesh[one_of_each].flatten().tolist()
-    local = tensor.detach().to_local()
+    local = tensor.to_local().detach()
     if first not in ranks or own not in ranks:
         return None
     if own != first:
