@@ -35,7 +35,7 @@ TOLERANCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``environment``: main, mesh for a job of its own, or xla with its own PyTorch.
+    """``environment``: main, mesh or compiled for a job of its own, or xla with its own PyTorch.
 
     ``always``: the models of ``models`` that ``make test`` trains.
     """
@@ -248,6 +248,18 @@ def _compiled() -> list[Row]:
                 ("pipeline", "bert", 2),
             )
             for options in ({**FAMILIES[name], **inductor},)
+        ),
+        *(
+            Row(
+                label=f"mesh, {name}, inductor",
+                processes=4,
+                environment="compiled",
+                layer_count=2,
+                models=("llama",),
+                always=(),
+                options={"strategy": Strategy.MESH, **MESHES[name][1], **inductor},
+            )
+            for name in ("shard × pipeline", "shard × tensor")
         ),
     ]
 
