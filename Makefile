@@ -77,7 +77,7 @@ chaos: install ## Rehearse 1,000 runs under faults and 1,000 in shared jobs, kil
 	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
 	TRAINDYNO_DAMAGED_EXECUTIONS=300 $(BIN)/python -m pytest tests/local/test_damaged_executions.py
 	TRAINDYNO_INTERRUPTED_RUNS=100 TRAINDYNO_INTERRUPTED_TRAININGS=10 $(BIN)/python -m pytest tests/local/test_spot_interruptions.py
-	TRAINDYNO_EVERY_STRATEGY=1 $(BIN)/python -m pytest tests/training/test_checkpoints.py tests/training/test_memory.py tests/training/test_strategies.py tests/training/test_strategy_table.py
+	TRAINDYNO_EVERY_STRATEGY=1 $(BIN)/python -m pytest tests/training/test_checkpoints.py tests/training/test_memory.py tests/training/test_mesh.py tests/training/test_strategies.py tests/training/test_strategy_table.py
 	TRAINDYNO_EVERY_FAMILY=1 $(BIN)/python -m pytest tests/training/test_families.py tests/training/test_family_refusals.py
 	TRAINDYNO_REPEATS=1 $(BIN)/python -m pytest tests/local/test_chaos.py tests/local/test_found_batches.py tests/local/test_notebooks.py tests/local/test_reference_suites.py tests/local/test_rehearsal.py
 	TRAINDYNO_SHARED_RUNS=1000 TRAINDYNO_THROTTLED_SHARE=0.1 $(BIN)/python -m pytest tests/local/test_shared_chaos.py

@@ -13,7 +13,7 @@ from localcloud.loopback import LOOPBACK, free_port
 PRELOADED = [
     "tests.training.checkpointed",
     "transformers.models.gpt2.modeling_gpt2",
-    *(f"training.strategies.{name}" for name in ("ddp", "fsdp", "zero1", "tensor", "pipeline", "mesh")),
+    *(f"training.strategies.{name}" for name in ("ddp", "zero1", "mesh")),
     "torch._dynamo",
 ]
 LIMIT_SECONDS = 120.0

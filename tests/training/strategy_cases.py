@@ -82,7 +82,6 @@ class Case:
 
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    local_world_size: int | None = None
     layer_count: int | None = 4
     is_padded: bool | None = None
 

@@ -35,9 +35,7 @@ TOLERANCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``environment``: main, mesh for a job of its own, or xla with its own PyTorch.
-
-    ``instances``: of equal numbers of processes.
+    """``environment``: main, mesh or compiled for a job of its own, or xla with its own PyTorch.
 
     ``always``: the models of ``models`` that ``make test`` trains.
     """
@@ -46,7 +44,6 @@ class Row:
     processes: int
     options: Mapping[str, Any]
     environment: str = "main"
-    instances: int = 1
     layer_count: int = 4
     models: tuple[str, ...] = field(default=MODELS)
     always: tuple[str, ...] = field(default=MODELS)
@@ -56,12 +53,7 @@ class Row:
         return tuple(model for model in self.models if EVERY_STRATEGY or model in self.always)
 
     def case(self, model: str) -> Case:
-        return Case(
-            model=model,
-            options=self.options,
-            local_world_size=self.processes // self.instances,
-            layer_count=self.layer_count,
-        )
+        return Case(model=model, options=self.options, layer_count=self.layer_count)
 
     def reference(self, model: str) -> Case:
         options = {name: value for name, value in self.options.items() if name in REFERENCE_OPTIONS}
@@ -76,6 +68,11 @@ class Row:
 CHOSEN_LAYERS = TensorLayers(
     colwise=("layers.1.mlp.gate_proj", "layers.1.mlp.up_proj", *(f"layers.3.self_attn.{name}_proj" for name in "qkv")),
     rowwise=("layers.1.mlp.down_proj", "layers.3.self_attn.o_proj"),
+)
+# Each process gets the whole output of a divided layer, or takes its part of a whole input.
+GATHERED_LAYERS = TensorLayers(
+    colwise_gather_output=("layers.*.mlp.up_proj", "layers.*.self_attn.q_proj"),
+    rowwise_split_input=("layers.*.mlp.down_proj", "layers.*.self_attn.o_proj"),
 )
 FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "ddp": {"strategy": Strategy.DDP},
@@ -123,6 +120,13 @@ def _rows() -> list[Row]:
         always=("qwen3",),
         options={**FAMILIES["tensor"], "tensor_plan": CHOSEN_LAYERS, "gradient_clip_norm": 0.1},
     )
+    gathered = Row(
+        label="tensor, with whole outputs and inputs, by a plan of the suite",
+        processes=2,
+        models=("llama", "qwen3"),
+        always=("llama",),
+        options={**FAMILIES["tensor"], "tensor_plan": GATHERED_LAYERS, "gradient_clip_norm": 0.1},
+    )
     experts = Row(
         label="tensor × data, experts by transformers' plan",
         processes=4,
@@ -149,7 +153,7 @@ def _rows() -> list[Row]:
         ),
     ]
     in_turn = [_in_turn(rows) for rows in (memory, lower, _four_processes())]
-    by_turns = (*in_turn[0], *in_turn[1], by_transformers, by_suite, *in_turn[2], experts, *mesh)
+    by_turns = (*in_turn[0], *in_turn[1], by_transformers, by_suite, gathered, *in_turn[2], experts, *mesh)
     return [*plain, *pipelines, *by_turns, *_meshes(), *_compiled(), *_xla()]
 
 
@@ -159,13 +163,13 @@ def _in_turn(rows: Iterable[Row]) -> list[Row]:
 
 
 def _four_processes() -> list[Row]:
-    hybrid = {"strategy": Strategy.FSDP, "shard_scope": ShardScope.HYBRID}
+    hybrid = {"strategy": Strategy.FSDP, "shard_scope": ShardScope.HYBRID, "instance_count": 2}
     tensor = {"strategy": Strategy.TENSOR, "tensor_degree": 4}
     deep = {"strategy": Strategy.PIPELINE, "pipeline_degree": 4, "micro_batches": 4}
     one_f_one_b = {**deep, "pipeline_schedule": PipelineSchedule.ONE_F_ONE_B}
     return [
         *(Row(label=name, processes=4, options=FAMILIES[name]) for name in ("ddp", "zero1", "fsdp")),
-        Row(label="fsdp, hybrid", processes=4, instances=2, options=hybrid),
+        Row(label="fsdp, hybrid", processes=4, options=hybrid),
         Row(label="tensor", processes=4, options=tensor),
         Row(label="tensor × data", processes=4, options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1}),
         Row(label="pipeline, gpipe", processes=4, options=deep),
@@ -244,6 +248,18 @@ def _compiled() -> list[Row]:
                 ("pipeline", "bert", 2),
             )
             for options in ({**FAMILIES[name], **inductor},)
+        ),
+        *(
+            Row(
+                label=f"mesh, {name}, inductor",
+                processes=4,
+                environment="compiled",
+                layer_count=2,
+                models=("llama",),
+                always=(),
+                options={"strategy": Strategy.MESH, **MESHES[name][1], **inductor},
+            )
+            for name in ("shard × pipeline", "shard × tensor")
         ),
     ]
 

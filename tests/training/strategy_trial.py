@@ -1,6 +1,6 @@
 """Trains one case for ten steps and says which losses and which model came out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import distributed
@@ -36,7 +36,7 @@ def make_setup(case: Case, topology: Topology) -> Setup:
     return Setup(
         settings=settings,
         task=WORKLOADS[case.model][0],
-        topology=replace(topology, local_world_size=case.local_world_size or topology.local_world_size),
+        topology=topology,
         accelerator=accelerator,
         compiler=compiler,
         number_format=number_format(settings.precision, accelerator.device),

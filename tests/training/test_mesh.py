@@ -10,13 +10,12 @@ from torch.distributed.tensor import DTensor
 
 from tests.training.checkpointed import Attempt, train_attempts
 from tests.training.forked import run_group
-from tests.training.strategy_cases import LLAMA, Case, blueprint_of, global_batch
+from tests.training.strategy_cases import GPT, LLAMA, Case, blueprint_of, global_batch
 from tests.training.strategy_rows import EVERY_STRATEGY
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Strategy
-from training.errors import WorkloadError
 from training.process.process_group import end_process_group
-from training.process.topology import Topology, read_topology
+from training.process.topology import read_topology
 from training.strategies import build_strategy
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
@@ -57,20 +56,30 @@ def test_accumulated_batches_of_unequal_length_all_count(options: dict[str, Any]
         torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
 
 
+MESH_2 = {"strategy": "mesh", "tensor_degree": 2}
+FSDP, PIPELINED = {"strategy": "fsdp"}, {"pipeline_degree": 2, "micro_batches": 2}
+# Of four processes: with the batch of a replica, so that a step has the same samples.
 COMPOSITIONS: dict[str, dict[str, Any]] = {
-    "shard 4": {"shard_degree": 4, "batch_size_per_device": 2},
-    "tensor 2 × shard 2": {"tensor_degree": 2, "batch_size_per_device": 4},
-    "shard 2 × pipeline 2": {"pipeline_degree": 2, "batch_size_per_device": 4, "micro_batches": 2},
-    "tensor 2 × pipeline 2": {"tensor_degree": 2, "pipeline_degree": 2, "batch_size_per_device": 8, "micro_batches": 2},
+    "fsdp": {**FSDP, "batch_size_per_device": 2},
+    "tensor 2": {"strategy": "tensor", "tensor_degree": 2, "batch_size_per_device": 4},
+    "pipeline 2": {"strategy": "pipeline", **PIPELINED, "batch_size_per_device": 4},
+    "tensor 2 × shard 2": {**MESH_2, "batch_size_per_device": 4},
+    "shard 2 × pipeline 2": {"strategy": "mesh", **PIPELINED, "batch_size_per_device": 4},
+    "tensor 2 × pipeline 2": {**MESH_2, **PIPELINED, "pipeline_schedule": "interleaved", "batch_size_per_device": 8},
 }
 TIED = {"model_type": "llama", **LLAMA, "vocab_size": 96, "tie_word_embeddings": True}
-RESUMED = [("shard 4", "tensor 2 × pipeline 2"), ("tensor 2 × shard 2", "shard 4")]
+RESUMED = [
+    ("fsdp", "tensor 2 × pipeline 2"),
+    ("tensor 2 × pipeline 2", "tensor 2"),
+    ("tensor 2 × shard 2", "pipeline 2"),
+    ("pipeline 2", "fsdp"),
+]
 if EVERY_STRATEGY:
     RESUMED = [(before, after) for before in COMPOSITIONS for after in COMPOSITIONS]
 
 
 def attempt(composition: str, folder: Path | None, **changes: Any) -> Attempt:
-    settings = {"strategy": "mesh", "dropout": 0.0, "gradient_clip_norm": 0.1, **COMPOSITIONS[composition]}
+    settings = {"dropout": 0.0, "gradient_clip_norm": 0.1, **COMPOSITIONS[composition]}
     values = {"checkpoints": None if folder is None else str(folder), "steps": 5, "model": TIED, **changes}
     return Attempt(settings=settings, **values)
 
@@ -79,34 +88,55 @@ def test_a_run_resumes_divided_in_another_way_with_the_same_losses(tmp_path: Pat
     folders = [tmp_path / str(number) / "c" for number in range(len(RESUMED))]
     cut = [attempt(before, folder, stops_after=3) for (before, _), folder in zip(RESUMED, folders, strict=True)]
     later = [attempt(after, folder) for (_, after), folder in zip(RESUMED, folders, strict=True)]
-    first = run_group(train_attempts, [attempt("shard 4", None), *cut], processes=4)
+    first = run_group(train_attempts, [attempt("fsdp", None), *cut], processes=4)
     found = run_group(train_attempts, later, processes=4)
     whole = [rank[0].losses for rank in first]
     expected = {step: sum(losses[step] for losses in whole) / 4 for step in (3, 4, 5)}
     for number in range(len(RESUMED)):
         held = [rank[number].losses for rank in found if rank[number].losses]
+        assert all(set(losses) == {3, 4, 5} for losses in held), found[0][number].stopped
         for step, loss in expected.items():
             assert sum(losses[step] for losses in held) / len(held) == pytest.approx(loss, abs=2e-6)
-        assert all(set(losses) == {3, 4, 5} for losses in held), found[0][number].stopped
         for name, parameter in first[0][0].parameters.items():
             torch.testing.assert_close(found[0][number].parameters[name], parameter, rtol=1e-4, atol=1e-5)
 
 
+GPTJ = {"model_type": "gptj", "rotary_dim": 4, **GPT, "vocab_size": 96}  # its blocks drop hidden states
+CHOSEN = {"colwise": ["h.0.mlp.c_fc"], "rowwise": ["h.0.mlp.c_proj"]}
+IN_FIRST_STAGE = {**MESH_2, **PIPELINED, "tensor_plan": CHOSEN, "batch_size_per_device": 4}
+
+
+def test_dropout_and_chosen_layers_after_a_resume(tmp_path: Path) -> None:
+    dropping = {"dropout": 0.5, "batch_size_per_device": 4}
+    before = Attempt(
+        settings={**dropping, **FSDP, "batch_size_per_device": 2},
+        checkpoints=str(tmp_path / "dropout" / "c"),
+        steps=5,
+        stops_after=3,
+        model=GPTJ,
+    )
+    after = replace(before, settings={**dropping, "strategy": "tensor", "tensor_degree": 2}, stops_after=None)
+    converted = replace(
+        before, settings={**IN_FIRST_STAGE, "dropout": 0.0}, checkpoints=str(tmp_path / "chosen" / "c"), model=None
+    )
+    run_group(train_attempts, [before, converted], processes=4)
+    found = run_group(train_attempts, [after, replace(converted, stops_after=None)], processes=4)
+    # Processes of one tensor group drop the same numbers; replicas drop others.
+    losses = [rank[0].losses for rank in found]
+    assert [set(each) for each in losses] == [{3, 4, 5}] * 4, [rank[0].stopped for rank in found]
+    for one, other in ((0, 1), (2, 3)):
+        assert losses[one] == pytest.approx(losses[other], abs=1e-6)
+    assert losses[0][3] != pytest.approx(losses[2][3], abs=1e-4)
+    # GPT-2's layers are converted on the first stage only, and both stages find the same layout.
+    assert {step for rank in found for step in rank[1].losses} == {3, 4, 5}
+
+
 def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:
     # GPT-2's square projections would be read transposed, without an error.
-    both = {"strategy": "mesh", "dropout": 0.0, "batch_size_per_device": 4}
-    cut = Attempt(settings={**both, "tensor_degree": 2}, checkpoints=str(tmp_path / "c"), steps=3, stops_after=3)
-    later = Attempt(
-        settings={**both, "shard_degree": 2, "batch_size_per_device": 2}, checkpoints=cut.checkpoints, steps=3
-    )
+    both = {"dropout": 0.0, "batch_size_per_device": 4}
+    cut = Attempt(settings={**both, **MESH_2}, checkpoints=str(tmp_path / "c"), steps=3, stops_after=3)
+    later = Attempt(settings={**both, **FSDP, "batch_size_per_device": 2}, checkpoints=cut.checkpoints, steps=3)
     run_group(train_attempts, [cut], processes=2)
     again, other = run_group(train_attempts, [replace(cut, stops_after=None), later], processes=2)[0]
     assert set(again.losses) == {3}
     assert set(other.losses) == {1, 2, 3}
-
-
-def test_degrees_whose_product_is_another_number_are_refused() -> None:
-    case = Case(model="llama", options={**MESH, "shard_degree": 3})
-    expected = "pipeline_degree 1 × replicate_degree 1 × shard_degree 3 × tensor_degree 1 is not the number"
-    with pytest.raises(WorkloadError, match=expected):
-        build_strategy(make_setup(case, Topology(world_size=4)))

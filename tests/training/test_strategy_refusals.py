@@ -25,7 +25,7 @@ from training.models.tensor_plans import check_divisible, fused_count, plan_for
 from training.process.process_group import start_process_group
 from training.process.topology import Topology, read_topology
 from training.strategies import MODULES, build_strategy
-from training.strategies.conv1d import ConvertedLayers
+from training.strategies.conv1d import ConvertedLayers, is_converted
 from training.strategies.pipeline_stages import cut
 from training.strategies.pipeline_stages import divide as divide_blocks
 from training.strategies.tensor_layers import check_replicated_gradients
@@ -47,9 +47,12 @@ def test_every_strategy_is_compared_with_one_process() -> None:
     assert set(Strategy) - compared == {Strategy.SMDDP}  # needs SageMaker's own library
 
 
-def test_a_degree_that_does_not_divide_the_processes_is_refused() -> None:
-    case = Case(model="gpt2", options={"strategy": Strategy.TENSOR, "tensor_degree": 3})
-    with pytest.raises(WorkloadError, match="tensor_degree is 3, which does not divide the job's 4 processes"):
+@pytest.mark.parametrize(
+    ("strategy", "name"), [("tensor", "tensor"), ("pipeline", "pipeline"), ("mesh", "shard"), ("mesh", "replicate")]
+)
+def test_degrees_whose_product_is_another_number_are_refused(strategy: str, name: str) -> None:
+    case = Case(model="gpt2", options={"strategy": Strategy(strategy), f"{name}_degree": 3})
+    with pytest.raises(WorkloadError, match=f"{name}_degree 3.* is not the number of the job's processes, 4"):
         build_strategy(make_setup(case, Topology(world_size=4)))
 
 
@@ -101,11 +104,11 @@ def test_layers_with_whole_outputs_leave_heads_rows_and_norms_whole(style: str) 
 
 
 @pytest.mark.parametrize(
-    ("kind", "is_used"), [("gpt2", True), ("masked-lm/modernbert", True), ("llama", False), ("gptj", False)]
+    ("kind", "expected"), [("gpt2", True), ("masked-lm/modernbert", True), ("llama", False), ("gptj", False)]
 )
-def test_layers_are_converted_for_gpt2_and_modernbert(kind: str, is_used: bool) -> None:
+def test_layers_are_converted_for_gpt2_and_modernbert(kind: str, expected: bool) -> None:
     model = blueprint_of(Case(model=kind, options={}, layer_count=2)).model
-    assert ConvertedLayers(model.base_model, plan_for(model), 2).is_used is is_used
+    assert is_converted(model.base_model, plan_for(model)) is expected
 
 
 def test_chosen_layers_beside_attention_need_no_divisible_heads() -> None:

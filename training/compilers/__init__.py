@@ -1,6 +1,7 @@
 """The compilers of a run's model. To add one: a module here that defines ``build``, and a line below."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Protocol
 
@@ -26,6 +27,9 @@ class ModelCompiler(Protocol):
 
     def compile(self, module: nn.Module) -> nn.Module:
         """Called by the strategy on what this process runs: the whole model, or each of its stages."""
+
+    def eagerly(self) -> AbstractContextManager[None]:
+        """The context in which a compiled module runs as if it were not: each shape of a batch would be compiled."""
 
     def log_compilations(self, step_log: StepLogger) -> None:
         """Write each later compilation into the log as a phase ``compile``."""

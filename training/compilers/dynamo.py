@@ -1,9 +1,17 @@
-"""The compilations that torch.compile's frontend reports, for every backend."""
+"""The compilations that torch.compile's frontend reports, for every backend, and how to run without it."""
 
+from contextlib import AbstractContextManager
+
+import torch
 from torch._dynamo.callback import CallbackArgs, on_compile_end, on_compile_start
 
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.clock import now
+
+
+def eagerly() -> AbstractContextManager[None]:
+    stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def log_compilations(step_log: StepLogger) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import AbstractContextManager
 from typing import cast
 
 import torch
@@ -24,6 +25,9 @@ class Inductor:
 
     def compile(self, module: nn.Module) -> nn.Module:
         return cast("nn.Module", torch.compile(module))
+
+    def eagerly(self) -> AbstractContextManager[None]:
+        return dynamo.eagerly()
 
     def log_compilations(self, step_log: StepLogger) -> None:
         dynamo.log_compilations(step_log)

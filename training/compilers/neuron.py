@@ -1,5 +1,6 @@
 """TorchNeuron's torch.compile backend on its own device. Never run: written from its documentation."""
 
+from contextlib import AbstractContextManager
 from typing import cast
 
 import torch
@@ -18,6 +19,9 @@ class NeuronCompiler:
 
     def compile(self, module: nn.Module) -> nn.Module:
         return cast("nn.Module", torch.compile(module, backend="neuron"))
+
+    def eagerly(self) -> AbstractContextManager[None]:
+        return dynamo.eagerly()
 
     def log_compilations(self, step_log: StepLogger) -> None:
         dynamo.log_compilations(step_log)

@@ -1,5 +1,7 @@
 """No compiler: PyTorch runs each operation eagerly."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 from torch import nn
 
 from traindyno.callbacks import StepLogger
@@ -14,6 +16,9 @@ class NoCompiler:
 
     def compile(self, module: nn.Module) -> nn.Module:
         return module
+
+    def eagerly(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def log_compilations(self, step_log: StepLogger) -> None:
         pass

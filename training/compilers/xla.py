@@ -1,5 +1,7 @@
 """PyTorch/XLA: a device, and no wrapper around the model."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 from torch import nn
 
 from traindyno.callbacks import StepLogger
@@ -18,6 +20,9 @@ class XlaCompiler:
 
     def compile(self, module: nn.Module) -> nn.Module:
         return module
+
+    def eagerly(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def log_compilations(self, step_log: StepLogger) -> None:
         self._accelerator.observe_compilations(lambda begin, end: step_log.add_phase("compile", begin, end, {}))

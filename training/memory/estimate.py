@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+import torch.distributed.pipelining  # it makes a tensor, which is not to be one of a strategy's
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger

@@ -61,14 +61,10 @@ def drop_gradients(optimizer: Optimizer) -> None:
 
 
 def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> None:
-    """Clips as ``torch.nn.utils.clip_grad_norm_`` does, in few calls: PyTorch's goes through a CPU's parameters one by
-    one. This is for whole gradients on one device; sharded ones go to PyTorch.
+    """Clips whole gradients as ``torch.nn.utils.clip_grad_norm_`` does, in few calls: PyTorch's goes through a CPU's
+    parameters one by one.
     """
-    trained = list(parameters)
-    gradients = [parameter.grad for parameter in trained if parameter.grad is not None]
-    if any(type(gradient) is not torch.Tensor for gradient in gradients):
-        nn.utils.clip_grad_norm_(trained, max_norm)
-        return
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     scale_to_norm(gradients, torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))), max_norm)
 
 

@@ -31,10 +31,10 @@ MODULES = {
     Strategy.SINGLE: "training.strategies.single",
     Strategy.DDP: "training.strategies.ddp",
     Strategy.SMDDP: "training.strategies.smddp",
-    Strategy.FSDP: "training.strategies.fsdp",
+    Strategy.FSDP: "training.strategies.mesh",
     Strategy.ZERO1: "training.strategies.zero1",
-    Strategy.TENSOR: "training.strategies.tensor",
-    Strategy.PIPELINE: "training.strategies.pipeline",
+    Strategy.TENSOR: "training.strategies.mesh",
+    Strategy.PIPELINE: "training.strategies.mesh",
     Strategy.MESH: "training.strategies.mesh",
 }
 

@@ -4,7 +4,7 @@ that whole heads can be sharded; and back again for saving.
 A linear layer's weight is [O, I], a Conv1D's is [I, O]; both have a bias [O].
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
@@ -25,19 +25,12 @@ class ConvertedLayers:
     def __init__(self, base: nn.Module, plan: TensorPlan, degree: int) -> None:
         self._row_orders: dict[str, RowOrder] = {}
         self._transposed: set[str] = set()
-        for pattern in plan.styles:
-            for path, layer in list(matching(base, pattern)):
-                count = fused_count(plan, path)
-                if isinstance(layer, Conv1D):
-                    base.set_submodule(path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype))
-                    self._row_orders[path] = _whole_heads_per_rank(layer.nf, count, degree)
-                    self._transposed.add(path)
-                elif isinstance(layer, nn.Linear) and count > 1:
-                    self._row_orders[path] = _whole_heads_per_rank(layer.out_features, count, degree)
-
-    @property
-    def is_used(self) -> bool:
-        return bool(self._row_orders)
+        for path, layer in list(_convertible(base, plan)):
+            if isinstance(layer, Conv1D):
+                base.set_submodule(path, nn.Linear(layer.nx, layer.nf, device="meta", dtype=layer.weight.dtype))
+                self._transposed.add(path)
+            rows = layer.nf if isinstance(layer, Conv1D) else layer.out_features
+            self._row_orders[path] = _whole_heads_per_rank(rows, fused_count(plan, path), degree)
 
     def convert(self, name: str, whole: Readable, base_prefix: str) -> Readable:
         """The inverse of ``restore``."""
@@ -57,6 +50,18 @@ class ConvertedLayers:
             return tensor
         rows = _original_rows(tensor, self._row_orders[path])
         return rows.t() if kind == "weight" and path in self._transposed else rows
+
+
+def is_converted(base: nn.Module, plan: TensorPlan) -> bool:
+    """Whether the plan makes the model hold a tensor in another form than transformers does."""
+    return any(True for _ in _convertible(base, plan))
+
+
+def _convertible(base: nn.Module, plan: TensorPlan) -> Iterator[tuple[str, Conv1D | nn.Linear]]:
+    for pattern in plan.styles:
+        for path, layer in matching(base, pattern):
+            if isinstance(layer, Conv1D) or (isinstance(layer, nn.Linear) and fused_count(plan, path) > 1):
+                yield path, layer
 
 
 def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int) -> RowOrder:

@@ -1,21 +1,21 @@
-"""Pipeline, replicate, shard and tensor parallelism together, on one mesh of processes. Any degree may be 1."""
+"""Pipeline, replicate, shard and tensor parallelism on one mesh of processes; strategies fsdp, tensor, pipeline, mesh.
 
-from collections.abc import Iterator, Sequence
+Any degree may be 1. A short name gives one or two of them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import distributed, nn
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from training.data.batch import Batch
-from training.models.blocks import saved_activations
 from training.models.blueprint import Blueprint, Readable
 from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
-from training.models.objective import counted_labels, task_score
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 from training.strategies.mesh_parts import Parts, divide_model
-from training.strategies.pipeline_schedules import Schedules
+from training.strategies.passes import Passes, StagedPasses, WholePasses
 from training.strategies.process_mesh import ProcessMesh
 from training.strategies.tensor_layers import check_replicated_gradients
 
@@ -29,19 +29,32 @@ class MeshParallel:
         self.data_world_size = self._mesh.degrees.replicas
         self._are_gradients_checked = False
         self._parts: Parts
-        self._schedules: Schedules
+        self._passes: Passes
+        self._parameters: list[nn.Parameter]
+        self._counted: dict[int, list[nn.Parameter]]
 
     def place(self, blueprint: Blueprint) -> None:
         self._parts = parts = divide_model(blueprint.model, self._mesh, self._setup)
         kept = {id(tensor) for tensor in parts.weights.held().values()}
         blueprint.materialise(self._device, is_kept=lambda each: id(each) in kept, as_held=self._as_held)
-        group = self._mesh.mesh.get_group("pipeline")
-        self._schedules = Schedules(parts.stages, parts.stage_count, self._setup, group)
+        if parts.stage_count > 1:
+            group = self._mesh.mesh.get_group("pipeline")
+            self._passes = StagedPasses(parts.stages, parts.stage_count, self._setup, group)
+        else:
+            self._passes = WholePasses(parts.stages[0], self._setup)
+        # Kept, because finding them in every step would iterate over all modules.
+        self._parameters = parts.weights.parameters()
+        self._counted = self._by_holders(parts.weights.first_held())
+
+    def _by_holders(self, parameters: Iterable[nn.Parameter]) -> dict[int, list[nn.Parameter]]:
+        found: dict[int, list[nn.Parameter]] = {}
+        for parameter in parameters:
+            found.setdefault(self._mesh.holders(parameter), []).append(parameter)
+        return found
 
     @property
     def layout(self) -> dict[str, Any]:
-        is_converted = any(each.converted.is_used for each in self._parts.divided)
-        return {"converted for tensor_degree": self._mesh.degrees.tensor} if is_converted else {}
+        return {"converted for tensor_degree": self._mesh.degrees.tensor} if self._parts.is_converted else {}
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
         for each in self._parts.divided:
@@ -49,40 +62,36 @@ class MeshParallel:
         return whole
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
-        return build(self._parts.weights.parameters())
+        return build(self._parameters)
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        scale = self._setup.number_format.scale(torch.ones((), device=self._device))
-        losses = [self._forward_backward_one(batch, scale / len(batches)) for batch in batches]
+        loss = self._passes.train(batches)
         self._complete_gradients()
-        self._parts.weights.sum_shared_gradients()
-        return torch.stack(losses).sum() / scale if self._schedules.has_last_stage else None
+        return loss
 
     def without_exchange(self) -> None:
         """FSDP, stages and tensor groups exchange more than gradients."""
 
     def _complete_gradients(self) -> None:
-        group = self._mesh.mesh.get_group("tensor")
+        """Does once a step what neither the backward pass nor ``fully_shard`` did."""
+        degrees, group = self._mesh.degrees, self._mesh.mesh.get_group("tensor")
         sum_gradients([each for layers in self._parts.divided for each in layers.partial_gradients()], group)
         if self._parts.divided and not self._are_gradients_checked:
             check_replicated_gradients(self._parts.weights.held().items(), group)
             self._are_gradients_checked = True
-
-    def _forward_backward_one(self, batch: Batch, factor: torch.Tensor) -> torch.Tensor:
-        """Returns [], the batch's loss times ``factor`` [] where the last stage is, else zero."""
-        factor = factor * batch.get("weight", 1.0) / counted_labels(self._setup.task, batch["labels"])
-        with saved_activations(self._setup.settings):
-            return self._schedules.train(batch, factor)
+        self._parts.weights.sum_shared_gradients()
+        if degrees.shard == 1 and degrees.replicate > 1:
+            sum_gradients(self._parameters, self._mesh.mesh.get_group("replicate"), divisor=degrees.replicate)
 
     def clip_gradients(self, max_norm: float) -> None:
         """Each process adds the part of its squares that is its own among those that hold the same gradients."""
         own = [
-            sum_of_squares(local_gradients([parameter]), self._device) / self._mesh.holders(parameter)
-            for parameter in self._parts.weights.first_held()
+            sum_of_squares(local_gradients(parameters), self._device) / holders
+            for holders, parameters in self._counted.items()
         ]
         squares = torch.stack([torch.zeros((), device=self._device), *own]).sum()
         distributed.all_reduce(squares)
-        scale_to_norm(local_gradients(self._parts.weights.parameters()), squares.sqrt(), max_norm)
+        scale_to_norm(local_gradients(self._parameters), squares.sqrt(), max_norm)
 
     def agree_on_overflow(self, overflow: torch.Tensor) -> None:
         distributed.all_reduce(overflow, op=distributed.ReduceOp.MAX)
@@ -91,10 +100,8 @@ class MeshParallel:
         return self._mesh.share(count)
 
     def score(self, batch: Batch) -> torch.Tensor | None:
-        logits = self._schedules.evaluate(batch)
-        if logits is None or self._mesh.rank("tensor") > 0:
-            return None
-        return task_score(self._setup.task, logits, batch["labels"])
+        score = self._passes.score(batch)
+        return score if self._mesh.rank("tensor") == 0 else None
 
     def set_training(self, is_training: bool) -> None:
         for stage in self._parts.stages.values():
@@ -110,13 +117,10 @@ class MeshParallel:
         return dict(self.stream_state_dict())
 
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
-        pipeline = self._mesh.pipelines[0] if self._mesh.is_in_first_pipeline else None
-        yield from self._parts.weights.stream(pipeline, self._whole)
+        yield from self._parts.weights.stream(self._mesh.pipelines[0], self._restored)
 
-    def _whole(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the tensor [...] of this name as transformers keeps it, of all processes of its stage."""
-        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-        whole = whole.detach().cpu()
+    def _restored(self, name: str, whole: torch.Tensor) -> torch.Tensor:
+        """Returns the tensor [...] of this name as transformers keeps it."""
         for each in self._parts.divided:
             whole = each.converted.restore(name, whole, each.prefix)
         return whole

@@ -1,15 +1,16 @@
 """Divides a model over a mesh of processes, in the order that works: each step builds on the modules of those before.
 
-1. The pipeline cuts the blocks into stages; each process keeps its own.
+1. The pipeline cuts the blocks into stages; each process keeps its own. Without a pipeline, the one stage has the loss.
 2. The tensor plan shards the matrices of a stage over ``tensor``.
 3. Checkpointing recomputes block by block; it is part of the model since it was built.
 4. The compiler compiles the stage.
-5. ``fully_shard`` shards each block, then the rest of the stage, over ``shard``, and averages over ``replicate``.
+5. ``fully_shard`` shards each block, then the rest of the stage, over ``shard``, and averages over ``replicate``. With
+   one shard there is none: the strategy averages the gradients once a step.
 
 Values are loaded afterwards. Parameters have any shape [...].
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +20,9 @@ from transformers import PreTrainedModel
 
 from training.errors import WorkloadError
 from training.models.blocks import repeated_blocks
+from training.models.objective import Objective
 from training.strategies import Setup
+from training.strategies.conv1d import is_converted
 from training.strategies.pipeline_stages import STAGES_PER_RANK, Stage, cut
 from training.strategies.pipeline_weights import PipelineWeights
 from training.strategies.process_mesh import ProcessMesh
@@ -30,23 +33,22 @@ from training.strategies.tensor_layers import DividedLayers, checked_plan
 class Parts:
     """What this process has of the model.
 
-    ``stages``: by number, as it runs them. ``divided``: what the tensor plan did to each of them.
+    ``stages``: by number, as it runs them. ``divided``: what the tensor plan did to each of them. ``is_converted``: of
+    the whole model, so that all processes say the same.
     """
 
     stages: Mapping[int, nn.Module]
     stage_count: int
     weights: PipelineWeights
     divided: list[DividedLayers]
+    is_converted: bool
 
 
 def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Parts:
-    degrees, autocast = mesh.degrees, setup.number_format.autocast()
+    degrees = mesh.degrees
     plan = checked_plan(model, setup.settings.tensor_plan, degrees.tensor) if degrees.tensor > 1 else None
-    if degrees.pipeline > 1:
-        per_rank = STAGES_PER_RANK[setup.settings.pipeline_schedule]
-        stages = cut(model, degrees.pipeline * per_rank, setup.task, autocast)
-    else:
-        stages = [Stage(model, is_first=True, is_last=True, reads_tokens=False, autocast=autocast)]
+    converts = plan is not None and is_converted(model.base_model, plan)
+    stages = _stages(model, degrees.pipeline, setup)
     parts = [range(rank, len(stages), degrees.pipeline) for rank in range(degrees.pipeline)]
     weights = PipelineWeights(model, [[stages[n] for n in part] for part in parts], mesh.rank("pipeline"))
     weights.make_groups(mesh.pipelines)
@@ -58,23 +60,33 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
         if plan is not None:
             divided.append(DividedLayers(stage.model, mesh.mesh["tensor"], plan))
         run[number] = setup.compiler.compile(stage)
-        if degrees.replicas > 1:
+        if degrees.shard > 1:
             shard_stage(run[number], blocks, mesh, setup)
     weights.tie_again()
-    return Parts(stages=run, stage_count=len(stages), weights=weights, divided=divided)
+    return Parts(stages=run, stage_count=len(stages), weights=weights, divided=divided, is_converted=converts)
+
+
+def _stages(model: PreTrainedModel, pipeline_degree: int, setup: Setup) -> Sequence[Stage | Objective]:
+    autocast = setup.number_format.autocast()
+    if pipeline_degree == 1:
+        return [Objective(model, setup.task, autocast)]
+    return cut(model, pipeline_degree * STAGES_PER_RANK[setup.settings.pipeline_schedule], setup.task, autocast)
 
 
 def shard_stage(stage: nn.Module, blocks: Iterable[nn.Module], mesh: ProcessMesh, setup: Setup) -> None:
-    """Parameters are communicated in the lower format, and stay gathered between the micro-batches of a pipeline."""
+    """Parameters are communicated in the lower format; autocast decides where activations are computed in it, as with
+    DDP. They stay gathered between the micro-batches of a pipeline.
+    """
     policy = MixedPrecisionPolicy(
         param_dtype=setup.number_format.lower_type, reduce_dtype=torch.float32, cast_forward_inputs=False
     )
+    reshards = None if mesh.degrees.pipeline == 1 else False
     modules = set(stage.modules())
     for block in (each for each in blocks if each in modules):
         if isinstance(block, FSDPModule):
             raise WorkloadError(
-                "two stages of one process share a block, which can't be sharded; expected shard_degree 1 and "
-                "replicate_degree 1, or another pipeline_schedule than interleaved"
+                "two stages of one process share a block, which can't be sharded; expected shard_degree 1, or another "
+                "pipeline_schedule than interleaved"
             )
-        fully_shard(block, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=mesh.degrees.pipeline == 1)
-    fully_shard(stage, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=mesh.degrees.pipeline == 1)
+        fully_shard(block, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=reshards)
+    fully_shard(stage, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=reshards)

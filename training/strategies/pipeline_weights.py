@@ -11,6 +11,7 @@ from torch.distributed import ProcessGroup
 from transformers import PreTrainedModel
 
 from training.models.gradients import sum_gradients
+from training.strategies.gathered import whole_on
 from training.strategies.whole_model import each_once
 
 Holders = tuple[int, ...]
@@ -73,26 +74,29 @@ class PipelineWeights:
                     module._parameters[attribute] = changed
 
     def stream(
-        self, ranks: Sequence[int] | None, whole: Callable[[str, torch.Tensor], torch.Tensor]
+        self, ranks: Sequence[int], restored: Callable[[str, torch.Tensor], torch.Tensor]
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """Yields one weight after the other on the first of ``ranks``, nothing elsewhere. All processes call it.
 
-        ``ranks`` are those of one pipeline, None in the others. ``whole`` makes a weight whole, on the CPU.
+        ``ranks`` are those of one pipeline. ``restored`` gives a whole weight the form that it is saved in.
         """
+        rank = distributed.get_rank()
         for name, tensor in self._saved().items():
             holder = self._holders[name][0]
-            made = whole(name, tensor) if self._inner_rank == holder else None
-            if ranks is None:
-                continue
-            if made is not None and holder == 0:
-                yield name, made
-            elif made is not None:
-                distributed.send(made.contiguous(), dst=ranks[0])
-            elif self._inner_rank == 0:
+            whole = whole_on(ranks[holder], tensor) if self._inner_rank == holder else None
+            if whole is not None:
+                made = restored(name, whole)
+                del whole  # a copy of it may have been restored
+                if rank == ranks[0]:
+                    yield name, made
+                else:
+                    distributed.send(made.contiguous(), dst=ranks[0])
+                del made  # before there is memory for the next one
+            elif rank == ranks[0] and holder != 0:
                 received = torch.empty(self._shapes[name], dtype=tensor.dtype)
                 distributed.recv(received, src=ranks[holder])
                 yield name, received
-                del received  # before there is memory for the next one
+                del received
 
     def _parameters(self, is_wanted: Callable[[Holders], bool]) -> list[nn.Parameter]:
         """Each parameter once, also with several names."""

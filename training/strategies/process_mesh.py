@@ -1,15 +1,18 @@
 """The job's processes as one DeviceMesh. The groups that communicate most are of neighbours."""
 
+import numpy as np
 import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 
 from traindyno.core.suite.processes import degrees_of
+from traindyno.core.suite.strategies import TRAITS
 from training.errors import WorkloadError
 from training.process.process_group import start_process_group
 from training.strategies import Setup
 
 DIMENSIONS = ("pipeline", "replicate", "shard", "tensor")
+WITH_NEIGHBOURING_STAGES = ("replicate", "shard", "pipeline", "tensor")
 
 
 class ProcessMesh:
@@ -22,12 +25,12 @@ class ProcessMesh:
             sizes = " × ".join(f"{name}_degree {getattr(self.degrees, name)}" for name in DIMENSIONS)
             raise WorkloadError(f"{sizes} is not the number of the job's processes, {world_size}")
         start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
-        shape = tuple(getattr(self.degrees, name) for name in DIMENSIONS)
-        self.mesh: DeviceMesh = init_device_mesh(setup.accelerator.device.type, shape, mesh_dim_names=DIMENSIONS)
+        order = WITH_NEIGHBOURING_STAGES if TRAITS[setup.settings.strategy].stages_are_neighbours else DIMENSIONS
+        shape = tuple(getattr(self.degrees, name) for name in order)
+        self.mesh: DeviceMesh = init_device_mesh(setup.accelerator.device.type, shape, mesh_dim_names=order)
         self.data_rank = self.rank("replicate") * self.degrees.shard + self.rank("shard")
-        per_stage = world_size // self.degrees.pipeline
-        self.pipelines = [list(range(first, world_size, per_stage)) for first in range(per_stage)]
-        self.is_in_first_pipeline = self.data_rank == 0 and self.rank("tensor") == 0
+        stages_last = np.moveaxis(np.arange(world_size).reshape(shape), order.index("pipeline"), -1)
+        self.pipelines: list[list[int]] = stages_last.reshape(-1, self.degrees.pipeline).tolist()
 
     def rank(self, dimension: str) -> int:
         return int(self.mesh[dimension].get_local_rank())

@@ -98,11 +98,6 @@ def check_replicated_gradients(named: Iterable[tuple[str, torch.Tensor]], group:
         )
 
 
-def is_cut(tensor: torch.Tensor) -> bool:
-    """Whether ranks hold different parts of ``tensor`` [...]."""
-    return isinstance(tensor, DTensor) and any(placement.is_shard() for placement in tensor.placements)
-
-
 def _is_divided(tensor: torch.Tensor) -> bool:
     """Whether ranks of a tensor group hold different parts of ``tensor`` [...], which may be sharded by FSDP, too."""
     if not isinstance(tensor, DTensor):

@@ -1,6 +1,6 @@
-"""The base of strategies in which every rank calls the whole model: single, ddp, smddp, fsdp, zero1, tensor."""
+"""The base of strategies in which every rank calls the whole model: single, ddp, smddp, zero1."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 
 from training.data.batch import Batch
 from training.models.blocks import saved_activations
-from training.models.blueprint import Blueprint, Readable
+from training.models.blueprint import Blueprint
 from training.models.gradients import clip_by_norm
 from training.models.objective import Objective
 from training.strategies import OptimizerBuilder, Setup
@@ -31,18 +31,10 @@ class WholeModelStrategy:
     def place(self, blueprint: Blueprint) -> None:
         model = blueprint.model
         self._objective = Objective(model, self._setup.task, self._setup.number_format.autocast())
-        self._cut(self._objective)
-        blueprint.materialise(self._setup.accelerator.device, as_held=self._as_held)
+        blueprint.materialise(self._setup.accelerator.device)
         self._module = self._setup.compiler.compile(self._wrap(self._objective))
         # Kept, because finding them in every step would iterate over all modules.
         self._parameters = list(self._objective.parameters())
-
-    def _cut(self, objective: Objective) -> None:
-        """Shards the objective while its parameters are on the meta device."""
-
-    def _as_held(self, name: str, whole: Readable) -> Readable:
-        """Returns a whole tensor in the layout of the sharded model."""
-        return whole
 
     def _wrap(self, objective: Objective) -> nn.Module:
         return objective
@@ -54,24 +46,8 @@ class WholeModelStrategy:
         return self._parameters
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        if len(batches) == 1:
-            loss = self._forward(batches[0])
-            self._setup.number_format.scale(loss).backward()  # type: ignore[no-untyped-call]
-            self._after_backward()
-            return loss.detach()
-        total = torch.zeros((), device=self._setup.accelerator.device)
-        for number, batch in enumerate(batches, start=1):
-            with nullcontext() if number == len(batches) else self._without_communication():
-                loss = self._forward(batch) / len(batches)
-                self._setup.number_format.scale(loss).backward()  # type: ignore[no-untyped-call]
-            total += loss.detach()
+        loss = train_batches(self._module, batches, self._setup, self._without_communication)
         self._after_backward()
-        return total
-
-    def _forward(self, batch: Batch) -> torch.Tensor:
-        """Returns [], the batch's loss."""
-        with saved_activations(self._setup.settings):
-            loss: torch.Tensor = self._module(**batch)
         return loss
 
     def _without_communication(self) -> AbstractContextManager[None]:
@@ -117,6 +93,36 @@ class WholeModelStrategy:
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self._setup.topology.is_first:
             yield from ((name, tensor.cpu()) for name, tensor in self._objective.model.state_dict().items())
+
+
+def train_batches(
+    objective: nn.Module,
+    batches: Sequence[Batch],
+    setup: Setup,
+    without_communication: Callable[[], AbstractContextManager[None]],
+) -> torch.Tensor:
+    """Adds up the gradients of the batches' mean loss, of all but the last ``without_communication``.
+
+    Returns [], this mean, unscaled and without a graph.
+    """
+    if len(batches) == 1:
+        loss = _loss(objective, batches[0], setup)
+        setup.number_format.scale(loss).backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+    total = torch.zeros((), device=setup.accelerator.device)
+    for number, batch in enumerate(batches, start=1):
+        with nullcontext() if number == len(batches) else without_communication():
+            loss = _loss(objective, batch, setup) / len(batches)
+            setup.number_format.scale(loss).backward()  # type: ignore[no-untyped-call]
+        total += loss.detach()
+    return total
+
+
+def _loss(objective: nn.Module, batch: Batch, setup: Setup) -> torch.Tensor:
+    """Returns [], the batch's loss."""
+    with saved_activations(setup.settings):
+        loss: torch.Tensor = objective(**batch)
+    return loss
 
 
 def each_once(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -51,7 +51,7 @@ class SettingDescription(FieldDescription):
 
     ``is_seen_by_scripts``: it affects a user's own script, through its launcher. ``changes_memory``: it changes the
     size of a tensor. ``is_fixed_by_checkpoints``: a run with another value can't resume from a checkpoint; always True
-    with effect ``learning`` or ``degree``.
+    with effect ``learning``.
     """
 
     used_by: tuple[Strategy, ...] = ()
@@ -84,7 +84,7 @@ def setting(
             effect=effect,
             is_seen_by_scripts=is_seen_by_scripts,
             changes_memory=changes_memory,
-            is_fixed_by_checkpoints=is_fixed_by_checkpoints or effect in (Effect.LEARNING, Effect.DEGREE),
+            is_fixed_by_checkpoints=is_fixed_by_checkpoints or effect is Effect.LEARNING,
         )
     )
 
@@ -347,7 +347,6 @@ class Settings:
         metadata=setting(
             "the order of forward and backward passes of micro-batches",
             used_by=(Strategy.PIPELINE, Strategy.MESH),
-            is_fixed_by_checkpoints=True,
         ),
     )
     micro_batches: int = field(

@@ -15,8 +15,8 @@ class StrategyTraits:
     ``stages_are_neighbours``: a pipeline stays within an instance if it fits; else its stages are far apart, and the
     groups that communicate more are neighbours.
     ``runs_with_xla``: it communicates only to average gradients, which XLA devices do themselves.
-    ``resumes_resharded``: another number of processes can resume from its checkpoints, which name whole parameters, or
-    slices that PyTorch reshards.
+    ``is_composition``: it divides processes by degrees on one mesh. A run of another such strategy, and of other
+    degrees, can resume from its checkpoints.
     ``sagemaker_collectives``: it needs SageMaker's data parallel library, which has its own images and launcher.
     ``stand_in``: a strategy that needs the same memory and runs everywhere; None if this one does.
     """
@@ -26,24 +26,22 @@ class StrategyTraits:
     takes_the_rest: tuple[str, ...] = ("replicate",)
     stages_are_neighbours: bool = False
     runs_with_xla: bool = False
-    resumes_resharded: bool = False
+    is_composition: bool = False
     sagemaker_collectives: bool = False
     stand_in: Strategy | None = None
 
 
 TRAITS: Mapping[Strategy, StrategyTraits] = {
-    Strategy.SINGLE: StrategyTraits(
-        one_process=True, holds_whole_model=True, runs_with_xla=True, resumes_resharded=True
+    Strategy.SINGLE: StrategyTraits(one_process=True, holds_whole_model=True, runs_with_xla=True),
+    Strategy.DDP: StrategyTraits(holds_whole_model=True, runs_with_xla=True),
+    Strategy.SMDDP: StrategyTraits(holds_whole_model=True, sagemaker_collectives=True, stand_in=Strategy.DDP),
+    Strategy.FSDP: StrategyTraits(is_composition=True, takes_the_rest=("shard",)),
+    Strategy.ZERO1: StrategyTraits(holds_whole_model=True),
+    Strategy.TENSOR: StrategyTraits(is_composition=True, takes_the_rest=("tensor", "replicate")),
+    Strategy.PIPELINE: StrategyTraits(
+        is_composition=True, takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True
     ),
-    Strategy.DDP: StrategyTraits(holds_whole_model=True, runs_with_xla=True, resumes_resharded=True),
-    Strategy.SMDDP: StrategyTraits(
-        holds_whole_model=True, resumes_resharded=True, sagemaker_collectives=True, stand_in=Strategy.DDP
-    ),
-    Strategy.FSDP: StrategyTraits(resumes_resharded=True, takes_the_rest=("shard",)),
-    Strategy.ZERO1: StrategyTraits(holds_whole_model=True, resumes_resharded=True),
-    Strategy.TENSOR: StrategyTraits(takes_the_rest=("tensor", "replicate")),
-    Strategy.PIPELINE: StrategyTraits(takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True),
-    Strategy.MESH: StrategyTraits(resumes_resharded=True, takes_the_rest=("shard", "replicate", "pipeline", "tensor")),
+    Strategy.MESH: StrategyTraits(is_composition=True, takes_the_rest=("shard", "replicate", "pipeline", "tensor")),
 }
 
 

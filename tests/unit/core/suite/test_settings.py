@@ -145,7 +145,6 @@ def test_a_learning_rate_scales_with_the_global_batch() -> None:
     assert planned_learning_rate(unknown) is None
 
 
-def test_checkpoint_fixes_settings_of_losses_degrees_and_the_form_of_the_weights() -> None:
-    assert set(settings_of_checkpoints()) == {
-        *settings_with(Effect.LEARNING, Effect.DEGREE), "strategy", "precision", "tensor_plan", "pipeline_schedule",
-    }  # fmt: skip
+def test_checkpoint_fixes_settings_of_losses_and_the_form_of_the_weights() -> None:
+    fixed = {*settings_with(Effect.LEARNING), "strategy", "precision", "tensor_plan"}
+    assert set(settings_of_checkpoints()) == fixed

@@ -18,7 +18,7 @@ def test_strategies_are_found_by_a_trait_in_their_order() -> None:
     assert strategies_with(lambda traits: traits.runs_with_xla) == (Strategy.SINGLE, Strategy.DDP)
     split = strategies_with(lambda traits: not traits.holds_whole_model)
     assert split == (Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE, Strategy.MESH)
-    assert strategies_with(lambda traits: not traits.resumes_resharded) == (Strategy.TENSOR, Strategy.PIPELINE)
+    assert strategies_with(lambda traits: traits.is_composition) == split
 
 
 def test_a_strategy_that_stands_in_runs_without_sagemakers_library() -> None:
