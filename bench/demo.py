@@ -72,7 +72,7 @@ def measure(*, is_quick: bool) -> Section:
         ),
         notes=(
             f"{len(results)} runs. A job's time is from its creation to its end; the suite's from the execution's "
-            "start to its end. With separate jobs it is a race too, in which no run ends early. "
+            "start to its end. With separate jobs the suite is a race too, in which no run ends early. "
             f"Transitions: {', '.join(f'{count} {name}' for name, count in transitions.items())}.",
         ),
     )

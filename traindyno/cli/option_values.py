@@ -21,7 +21,9 @@ from traindyno.core.serving.deployment_document import NAME
 Check = Callable[[str | None], str | None]
 # What Step Functions accepts, because an execution may be started in its console.
 ANY_EXECUTION = re.compile(r"[^\s\x00-\x1f\x7f-\x9f<>{}\[\]?*\"#%\\^|~`$&,;:/]{1,80}")
-ANY_EXECUTION_RULE = "a name of 1 to 80 characters without spaces and / : ; , and so on, as `traindyno list` shows it"
+ANY_EXECUTION_RULE = (
+    '1 to 80 characters, none of them a space or one of <>{}[]?*"#%\\^|~`$&,;:/, as `traindyno list` shows it'
+)
 JOB_RULE = "1 to 63 letters, digits and hyphens that begin and end with a letter or digit"
 
 

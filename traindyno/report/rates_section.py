@@ -52,7 +52,7 @@ def _axes(report: Report) -> Iterator[str]:
 
 
 def _lines(report: Report, axis: str) -> list[Line]:
-    rates = {row.cell_id: row.samples_per_second for row in report.verdict.rows}
+    rates = {row.cell_id: row.samples_per_second for row in report.verdict.ranked_rows}
     workload = report.suite.workload
     series = [
         each

@@ -132,7 +132,8 @@ def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
     for heading in ("price/h before", "price/h after", "cost before", "cost after", "change"):
         table.add_column(heading, justify="right")
     for row in before.rows:
-        table.add_row(*_cells(row, after.row(row.cell_id), is_best=row.cell_id == after.recommended))
+        is_best = row.cell_id == after.recommended
+        table.add_row(*_cells(before.shown_row(row.cell_id), after.shown_row(row.cell_id), is_best=is_best))
     return table
 
 

@@ -54,14 +54,14 @@ def _rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
         yield (
             f"up to {job.count}" if job.is_further else str(job.count),
             f"{job.instance_count} × {job.instance}",
-            _contenders_text(job) if job.is_further else labels,
+            _contenders_text(job, labels) if job.is_further else labels,
             seconds_text(job.longest_seconds),
             UNKNOWN if usd is None else usd_text(usd),
             job.why_alone or "",
         )
 
 
-def _contenders_text(job: PlannedJob) -> str:
-    cells = "the cell" if len(job.cell_ids) == 1 else f"up to {len(job.cell_ids)} cells"
+def _contenders_text(job: PlannedJob, labels: str) -> str:
+    cells = labels if len(job.cell_ids) == 1 else f"up to {len(job.cell_ids)} cells"
     again = "once" if job.runs == 1 else "forward and backward" if len(job.cell_ids) > 1 else f"{job.runs} times"
     return f"again, if close behind the best one: {cells}, {again}"

@@ -42,7 +42,7 @@ def share_jobs(runs: Sequence[Run], suite: Suite, histories: Histories | None = 
         else:
             jobs.append(separate_job(run))
     for (key, block), of_group in groups.items():
-        jobs += _jobs_of_group(key, block, _baseline_first(_in_order(of_group), suite), suite, histories or {})
+        jobs += _jobs_of_group(key, block, _in_order(of_group, suite), suite, histories or {})
     return tuple(sorted(jobs, key=lambda job: (job.trial, job.place)))
 
 
@@ -96,29 +96,27 @@ def _shared_block(run: Run, suite: Suite) -> str:
     return round_of(run) if suite.search.is_race and run.block else run.block or str(run.trial)
 
 
-def _in_order(runs: Sequence[Run]) -> list[Run]:
+def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
     """Drawn at random for a pair of trials: the second has the order of the first reversed, so that a drift over a job
     and a cold first run affect all cells alike. So has a second pass through the same cells in one job.
+
+    The first pair of a race begins, and ends, with the baseline that the suite names: a first run is measured in full,
+    and from the second one on, a slow cell ends early.
     """
     trial = min(run.trial for run in runs)
     pair = (trial + 1) // 2
+    first_id = baseline_cell(suite).cell_id if suite.search.is_race and suite.baseline and pair == 1 else None
+
+    def place(run: Run) -> tuple[bool, bytes]:
+        return run.cell.cell_id != first_id, _lot(f"{run.execution_id} {pair} {run.cell.cell_id}")
+
     passes: dict[str | None, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: _lot(f"{run.execution_id} {pair} {run.cell.cell_id}")):
+    for run in sorted(runs, key=place):
         passes.setdefault(run.block, []).append(run)
     in_turn = [passes[block] for block in sorted(passes, key=lambda block: block or "")]
     return [
         run for number, drawn in enumerate(in_turn, start=trial) for run in (drawn if number % 2 else reversed(drawn))
     ]
-
-
-def _baseline_first(runs: list[Run], suite: Suite) -> list[Run]:
-    """Where each cell runs once, a race begins with the baseline that the suite names: a first run is measured in full,
-    and from the second one on, a slow cell ends early. Passes forward and backward stay as they are.
-    """
-    if not (suite.search.is_race and suite.baseline) or len({run.block for run in runs}) > 1:
-        return runs
-    baseline_id = baseline_cell(suite).cell_id
-    return sorted(runs, key=lambda run: run.cell.cell_id != baseline_id)
 
 
 def _jobs_of_group(key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories) -> Iterator[Job]:

@@ -180,7 +180,7 @@ def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
     usd, seconds = (
         {
             row.cell_id: found.mean
-            for row in verdict.rows
+            for row in verdict.ranked_rows
             if not is_hopeless and (found := estimate_of(row, metric)) is not None
         }
         for metric in (

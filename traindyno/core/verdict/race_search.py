@@ -1,8 +1,7 @@
 """The rounds of a race: all cells once, then the contenders forward and backward until the answer is settled."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES
 from traindyno.core.suite.runs import planned_cell_id, round_of
@@ -34,7 +33,8 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
         cell_id: [trial for trial in range(1, suite.measurement.trials + 1) if trial not in trials]
         for cell_id, trials in done.items()
     }
-    untold = [each for each in evidence.trials if _is_untold(each) and left[each.cell.cell_id]]
+    gone = _runs_of_gone_cells(evidence)
+    untold = [each for each in evidence.trials if _is_untold(each, gone) and left[each.cell.cell_id]]
     if untold:
         return tuple((each.cell, left[each.cell.cell_id][0]) for each in untold)
     chosen = _choose(suite, evidence)
@@ -42,9 +42,21 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
     return tuple((each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][:passes])
 
 
-def _is_untold(trials: CellTrials) -> bool:
-    """Whether no trial told how the cell does, which another one may."""
-    is_out = trials.failed or any(result.outcome is Outcome.OUTPACED for result in trials.others)
+def _runs_of_gone_cells(evidence: Evidence) -> frozenset[str]:
+    """The ids of the runs of cells that can't win any more, although none is ahead of them: being behind them tells
+    nothing.
+    """
+    return frozenset(
+        result.run.run_id
+        for each in evidence.trials
+        if not each.outpaced and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
+        for result in each.measured
+    )
+
+
+def _is_untold(trials: CellTrials, gone: Set[str]) -> bool:
+    """Whether no trial told how the cell does, which another one may. ``gone``: runs that outpace no cell."""
+    is_out = trials.failed or any(result.bound is None or result.bound.by not in gone for result in trials.outpaced)
     return not trials.measured and not is_out and len(trials.others) < MOST_UNTOLD
 
 

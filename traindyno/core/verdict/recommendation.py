@@ -23,10 +23,12 @@ from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,
     UsdToTarget,
+    projected_billable_seconds,
     projected_instance_hours,
     projected_seconds,
     projected_usd,
     samples_per_second,
+    steps_per_second,
     tokens_per_second,
 )
 
@@ -177,6 +179,8 @@ def corrected_row(
         instance_hours=estimate_cell(found.best, projected_instance_hours, noise, correction),
         samples_per_second=estimate_cell(found.best, samples_per_second, noise, correction.of_rate()),
         tokens_per_second=estimate_cell(found.best, tokens_per_second, noise, correction.of_rate()),
+        steps_per_second=estimate_cell(found.best, steps_per_second, noise, correction.of_rate()),
+        billable_seconds=estimate_cell(found.best, projected_billable_seconds, noise, correction),
         quality=row.quality if target is None else _corrected_quality(found.best, row, noise, correction, target),
     )
 

@@ -27,6 +27,9 @@ def scaled_row(row: CellRow, factor: float) -> CellRow:
         instance_hours=_times(row.instance_hours, factor),
         samples_per_second=_times(row.samples_per_second, 1 / factor),
         tokens_per_second=_times(row.tokens_per_second, 1 / factor),
+        steps_per_second=_times(row.steps_per_second, 1 / factor),
+        billable_seconds=_times(row.billable_seconds, factor),
+        model_flops_utilization=row.model_flops_utilization and row.model_flops_utilization / factor,
         quality=replace(row.quality, seconds=_times(row.quality.seconds, factor), usd=_times(row.quality.usd, factor)),
     )
 

@@ -11,16 +11,19 @@ from traindyno.core.verdict.verdict import Verdict
 
 def left_behind(verdict: Verdict) -> list[float]:
     """By which shares the cells are behind that a race dropped after one run, as the table shows them, sorted."""
-    return sorted(1 / ratio - 1 for cell_id, ratio in verdict.dropped.items() if not verdict.row(cell_id).failed)
+    dropped = (ratio for cell_id, ratio in verdict.dropped.items() if not verdict.row(cell_id).failed)
+    return sorted(1 / min(1.0, ratio) - 1 for ratio in dropped)
 
 
 def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
     behind = left_behind(verdict)
-    if behind or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
+    if verdict.dropped or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
         within = within_of(has_target=verdict.goal.target is not None)
         if behind and behind[0] < within:
             return f"it alone ran again; of the others, the nearest one was {share_text(behind[0])} behind in one run"
+        if verdict.dropped and not behind:
+            return "it alone ran again, and trials of the others failed"
         return f"no other cell was within {share_text(within, digits=0)} of it"
     return None
 

@@ -149,11 +149,13 @@ class Verdict:
             found = estimate_of(row, self.metric)
             return found.mean if found else float("inf")
 
-        others = (self.shown_row(row.cell_id) for row in self.rows if row.cell_id != self.recommended)
-        return (*([self.expected] if self.expected else []), *sorted(others, key=place))
+        rows = (self.shown_row(row.cell_id) for row in self.rows)
+        return tuple(sorted(rows, key=lambda row: (row.cell_id != self.recommended, place(row))))
 
     def shown_row(self, cell_id: str) -> CellRow:
-        """Beside the recommended cell's corrected figures: a cell that was compared differs by just that ratio."""
+        """The recommended cell with its corrected figures; one that was compared differs from it by just that ratio."""
+        if self.expected and cell_id == self.recommended:
+            return self.expected
         row, best = self.row(cell_id), self.estimate(self.metric)
         own, ratio = estimate_of(row, self.metric), self._ratio(cell_id)
         if own is None or best is None or ratio is None:

@@ -229,8 +229,8 @@ def _support(verdict: Verdict) -> Iterator[str]:
 
 def _slowness(verdict: Verdict) -> Iterator[str]:
     """Of the recommended cell and the runner-up; if the trials show which needs less time, also why."""
-    finalists = [verdict.row(verdict.recommended or "")]
-    finalists += [verdict.row(verdict.runner_up.cell_id)] if verdict.runner_up else []
+    finalists = [verdict.shown_row(verdict.recommended or "")]
+    finalists += [verdict.shown_row(verdict.runner_up.cell_id)] if verdict.runner_up else []
     for row in finalists:
         yield from describe_parts(row.label, row.step_parts, row.loader_advice)
     is_beaten = verdict.runner_up is not None and verdict.runner_up.relation is Relation.BEATEN
@@ -260,7 +260,8 @@ def _at_look(verdict: Verdict) -> str:
     """Why a difference may be noise although its 95 % interval excludes none."""
     if verdict.significance == SIGNIFICANCE:
         return ""
-    return f" at {share_text(verdict.significance)}, a look's share of {share_text(SIGNIFICANCE, digits=0)}"
+    least = share_text(verdict.significance, digits=2)
+    return f"; at this look of the race, a difference counts only if chance explains it in less than {least} of suites"
 
 
 def _relations(verdict: Verdict) -> Iterator[str]:
@@ -289,10 +290,13 @@ def _outpaced(verdict: Verdict) -> Iterator[str]:
     if behind:
         cells = "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
         least = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
-        yield (
-            f"{cells} outpaced: at least {least} slower than a cell of the same job, which ended the run early. What"
-            f" was measured is more than {share_text(LEAST_BEHIND, digits=0)}; the bound allows for the scatter of"
+        scatter = (
+            f" What was measured is more than {share_text(LEAST_BEHIND, digits=0)}; the bound allows for the scatter of"
             " steps."
+        )
+        yield (
+            f"{cells} outpaced: at least {least} slower than a cell of the same job, which ended the run early."
+            f"{scatter if behind[0] < LEAST_BEHIND else ''}"
         )
 
 
@@ -327,7 +331,7 @@ def _contents(verdict: Verdict) -> str:
     """What the one figure holds that headline, table and prediction name."""
     if verdict.goal.target is not None:
         return "The figure is measured from the job's creation to the target, with everything in it."
-    rates = "failed and interrupted jobs at their rates"
+    rates = "failures and interruptions at their rates"
     if verdict.is_without_interruptions:
         rates = "failed jobs at their rate, but no interruptions"
     return (

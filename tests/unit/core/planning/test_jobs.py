@@ -217,26 +217,35 @@ def test_a_further_job_of_a_race_runs_its_cells_forward_and_backward() -> None:
 
 @pytest.mark.parametrize(("search", "is_first"), [("race", True), ("grid", False)])
 def test_a_race_begins_with_the_baseline_that_the_suite_names(search: str, is_first: bool) -> None:
-    """It is measured in full, and each slow cell is ended early; the order of the others is drawn. So it is where
-    trials are repeated.
-    """
-    suite = shared_suite(
+    """It is measured in full, and each slow cell is ended early; the order of the others is drawn."""
+    suite = with_baseline(search)
+    baseline, cells = baseline_cell(suite), expand_cells(suite)
+    orders = [order_of(str(number), cells, [1], 1, suite) for number in range(30)]
+    assert all(order[0] == baseline.cell_id for order in orders) is is_first
+    assert len({order[1] for order in orders}) >= 3
+
+
+def test_the_job_after_the_first_one_has_its_order_reversed_also_with_a_baseline() -> None:
+    """Else the baseline alone would have the first place of each job, and what that place does to its runs."""
+    suite = with_baseline("race")
+    cells = expand_cells(suite)
+    for number in range(30):
+        first = order_of(str(number), cells, [1], 1, suite)
+        assert order_of(str(number), cells, [2], 2, suite) == first[::-1]
+        assert order_of(str(number), cells, [2, 3], 2, suite) == [*first[::-1], *first]
+
+
+def test_later_jobs_of_a_race_have_the_baseline_where_it_is_drawn() -> None:
+    suite = with_baseline("race")
+    baseline, cells = baseline_cell(suite), expand_cells(suite)
+    places = {order_of(str(number), cells, [10], 6, suite).index(baseline.cell_id) for number in range(60)}
+    assert places == set(range(len(cells)))
+
+
+def with_baseline(search: str) -> Suite:
+    return shared_suite(
         search=search, matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={"batch_size_per_device": 3}
     )
-    baseline, cells = baseline_cell(suite), expand_cells(suite)
-    for trial, round_number in ((1, 1), (10, 2)):
-        orders = [order_of(str(number), cells, [trial], round_number, suite) for number in range(30)]
-        assert all(order[0] == baseline.cell_id for order in orders) is is_first
-        assert len({order[1] for order in orders}) >= 3
-
-
-def test_forward_and_backward_the_baseline_is_where_it_is_drawn() -> None:
-    suite = shared_suite(
-        search="race", matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={"batch_size_per_device": 3}
-    )
-    for number in range(30):
-        order = order_of(str(number), expand_cells(suite), [2, 3], 2, suite)
-        assert order == order[::-1]
 
 
 def order_of(

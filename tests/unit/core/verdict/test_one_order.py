@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 from math import exp
 from random import Random
@@ -9,16 +10,21 @@ from random import Random
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from traindyno.core.costs.prices import Price
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
+from traindyno.core.measurement.part_seconds import PartSeconds
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.goal_metric import estimate_of
+from traindyno.core.verdict.pricing import price_options
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.trade_off import find_trade_offs
 from traindyno.core.verdict.verdict import Verdict, judge
@@ -167,3 +173,49 @@ def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -
     assert [row.cell_id for row in verdict.ranked_rows] == [first, third, second]
     assert [rival.cell_id for rival in verdict.rivals] == [third, second]
     assert not list(contradictions(verdict))
+
+
+def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> None:
+    """The trial of the second cell in the slow round is lost."""
+    suite = make_suite(
+        goal=Goal(kind=GoalKind.CHEAPEST),
+        examples=1_000_000,
+        training={},
+        matrix={"instance": TWO_TYPES},
+        baseline={},
+        measurement=Measurement(trials=4, jobs=Jobs.SEPARATE),
+    )
+    cells = expand_cells(suite)
+    results = [
+        completed_result(
+            cell, trial, step_seconds=level * slow * (1 + 0.001 * ((number + trial) % 3)), suite=suite, price=PRICE
+        )
+        for trial, slow in enumerate((1.0, 1.0, 1.0, 1.5), start=1)
+        for number, (cell, level) in enumerate(zip(cells, (1.0, 1.05), strict=True))
+        if (trial, number) != (4, 1)
+    ]
+    verdict = judge(suite, cells, results)
+    step = PartSeconds(mean=1, error=0)
+    parts = StepParts(
+        samples_per_step=8, step=step, waiting=step, data=PartSeconds(mean=0.3, error=0.01), is_probed=True
+    )
+    assert verdict.expected
+    rows = tuple(replace(row, step_parts=parts) for row in verdict.rows)
+    text = describe_verdict(replace(verdict, rows=rows, expected=replace(verdict.expected, step_parts=parts)))
+    first, second = verdict.ranked_rows
+    assert first.cell_id == verdict.recommended
+    assert (verdict.rivals[0].relation, verdict.row(second.cell_id).trials) == (Relation.BEATEN, 3)
+    (difference,) = (line for line in text.support if line.startswith(f"{first.label} needs"))
+    assert f" less than {second.label}" in difference
+    for row in (first, second):
+        assert row.samples_per_second and row.steps_per_second and row.billable_seconds and row.usd
+        batch = row.samples_per_second.mean / row.steps_per_second.mean
+        assert batch == pytest.approx(cells[0].settings.batch_size_per_device * 8, rel=0.001)
+        billed = row.billable_seconds.mean / 3600 * float(PRICE.usd_per_instance_hour or 0)
+        assert billed == pytest.approx(row.usd.mean, rel=0.001)
+    other = Price(
+        instance_type=TWO_TYPES[0], region="eu-west-1", usd_per_hour=Decimal(40), as_of="2026-11-21", source="given"
+    )
+    paid, _ = price_options(suite, cells, results, region_prices={"eu-west-1": {TWO_TYPES[0]: other}})
+    assert paid.basis == "prices of the runs"
+    assert paid.usd == {row.cell_id: row.usd.mean for row in (first, second) if row.usd}

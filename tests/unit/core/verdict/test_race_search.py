@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_suite
+from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
@@ -201,6 +202,19 @@ def test_if_the_leader_fails_the_next_ones_contend(outcome: Outcome) -> None:
     assert verdict.recommended == cell_of(suite, 2).cell_id
     assert verdict.ranked_rows[0].cell_id == verdict.recommended
     assert "1 cell was dropped after one run" in told(verdict)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED])
+def test_a_cell_that_only_a_failing_cell_outpaced_runs_again(outcome: Outcome) -> None:
+    """Being behind that cell tells nothing of the others: without its own figure, no other is the fastest."""
+    suite = suite_of()
+    behind, by = done(suite, 2, 1, 1.12, Outcome.OUTPACED), done(suite, 1, 1, 1.0)
+    bound = Bound(by=by.run.run_id, least_ratio=1.05, least_seconds_per_sample=0.1, steps=5)
+    behind = replace(behind, attempts=tuple(replace(each, bound=bound) for each in behind.attempts))
+    results = [done(suite, 4, 1, 1.3), by, behind, done(suite, 8, 1, 1.6)]
+    assert named(planned(suite, results)) == [(1, 2), (1, 3)]
+    failed = [done(suite, 1, trial, 1.0, outcome) for trial in (2, 3)]
+    assert named(planned(suite, [*results, *failed], 3)) == [(2, 2)]
 
 
 @pytest.mark.parametrize(("trials", "looks"), [(3, 1), (4, 2), (5, 2), (9, 4)])

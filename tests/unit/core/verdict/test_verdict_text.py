@@ -139,7 +139,9 @@ def test_a_margin_that_may_be_noise_says_so() -> None:
 
 def test_at_a_look_of_a_race_a_difference_is_judged_by_its_share() -> None:
     text = described(finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),), significance=0.01)
-    assert text.support[1].endswith("This difference may be noise at 1.0 %, a look's share of 5 %.")
+    assert text.support[1].endswith(
+        "; at this look of the race, a difference counts only if chance explains it in less than 1.00 % of suites."
+    )
 
 
 def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -> None:
