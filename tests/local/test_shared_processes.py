@@ -165,7 +165,7 @@ def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
     does = [*["brief"] * 2, "fill", *["brief"] * 3, "stand", "die", *["brief"] * 4]
-    limits = {**script_document()["limits"], "max_run_seconds": 10}
+    limits = {**script_document()["limits"], "max_run_seconds": 20}
     shared = SharedJob(aws, tmp_path, "j12-1", does, limits=limits, training={"strategy": "single"})
     described = run_job(sagemaker, shared.request())
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
