@@ -12,7 +12,7 @@ from traindyno.core.suite.processes import (
     degrees_of,
     dividing_batches,
     given_degrees,
-    nearest_degrees,
+    nearest_degrees_text,
     replica_count,
     world_size,
 )
@@ -179,10 +179,7 @@ def _check_product(settings: Settings, used: list[str], processes: int) -> Itera
     elif degrees.processes != processes:
         asked = " × ".join(f"{name}_degree {degree}" for name, degree in given.items())
         verb = "divide" if degree_that_follows(settings) else "equal"
-        nearest = " or ".join(
-            ", ".join(f"{name}_degree {degree}" for name, degree in each.items())
-            for each in nearest_degrees(settings, processes)
-        )
+        nearest = nearest_degrees_text(settings, processes)
         reason = f"{asked} does not {verb} the {processes} processes of the job: expected {nearest}"
         yield Impossible(field=f"{next(iter(given))}_degree", reason=reason)
 
