@@ -53,7 +53,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """``losses`` by step, ``random_state`` [N] after the last; ``stopped`` is the message of one that was told to stop."""
+    """``losses`` by step, ``random_state`` [N] after them; ``stopped`` is the message of one that was told to."""
 
     losses: dict[int, float]
     random_state: torch.Tensor
