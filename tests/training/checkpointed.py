@@ -53,9 +53,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """``losses`` by step; ``stopped`` is the message of a run that was told to stop."""
+    """``losses`` by step, ``random_state`` [N] after them; ``stopped`` is the message of one that was told to."""
 
     losses: dict[int, float]
+    random_state: torch.Tensor
     parameters: dict[str, torch.Tensor]
     stopped: str = ""
 
@@ -130,10 +131,12 @@ def train_attempt(attempt: Attempt) -> Ended:
         train(run, setup, strategy, dataset, step_log=step_log, should_stop=should_stop, checkpoints=checkpoints)
     except Exception as error:  # noqa: BLE001 -- the test compares the message
         stopped = f"{type(error).__name__}: {error}"
+    random_state = torch.get_rng_state()
     step_log.close()
     if distributed.is_initialized():
         distributed.barrier()
-    return Ended(losses=losses, parameters=strategy.gather_state_dict(), stopped=stopped)
+    parameters = strategy.gather_state_dict()
+    return Ended(losses=losses, random_state=random_state, parameters=parameters, stopped=stopped)
 
 
 def _job_of(attempt: Attempt, run: RunSettings) -> Job:

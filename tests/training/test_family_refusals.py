@@ -70,7 +70,7 @@ def test_a_tensor_degree_is_accepted_or_refused_with_what_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("mesh", MESHES)
-def test_a_mesh_divides_a_family_or_says_what_would_be_accepted(mesh: str, name: str) -> None:
+def test_a_family_is_placed_on_a_mesh_or_refused_with_what_would_be_accepted(mesh: str, name: str) -> None:
     processes, degrees = MESHES[mesh]
     case = Case(model=name, options={"strategy": Strategy.MESH, **degrees}, layer_count=None)
     blueprint, topology = small_model(case), Topology(world_size=processes, local_world_size=processes)

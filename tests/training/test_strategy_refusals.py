@@ -1,5 +1,6 @@
 """What can't be spread is refused before anything is started, with what would be accepted."""
 
+import math
 import random
 from importlib import import_module
 from itertools import accumulate, combinations, pairwise
@@ -16,11 +17,12 @@ from tests.training.forked import run_group
 from tests.training.strategy_cases import GPT, LLAMA, Case, blueprint_of
 from tests.training.strategy_rows import ROWS
 from tests.training.strategy_trial import make_setup
-from traindyno.core.suite.choices import Compiler, Strategy, Task
+from traindyno.core.suite.choices import Compiler, PipelineSchedule, Strategy, Task
 from traindyno.core.suite.settings import TensorLayers
 from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
 from training.errors import MissingFromImage, WorkloadError
+from training.memory.fake_world import fake_process_group
 from training.models.tensor_plans import check_divisible, fused_count, plan_for
 from training.process.process_group import start_process_group
 from training.process.topology import Topology, read_topology
@@ -52,7 +54,8 @@ def test_every_strategy_is_compared_with_one_process() -> None:
 )
 def test_degrees_whose_product_is_another_number_are_refused(strategy: str, name: str) -> None:
     case = Case(model="gpt2", options={"strategy": Strategy(strategy), f"{name}_degree": 3})
-    with pytest.raises(WorkloadError, match=f"{name}_degree 3.* is not the number of the job's processes, 4"):
+    accepted = f"; expected {name}_degree 4 or {name}_degree 2$"
+    with pytest.raises(WorkloadError, match=f"{name}_degree 3.* is not the number of the job's processes, 4{accepted}"):
         build_strategy(make_setup(case, Topology(world_size=4)))
 
 
@@ -127,32 +130,49 @@ def test_experts_that_do_not_divide_are_named() -> None:
         check_divisible(model, plan_for(model), 2)
 
 
-def _agree(is_equal: bool, is_cut: bool) -> str:
+def _compare(gradients: tuple[float, float], is_cut: bool) -> bool | str:
+    """``gradients``: those of the two ranks."""
     start_process_group("gloo", read_topology(), torch.device("cpu"))
-    rank = distributed.get_rank()
+    values = torch.full((4,), gradients[distributed.get_rank()])
     weight = torch.nn.Parameter(torch.ones(4))
-    weight.grad = torch.full((4,), 1.0 if is_equal else 1.0 + rank)
+    weight.grad = values
     if is_cut:
         mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tensor",))
         weight = torch.nn.Parameter(DTensor.from_local(torch.ones(4), mesh, [Shard(0)]))
-        weight.grad = DTensor.from_local(torch.full((4,), 1.0 + rank), mesh, [Shard(0)])
+        weight.grad = DTensor.from_local(values, mesh, [Shard(0)])
     try:
-        check_replicated_gradients([("norm.weight", weight)], distributed.new_group())
+        return check_replicated_gradients([("norm.weight", weight)], distributed.new_group())
     except WorkloadError as error:
         return str(error)
-    return "agree"
 
 
 def test_different_gradients_of_a_whole_parameter_are_refused() -> None:
-    assert run_group(_agree, True, False, processes=2) == ["agree"] * 2
-    assert run_group(_agree, False, True, processes=2) == ["agree"] * 2
-    for said in run_group(_agree, False, False, processes=2):
+    assert run_group(_compare, (1.0, 1.0), False, processes=2) == [True] * 2
+    assert run_group(_compare, (1.0, 2.0), True, processes=2) == [True] * 2
+    for said in run_group(_compare, (1.0, 2.0), False, processes=2):
         assert "processes compute different gradients of norm.weight, which all hold whole; expected a" in said
+
+
+@pytest.mark.parametrize("gradients", [(math.inf, 1.0), (1.0, math.nan)])
+def test_gradients_that_overflowed_are_compared_in_a_later_step(gradients: tuple[float, float]) -> None:
+    assert run_group(_compare, gradients, False, processes=2) == [False] * 2
 
 
 def test_a_pipeline_needs_a_block_for_each_stage() -> None:
     with pytest.raises(WorkloadError, match="asks for 5 stages, but this gpt2 has 4 blocks"):
         cut(causal_model("gpt2", **GPT), 5, Task.CAUSAL_LM, None)
+
+
+INTERLEAVED = {"strategy": Strategy.MESH, "pipeline_degree": 2, "pipeline_schedule": PipelineSchedule.INTERLEAVED}
+
+
+@pytest.mark.parametrize("divided", ["tensor_degree", "shard_degree"])
+def test_a_block_that_two_stages_of_one_process_share_is_not_divided(divided: str) -> None:
+    case, topology = Case(model="albert", options={**INTERLEAVED, divided: 2}), Topology(world_size=4)
+    with fake_process_group(topology):
+        strategy = build_strategy(make_setup(case, topology))
+        with pytest.raises(WorkloadError, match=r"two stages of one process share a block.*; expected shard_degree 1 "):
+            strategy.place(blueprint_of(case))
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from traindyno.callbacks.clock import now
 from traindyno.callbacks.log_sizes import LogSizes, measure_log
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
 from traindyno.core.suite.processes import degrees_of
-from training.checkpoints.identity import Identity
+from training.checkpoints.identity import STRATEGY, Identity
 from training.checkpoints.random_states import reseed, restore_random_states
 from training.checkpoints.slots import DEGREES, IDENTITY, PROCESSES, SCALER, STEP, Found, Slots
 from training.checkpoints.state import state_to_read, state_to_write
@@ -149,8 +149,11 @@ class Checkpoints:
         load(state, storage_reader=reader, process_group=self._group, no_dist=self._group is None)
         if found.facts[SCALER]:
             self._setup.number_format.scaler.load_state_dict(found.facts[SCALER])
-        is_divided_alike = found.facts.get(DEGREES, self._degrees) == self._degrees
-        if is_divided_alike and found.facts[PROCESSES] == self._setup.topology.world_size:
+        is_placed_alike = (
+            found.facts.get(DEGREES, self._degrees) == self._degrees
+            and found.facts[IDENTITY][STRATEGY] == self._identity[STRATEGY]
+        )
+        if is_placed_alike and found.facts[PROCESSES] == self._setup.topology.world_size:
             restore_random_states(state, rank)
         else:
             reseed(self._setup.settings.seed, found.step, self._strategy.data_rank)

@@ -5,21 +5,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from traindyno.core.suite.choices import InputMode, Strategy
-from traindyno.core.suite.processes import global_batch_size
+from traindyno.core.suite.processes import global_batch_size, replica_count
 from traindyno.core.suite.settings import Effect, settings_of_checkpoints, settings_with
-from traindyno.core.suite.strategies import TRAITS
+from traindyno.core.suite.strategies import strategies_with
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from training.process.run_settings import RunSettings
 from training.process.topology import Topology
 
 Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES, STRATEGY = "samples_per_step", "processes", "strategy"
+REPLICAS, BATCH_SIZE, SCHEDULE = "replicas", "batch_size", "pipeline_schedule"
+COMPOSITIONS = strategies_with(lambda traits: traits.is_composition)
 # The first steps of a longer run equal those of a shorter one.
 MAY_DIFFER = ("examples",)
 
 
 def identity_of(run: RunSettings, topology: Topology) -> Identity:
-    """``processes`` is included only if another number of processes can't resume: of streamed data."""
+    """The processes, and how they share batches, are included only if others can't resume: of streamed data."""
     settings, workload = settings_document(run.settings), workload_document(run.workload)
     identity: dict[str, Any] = {
         **{f"workload.{name}": value for name, value in workload.items() if name not in MAY_DIFFER},
@@ -29,8 +31,13 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     if run.tokens is not None:
         identity["tokens"] = run.tokens.key
     if _is_streamed(run):
-        identity[PROCESSES] = topology.world_size
-        identity["loader_workers"] = run.settings.loader_workers
+        identity |= {
+            **{name: settings[name] for name in settings_with(Effect.DEGREE) if name in settings},
+            PROCESSES: topology.world_size,
+            REPLICAS: replica_count(run.settings, topology.world_size),
+            BATCH_SIZE: run.settings.batch_size,
+            "loader_workers": run.settings.loader_workers,
+        }
     plain: Identity = json.loads(json.dumps(identity))  # as it comes back from a marker
     return plain
 
@@ -47,18 +54,23 @@ def difference(found: Identity, expected: Identity) -> str | None:
 
 
 def _left_free(found: Identity, expected: Identity) -> set[str]:
-    """A composition resumes as another one. Earlier versions named degrees, schedule and processes of some."""
-    if not _is_composition(found) or not _is_composition(expected):
-        return set()
-    return {STRATEGY, *settings_with(Effect.DEGREE), "pipeline_schedule", *({PROCESSES} - {*expected})}
+    """A composition resumes as another one, streamed data only with the same replicas and batch per device.
 
-
-def _is_composition(identity: Identity) -> bool:
-    return TRAITS[Strategy(identity[STRATEGY])].is_composition
+    Earlier versions named neither of these, but degrees, schedule and processes. They converted layers for ``tensor``
+    without a word of it, so such a checkpoint stays with its strategy.
+    """
+    is_earlier = PROCESSES in found and REPLICAS not in found
+    unnamed = {REPLICAS, BATCH_SIZE} if is_earlier else set()
+    if found.get(STRATEGY) not in COMPOSITIONS or expected.get(STRATEGY) not in COMPOSITIONS:
+        return unnamed
+    if is_earlier and REPLICAS in expected:
+        return {*unnamed, SCHEDULE}
+    degrees = {*settings_with(Effect.DEGREE), SCHEDULE, *({PROCESSES} - {*expected})}
+    return degrees if is_earlier and found[STRATEGY] == Strategy.TENSOR else {STRATEGY, *degrees}
 
 
 def _is_streamed(run: RunSettings) -> bool:
-    """Files are divided among the processes and their workers, so their number determines which process reads which
+    """Files are divided among the replicas and their workers, so their number determines which process reads which
     file.
     """
     return run.workload.dataset is not None and run.workload.dataset.input_mode is InputMode.STREAM

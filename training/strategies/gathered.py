@@ -11,7 +11,7 @@ def whole_on(first: int, tensor: torch.Tensor) -> torch.Tensor | None:
 
     Beside it there is one rank's part at a time. ``full_tensor`` makes up to three copies, and on every rank.
     """
-    own = distributed.get_rank() if distributed.is_initialized() else first
+    own = distributed.get_rank()
     if not isinstance(tensor, DTensor):
         return tensor.detach().cpu() if own == first else None
     mesh, placements = tensor.device_mesh, tensor.placements

@@ -77,8 +77,8 @@ class MeshParallel:
         degrees, group = self._mesh.degrees, self._mesh.mesh.get_group("tensor")
         sum_gradients([each for layers in self._parts.divided for each in layers.partial_gradients()], group)
         if self._parts.divided and not self._are_gradients_checked:
-            check_replicated_gradients(self._parts.weights.held().items(), group)
-            self._are_gradients_checked = True
+            held = self._parts.weights.held().items()
+            self._are_gradients_checked = check_replicated_gradients(held, group)
         self._parts.weights.sum_shared_gradients()
         if degrees.shard == 1 and degrees.replicate > 1:
             sum_gradients(self._parameters, self._mesh.mesh.get_group("replicate"), divisor=degrees.replicate)

@@ -10,12 +10,13 @@
 Values are loaded afterwards. Parameters have any shape [...].
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from transformers import PreTrainedModel
 
 from training.errors import WorkloadError
@@ -50,10 +51,13 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
     converts = plan is not None and is_converted(model.base_model, plan)
     stages = _stages(model, degrees.pipeline, setup)
     parts = [range(rank, len(stages), degrees.pipeline) for rank in range(degrees.pipeline)]
+    blocks = repeated_blocks(model)
+    if plan is not None or degrees.shard > 1:
+        for part in parts:
+            _check_blocks_apart([stages[n] for n in part], blocks)
     weights = PipelineWeights(model, [[stages[n] for n in part] for part in parts], mesh.rank("pipeline"))
     weights.make_groups(mesh.pipelines)
     own = {n: stages[n] for n in parts[mesh.rank("pipeline")]}
-    blocks = repeated_blocks(model)
     divided: list[DividedLayers] = []
     run: dict[int, nn.Module] = {}
     for number, stage in own.items():
@@ -64,6 +68,16 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
             shard_stage(run[number], blocks, mesh, setup)
     weights.tie_again()
     return Parts(stages=run, stage_count=len(stages), weights=weights, divided=divided, is_converted=converts)
+
+
+def _check_blocks_apart(stages: Sequence[nn.Module], blocks: Iterable[nn.Module]) -> None:
+    """A block is divided once, so only one of a process's stages can have it; ALBERT's is in all of them."""
+    held = Counter(module for stage in stages for module in stage.modules())
+    if any(held[block] > 1 for block in blocks):
+        raise WorkloadError(
+            "two stages of one process share a block, which can't be sharded or divided; expected shard_degree 1 and "
+            "tensor_degree 1, or another pipeline_schedule than interleaved"
+        )
 
 
 def _stages(model: PreTrainedModel, pipeline_degree: int, setup: Setup) -> Sequence[Stage | Objective]:
@@ -83,10 +97,5 @@ def shard_stage(stage: nn.Module, blocks: Iterable[nn.Module], mesh: ProcessMesh
     reshards = None if mesh.degrees.pipeline == 1 else False
     modules = set(stage.modules())
     for block in (each for each in blocks if each in modules):
-        if isinstance(block, FSDPModule):
-            raise WorkloadError(
-                "two stages of one process share a block, which can't be sharded; expected shard_degree 1, or another "
-                "pipeline_schedule than interleaved"
-            )
         fully_shard(block, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=reshards)
     fully_shard(stage, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=reshards)

@@ -5,7 +5,7 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 
-from traindyno.core.suite.processes import degrees_of
+from traindyno.core.suite.processes import degrees_of, nearest_degrees_text
 from traindyno.core.suite.strategies import TRAITS
 from training.errors import WorkloadError
 from training.process.process_group import start_process_group
@@ -23,7 +23,8 @@ class ProcessMesh:
         self.degrees = degrees_of(setup.settings, world_size)
         if self.degrees.processes != world_size:
             sizes = " × ".join(f"{name}_degree {getattr(self.degrees, name)}" for name in DIMENSIONS)
-            raise WorkloadError(f"{sizes} is not the number of the job's processes, {world_size}")
+            nearest = nearest_degrees_text(setup.settings, world_size)
+            raise WorkloadError(f"{sizes} is not the number of the job's processes, {world_size}; expected {nearest}")
         start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
         order = WITH_NEIGHBOURING_STAGES if TRAITS[setup.settings.strategy].stages_are_neighbours else DIMENSIONS
         shape = tuple(getattr(self.degrees, name) for name in order)

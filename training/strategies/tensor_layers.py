@@ -77,18 +77,23 @@ def checked_plan(model: PreTrainedModel, chosen: TensorLayers | None, degree: in
     return plan
 
 
-def check_replicated_gradients(named: Iterable[tuple[str, torch.Tensor]], group: ProcessGroup) -> None:
-    """Raises WorkloadError if ranks of the group have different gradients of a parameter that each holds whole: the
-    plan divides what comes before or after it, and names it neither as divided nor as partial.
+def check_replicated_gradients(named: Iterable[tuple[str, torch.Tensor]], group: ProcessGroup) -> bool:
+    """Returns whether they could be compared: not if one overflowed.
+
+    Raises WorkloadError if ranks of the group have different gradients of a parameter that each holds whole: the plan
+    divides what comes before or after it, and names it neither as divided nor as partial.
     """
     trained = ((name, each) for name, each in named if isinstance(each, nn.Parameter) and each.grad is not None)
     whole = {name: parameter for name, parameter in trained if not _is_divided(parameter)}
     if not whole:
-        return
-    least = torch.stack(torch._foreach_norm(local_gradients(whole.values()))).float()
+        return True
+    norms = torch.stack(torch._foreach_norm(local_gradients(whole.values()))).float()
+    least = norms.nan_to_num(nan=torch.inf, posinf=torch.inf)  # a reduction may drop NaN
     most = least.clone()
     distributed.all_reduce(least, op=distributed.ReduceOp.MIN, group=group)
     distributed.all_reduce(most, op=distributed.ReduceOp.MAX, group=group)
+    if not most.isfinite().all():
+        return False
     differs = (most - least > MOST_DIFFERENCE * most) & (most > LEAST_SHARE * most.max())
     if differs.any():
         wrong = [name for name, is_wrong in zip(whole, differs.tolist(), strict=True) if is_wrong]
@@ -96,6 +101,7 @@ def check_replicated_gradients(named: Iterable[tuple[str, torch.Tensor]], group:
             f"under this tensor plan, processes compute different gradients of {', '.join(wrong[:3])}, which all hold"
             " whole; expected a tensor_plan that does not divide the layers around it, or strategy fsdp"
         )
+    return True
 
 
 def _is_divided(tensor: torch.Tensor) -> bool:

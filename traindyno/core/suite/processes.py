@@ -82,6 +82,13 @@ def nearest_degrees(settings: Settings, processes: int) -> list[dict[str, int]]:
     return [dict(zip(given, each, strict=True)) for each in possible[:NAMED_NEAREST]]
 
 
+def nearest_degrees_text(settings: Settings, processes: int) -> str:
+    return " or ".join(
+        ", ".join(f"{name}_degree {degree}" for name, degree in each.items())
+        for each in nearest_degrees(settings, processes)
+    )
+
+
 def _divisions(count: int, processes: int) -> Iterator[tuple[int, ...]]:
     """All ``count`` numbers whose product divides the processes."""
     if count == 0:
@@ -107,11 +114,6 @@ def world_size(settings: Settings) -> int | None:
 def neighbour_count(settings: Settings, processes: int) -> int:
     """The processes on one host. Jobs of this machine's types share it, however many instances they have."""
     return processes if settings.instance.startswith(LOCAL_PREFIX) else processes // settings.instance_count
-
-
-def processes_per_replica(settings: Settings, processes: int) -> int:
-    """The number of processes that share a batch."""
-    return degrees_of(settings, processes).per_replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.suite.checks.combinations import find_impossible
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 
@@ -226,3 +227,34 @@ def test_document_masking_needs_room_for_the_check_before_the_first_step() -> No
     refused = [reasons({"document_masking": True}, replace(BUILT_IN, sequence_length=length)) for length in (15, 16)]
     assert [len(each) for each in refused] == [1, 0]
     assert "document_masking is tried on 16 tokens" in refused[0][0]
+
+
+UNEVEN = {"padding": "longest", "packing": False}
+PIPELINED = {"strategy": "mesh", "pipeline_degree": 2, "micro_batches": 2, "batch_size_per_device": 4}
+
+
+@pytest.mark.parametrize("padding", ["longest", "bucket"])
+def test_shards_of_stages_need_batches_of_one_shape(padding: str) -> None:
+    sharded = {**PIPELINED, "shard_degree": 4, "padding": padding}
+    classified = replace(BUILT_IN, task=Task.SEQUENCE_CLASSIFICATION)
+    expected = [
+        f"padding: padding {padding} gives processes batches of different lengths, for which the shards of a pipeline's"
+        " stages would wait for each other: expected padding max-length, packed texts, shard_degree 1 or"
+        " pipeline_degree 1"
+    ]
+    assert reasons({**sharded, "packing": False}) == expected
+    assert reasons(sharded, classified) == expected  # packing has no effect on classification
+    assert reasons(sharded) == []
+
+
+@pytest.mark.parametrize(
+    "accepted",
+    [
+        {**PIPELINED, "shard_degree": 4, "padding": "max-length"},
+        {**PIPELINED, "shard_degree": 1},
+        {"strategy": "mesh", "shard_degree": 4, "tensor_degree": 2},
+        {"strategy": "fsdp"},
+    ],
+)
+def test_unequal_shapes_are_accepted_elsewhere(accepted: dict[str, Any]) -> None:
+    assert reasons({**UNEVEN, **accepted}) == []

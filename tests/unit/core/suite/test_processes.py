@@ -16,7 +16,6 @@ from traindyno.core.suite.processes import (
     nearest_degrees,
     planned_batch_size,
     planned_learning_rate,
-    processes_per_replica,
     replica_count,
     scaled_learning_rate,
     stage_ranks,
@@ -41,9 +40,9 @@ def test_a_job_has_a_process_for_each_device() -> None:
 
 
 def test_a_replica_takes_the_processes_of_its_degree_or_all() -> None:
-    assert processes_per_replica(P4D, 16) == 1
-    assert processes_per_replica(settings(strategy=Strategy.TENSOR, tensor_degree=4), 16) == 4
-    assert processes_per_replica(settings(strategy=Strategy.TENSOR), 16) == 16
+    assert degrees_of(P4D, 16).per_replica == 1
+    assert degrees_of(settings(strategy=Strategy.TENSOR, tensor_degree=4), 16).per_replica == 4
+    assert degrees_of(settings(strategy=Strategy.TENSOR), 16).per_replica == 16
     assert replica_count(settings(strategy=Strategy.TENSOR, tensor_degree=4), 16) == 4
     assert replica_count(settings(strategy=Strategy.TENSOR, tensor_degree=32), 16) == 0
 

@@ -10,9 +10,9 @@ from traindyno.core.documents.field_description import Bound, description_of
 from traindyno.core.suite.choices import LearningRateScaling, Strategy
 from traindyno.core.suite.field_tables import TABLES, UnknownTable, field_rows, with_tables
 from traindyno.core.suite.processes import (
+    degrees_of,
     global_batch_size,
     planned_learning_rate,
-    processes_per_replica,
     replica_count,
     scaled_learning_rate,
 )
@@ -125,13 +125,13 @@ def test_replicas_share_a_batch_of_this_size() -> None:
         batch_size_per_device=3,
         gradient_accumulation_steps=2,
     )
-    assert (processes_per_replica(settings, 32), replica_count(settings, 32)) == (4, 8)
+    assert (degrees_of(settings, 32).per_replica, replica_count(settings, 32)) == (4, 8)
     assert global_batch_size(settings, 32) == 48
 
 
 def test_without_a_degree_all_processes_hold_one_replica() -> None:
     settings = Settings(instance="ml.p4d.24xlarge", strategy=Strategy.PIPELINE, batch_size_per_device=5)
-    assert (processes_per_replica(settings, 8), global_batch_size(settings, 8)) == (8, 5)
+    assert (degrees_of(settings, 8).per_replica, global_batch_size(settings, 8)) == (8, 5)
 
 
 def test_a_learning_rate_scales_with_the_global_batch() -> None:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
-from traindyno.core.suite.choices import Compiler, DatasetFormat, PipelineSchedule, Precision, ShardScope, Task
+from traindyno.core.suite.choices import Compiler, DatasetFormat, Padding, PipelineSchedule, Precision, ShardScope, Task
 from traindyno.core.suite.processes import (
     Degrees,
     degree_that_follows,
     degrees_of,
     dividing_batches,
     given_degrees,
-    nearest_degrees,
+    nearest_degrees_text,
     replica_count,
     world_size,
 )
@@ -179,10 +179,7 @@ def _check_product(settings: Settings, used: list[str], processes: int) -> Itera
     elif degrees.processes != processes:
         asked = " × ".join(f"{name}_degree {degree}" for name, degree in given.items())
         verb = "divide" if degree_that_follows(settings) else "equal"
-        nearest = " or ".join(
-            ", ".join(f"{name}_degree {degree}" for name, degree in each.items())
-            for each in nearest_degrees(settings, processes)
-        )
+        nearest = nearest_degrees_text(settings, processes)
         reason = f"{asked} does not {verb} the {processes} processes of the job: expected {nearest}"
         yield Impossible(field=f"{next(iter(given))}_degree", reason=reason)
 
@@ -310,6 +307,21 @@ def check_document_masking(settings: Settings, workload: Workload) -> Iterator[I
         yield Impossible(field="document_masking", reason=reason)
 
 
+def check_padding(settings: Settings, workload: Workload) -> Iterator[Impossible]:
+    """A stage is tried for each new shape of a batch, and gathers its shards: shards with other shapes wait."""
+    degrees = _planned_degrees(settings)
+    is_packed = settings.packing and workload.task is not Task.SEQUENCE_CLASSIFICATION
+    if settings.padding is Padding.MAX_LENGTH or is_packed or degrees is None:
+        return
+    if degrees.shard > 1 and degrees.pipeline > 1:
+        reason = (
+            f"padding {settings.padding} gives processes batches of different lengths, for which the shards of a"
+            " pipeline's stages would wait for each other: expected padding max-length, packed texts, shard_degree 1 or"
+            " pipeline_degree 1"
+        )
+        yield Impossible(field="padding", reason=reason)
+
+
 def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     return next((config[name] for name in names if isinstance(config.get(name), int)), None)
 
@@ -326,7 +338,7 @@ Rule = Callable[[Settings, InstanceType], Iterator[Impossible]]
 
 LAUNCH_RULES: tuple[Rule, ...] = (check_instance, check_smddp)
 SCRIPT_RULES: tuple[Rule, ...] = (check_xla_in_scripts,)
-WORKLOAD_RULES = (check_model, check_document_masking, check_image)
+WORKLOAD_RULES = (check_model, check_document_masking, check_padding, check_image)
 TRAINING_RULES: tuple[Rule, ...] = (
     check_xla_in_training,
     check_compiler,
