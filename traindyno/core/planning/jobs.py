@@ -101,9 +101,9 @@ def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
     and a cold first run affect all cells alike. So has a second pass through the same cells in one job.
 
     The first pair of a race begins, and ends, with the baseline that the suite names: a first run is measured in full,
-    and from the second one on, a slow cell ends early.
+    and from the second one on, a slow cell ends early. Repeats have the order of the trials that they replace.
     """
-    trial = min(run.trial for run in runs)
+    trial = min((run.trial - 1) % suite.measurement.trials + 1 for run in runs)
     pair = (trial + 1) // 2
     first_id = baseline_cell(suite).cell_id if suite.search.is_race and suite.baseline and pair == 1 else None
 

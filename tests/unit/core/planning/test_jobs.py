@@ -238,13 +238,26 @@ def test_the_job_after_the_first_one_has_its_order_reversed_also_with_a_baseline
 def test_later_jobs_of_a_race_have_the_baseline_where_it_is_drawn() -> None:
     suite = with_baseline("race")
     baseline, cells = baseline_cell(suite), expand_cells(suite)
-    places = {order_of(str(number), cells, [10], 6, suite).index(baseline.cell_id) for number in range(60)}
+    places = {order_of(str(number), cells, [3], 3, suite).index(baseline.cell_id) for number in range(60)}
     assert places == set(range(len(cells)))
+
+
+@pytest.mark.parametrize("search", ["race", "grid"])
+def test_a_repeat_has_the_order_of_the_trial_that_it_replaces(search: str) -> None:
+    suite = with_baseline(search)
+    cells, trials = expand_cells(suite), suite.measurement.trials
+    for number in range(10):
+        for trial in (1, 2):
+            repeat = order_of(str(number), cells, [trial + trials], 2, suite)
+            assert repeat == order_of(str(number), cells, [trial], 1, suite)
 
 
 def with_baseline(search: str) -> Suite:
     return shared_suite(
-        search=search, matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={"batch_size_per_device": 3}
+        search=search,
+        matrix={"batch_size_per_device": [1, 2, 3, 4]},
+        baseline={"batch_size_per_device": 3},
+        measurement={"trials": 9},
     )
 
 
