@@ -91,7 +91,8 @@ CONVERTED = "converted for tensor_degree"
 
 @pytest.mark.parametrize("other", [*OTHERS[:3], OTHERS[4]])
 def test_layers_that_an_earlier_version_converted_stay_with_tensor(other: dict[str, object]) -> None:
-    tensor, composed = (identity_of(run_of(given), Topology(world_size=4)) for given in ({"strategy": "tensor"}, other))
+    topology = Topology(world_size=4)
+    tensor, composed = identity_of(run_of({"strategy": "tensor"}), topology), identity_of(run_of(other), topology)
     earlier = {**tensor, "processes": 4}
     assert str(difference(earlier, composed)).startswith("strategy 'tensor', where this run has")
     assert difference(earlier, tensor) is None

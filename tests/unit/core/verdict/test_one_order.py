@@ -210,7 +210,7 @@ def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> Non
     for row in (first, second):
         assert row.samples_per_second and row.steps_per_second and row.billable_seconds and row.usd
         batch = row.samples_per_second.mean / row.steps_per_second.mean
-        assert batch == pytest.approx(cells[0].settings.batch_size_per_device * 8, rel=0.001)
+        assert batch == pytest.approx(cells[0].settings.batch_size * 8, rel=0.001)
         billed = row.billable_seconds.mean / 3600 * float(PRICE.usd_per_instance_hour or 0)
         assert billed == pytest.approx(row.usd.mean, rel=0.001)
     other = Price(
