@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from traindyno.core.suite.choices import InputMode, Strategy
+from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.processes import global_batch_size, replica_count
 from traindyno.core.suite.settings import Effect, settings_of_checkpoints, settings_with
 from traindyno.core.suite.strategies import strategies_with
@@ -16,6 +16,7 @@ Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES, STRATEGY = "samples_per_step", "processes", "strategy"
 REPLICAS, BATCH_SIZE, SCHEDULE = "replicas", "batch_size", "pipeline_schedule"
 COMPOSITIONS = strategies_with(lambda traits: traits.is_composition)
+FIRST_TENSOR = strategies_with(lambda traits: traits.takes_the_rest[0] == "tensor")
 # The first steps of a longer run equal those of a shorter one.
 MAY_DIFFER = ("examples",)
 
@@ -66,7 +67,7 @@ def _left_free(found: Identity, expected: Identity) -> set[str]:
     if is_earlier and REPLICAS in expected:
         return {*unnamed, SCHEDULE}
     degrees = {*settings_with(Effect.DEGREE), SCHEDULE, *({PROCESSES} - {*expected})}
-    return degrees if is_earlier and found[STRATEGY] == Strategy.TENSOR else {STRATEGY, *degrees}
+    return degrees if is_earlier and found[STRATEGY] in FIRST_TENSOR else {STRATEGY, *degrees}
 
 
 def _is_streamed(run: RunSettings) -> bool:
