@@ -29,12 +29,14 @@ class ProcessMesh:
         order = WITH_NEIGHBOURING_STAGES if TRAITS[setup.settings.strategy].stages_are_neighbours else DIMENSIONS
         shape = tuple(getattr(self.degrees, name) for name in order)
         self.mesh: DeviceMesh = init_device_mesh(setup.accelerator.device.type, shape, mesh_dim_names=order)
+        # Kept, because the mesh makes another mesh at each question, and each step asks.
+        self._ranks = {name: int(self.mesh[name].get_local_rank()) for name in order}
         self.data_rank = self.rank("replicate") * self.degrees.shard + self.rank("shard")
         stages_last = np.moveaxis(np.arange(world_size).reshape(shape), order.index("pipeline"), -1)
         self.pipelines: list[list[int]] = stages_last.reshape(-1, self.degrees.pipeline).tolist()
 
     def rank(self, dimension: str) -> int:
-        return int(self.mesh[dimension].get_local_rank())
+        return self._ranks[dimension]
 
     @property
     def data_mesh(self) -> DeviceMesh:

@@ -141,7 +141,7 @@ def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(
     began_ms, ended_ms = second.transitions[0].start_ms, second.transitions[-1].start_ms
     assert began_ms >= first.transitions[-1].start_ms
     seconds = sum(phase.seconds for phase in read_job_end(described(second)).phases)
-    assert seconds == pytest.approx((ended_ms - began_ms) / 1000, abs=0.001)
+    assert seconds == pytest.approx((ended_ms - began_ms) / 1000, abs=1e-6)
     engine.close()
 
 

@@ -131,9 +131,10 @@ def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
     table.add_column("instance")
     for heading in ("price/h before", "price/h after", "cost before", "cost after", "change"):
         table.add_column(heading, justify="right")
-    for row in before.rows:
-        is_best = row.cell_id == after.recommended
-        table.add_row(*_cells(before.shown_row(row.cell_id), after.shown_row(row.cell_id), is_best=is_best))
+    shown = {row.cell_id: row for row in before.ranked_rows}
+    repriced = {row.cell_id: row for row in after.ranked_rows}
+    for cell_id in (row.cell_id for row in before.rows):
+        table.add_row(*_cells(shown[cell_id], repriced[cell_id], is_best=cell_id == after.recommended))
     return table
 
 

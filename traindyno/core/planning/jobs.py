@@ -100,7 +100,7 @@ def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
     """Drawn at random for a pair of trials: the second has the order of the first reversed, so that a drift over a job
     and a cold first run affect all cells alike. So has a second pass through the same cells in one job.
 
-    The first pair of a race begins, and ends, with the baseline that the suite names: a first run is measured in full,
+    A race's first job begins with the baseline that the suite names: a first run is measured in full,
     and from the second one on, a slow cell ends early. Repeats have the order of the trials that they replace.
     """
     trial = min((run.trial - 1) % suite.measurement.trials + 1 for run in runs)

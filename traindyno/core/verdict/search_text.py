@@ -11,8 +11,8 @@ from traindyno.core.verdict.verdict import Verdict
 
 def left_behind(verdict: Verdict) -> list[float]:
     """By which shares the cells are behind that a race dropped after one run, as the table shows them, sorted."""
-    dropped = (ratio for cell_id, ratio in verdict.dropped.items() if not verdict.row(cell_id).failed)
-    return sorted(1 / min(1.0, ratio) - 1 for ratio in dropped)
+    failed = {row.cell_id for row in verdict.rows if row.failed}
+    return sorted(1 / min(1.0, ratio) - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed)
 
 
 def none_near(verdict: Verdict) -> str | None:

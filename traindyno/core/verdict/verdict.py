@@ -149,22 +149,25 @@ class Verdict:
             found = estimate_of(row, self.metric)
             return found.mean if found else float("inf")
 
-        rows = (self.shown_row(row.cell_id) for row in self.rows)
+        ratios = self._ratios()
+        rows = (self._shown(row, ratios.get(row.cell_id)) for row in self.rows)
         return tuple(sorted(rows, key=lambda row: (row.cell_id != self.recommended, place(row))))
 
     def shown_row(self, cell_id: str) -> CellRow:
         """The recommended cell with its corrected figures; one that was compared differs from it by just that ratio."""
-        if self.expected and cell_id == self.recommended:
+        return self._shown(self.row(cell_id), self._ratios().get(cell_id))
+
+    def _shown(self, row: CellRow, ratio: float | None) -> CellRow:
+        if self.expected and row.cell_id == self.recommended:
             return self.expected
-        row, best = self.row(cell_id), self.estimate(self.metric)
-        own, ratio = estimate_of(row, self.metric), self._ratio(cell_id)
+        best, own = self.estimate(self.metric), estimate_of(row, self.metric)
         if own is None or best is None or ratio is None:
             return row
         return scaled_row(row, best.mean / min(1.0, ratio) / own.mean)
 
-    def _ratio(self, cell_id: str) -> float | None:
-        rivals = {rival.cell_id: rival.comparison.ratio for rival in self.rivals}
-        return {**self.dropped, **rivals}.get(cell_id)
+    def _ratios(self) -> dict[str, float]:
+        """Cell id → recommended ÷ it."""
+        return {**self.dropped, **{rival.cell_id: rival.comparison.ratio for rival in self.rivals}}
 
     def row(self, cell_id: str) -> CellRow:
         """As measured."""
@@ -299,7 +302,8 @@ def _with_sensitivity(verdict: Verdict) -> Verdict:
     best = verdict.expected
     if best is None:
         return verdict
-    beaten = [verdict.shown_row(rival.cell_id) for rival in verdict.related(Relation.BEATEN)]
+    shown = {row.cell_id: row for row in verdict.ranked_rows}
+    beaten = [shown[rival.cell_id] for rival in verdict.related(Relation.BEATEN)]
     is_whole = verdict.goal.target is None
     return replace(
         verdict,
