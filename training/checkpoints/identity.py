@@ -15,8 +15,7 @@ from training.process.topology import Topology
 Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES, STRATEGY = "samples_per_step", "processes", "strategy"
 REPLICAS, BATCH_SIZE, SCHEDULE = "replicas", "batch_size", "pipeline_schedule"
-COMPOSITIONS = strategies_with(lambda traits: traits.is_composition)
-FIRST_TENSOR = strategies_with(lambda traits: traits.takes_the_rest[0] == "tensor")
+COMPOSITIONS = frozenset(strategies_with(lambda traits: traits.is_composition))
 # The first steps of a longer run equal those of a shorter one.
 MAY_DIFFER = ("examples",)
 
@@ -57,17 +56,16 @@ def difference(found: Identity, expected: Identity) -> str | None:
 def _left_free(found: Identity, expected: Identity) -> set[str]:
     """A composition resumes as another one, streamed data only with the same replicas and batch per device.
 
-    Earlier versions named neither of these, but degrees, schedule and processes. They converted layers for ``tensor``
-    without a word of it, so such a checkpoint stays with its strategy.
+    Earlier versions named processes instead of these, and degrees. Such a checkpoint stays with its strategy:
+    ``tensor`` converted layers without a word of it.
     """
     is_earlier = PROCESSES in found and REPLICAS not in found
-    unnamed = {REPLICAS, BATCH_SIZE} if is_earlier else set()
-    if found.get(STRATEGY) not in COMPOSITIONS or expected.get(STRATEGY) not in COMPOSITIONS:
-        return unnamed
-    if is_earlier and REPLICAS in expected:
-        return {*unnamed, SCHEDULE}
-    degrees = {*settings_with(Effect.DEGREE), SCHEDULE, *({PROCESSES} - {*expected})}
-    return degrees if is_earlier and found[STRATEGY] in FIRST_TENSOR else {STRATEGY, *degrees}
+    free = {REPLICAS, BATCH_SIZE} if is_earlier else set()
+    if {found.get(STRATEGY), expected.get(STRATEGY)} <= COMPOSITIONS:
+        free |= {SCHEDULE} if is_earlier else {SCHEDULE, STRATEGY}
+        if not (is_earlier and REPLICAS in expected):
+            free |= {*settings_with(Effect.DEGREE), *({PROCESSES} - {*expected})}
+    return free
 
 
 def _is_streamed(run: RunSettings) -> bool:
