@@ -219,3 +219,29 @@ def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> Non
     paid, _ = price_options(suite, cells, results, region_prices={"eu-west-1": {TWO_TYPES[0]: other}})
     assert paid.basis == "prices of the runs"
     assert paid.usd == {row.cell_id: row.usd.mean for row in (first, second) if row.usd}
+
+
+def test_a_limit_is_checked_against_the_mean_of_a_cells_own_trials() -> None:
+    """By the ratio to the recommended cell, one run of the second cell may take longer than the limit."""
+    hours = Decimal("35.70")
+    suite = make_suite(
+        goal=Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=hours),
+        examples=1_000_000,
+        training={},
+        matrix={"instance": TWO_TYPES},
+        baseline={},
+        measurement=Measurement(trials=5, jobs=Jobs.SEPARATE),
+    )
+    cells = expand_cells(suite)
+    results = [
+        completed_result(cell, trial, step_seconds=level * slow * (1 + 0.0005 * ((number + trial) % 3)), suite=suite)
+        for trial, slow in enumerate((1.0, 1.0, 1.0, 1.0, 1.02), start=1)
+        for number, (cell, level) in enumerate(zip(cells, (1.0, 1.021), strict=True))
+        if (trial, number) != (5, 1)
+    ]
+    verdict = judge(suite, cells, results)
+    second = cells[1].cell_id
+    assert second not in verdict.refused
+    own, shown = (row.prediction for row in (verdict.row(second), verdict.shown_row(second)))
+    assert own and own.seconds and shown and shown.seconds
+    assert own.seconds.high < float(hours) * 3600 < shown.seconds.high
