@@ -21,8 +21,7 @@ def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
     if end.reason == TIME_LIMIT:
         return Outcome.TIMED_OUT, f"still running after {end.own_seconds:.0f} seconds"
     if end.reason == OUTPACED:
-        told = f"{end.bound.text} than {end.bound.by}" if end.bound else "much slower than an earlier run"
-        return Outcome.OUTPACED, f"{told} in the same job"
+        return Outcome.OUTPACED, f"{end.bound.text if end.bound else 'much slower'} than another run of its job"
     if end.reason != EXITED:
         unknown = f"it ended for a reason that this version does not know: {end.reason}"
         return Outcome.INTERNAL_ERROR, FAULTS.get(end.reason, unknown)
