@@ -84,10 +84,6 @@ class LabChoice(AccountChoice):
         name = DEFAULT_LAB if self.local else self.lab
         return Lab(local=self.local, name=name, region=self.region, profile=self.profile)
 
-    @property
-    def deployed_name(self) -> str:
-        return self.chosen.name
-
     def find_target(self) -> LabTarget:
         """Choose the account, and find the lab in it."""
         self.choose()

@@ -56,7 +56,7 @@ def test_the_local_cloud_has_one_lab_of_the_default_name(monkeypatch: pytest.Mon
     local = answer(LabChoice, "--local")
     assert isinstance(local, LabChoice)
     assert isinstance(deployed, LabChoice)
-    assert (local.deployed_name, deployed.deployed_name) == ("traindyno", "mine")
+    assert (local.chosen.name, deployed.chosen.name) == ("traindyno", "mine")
 
 
 def test_a_choice_has_its_own_fields_only() -> None:

@@ -1,6 +1,6 @@
 """Quantities as a person reads them: three or four digits and a unit; what is not known is "unknown"."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from math import floor, log10
 
@@ -26,6 +26,11 @@ def number_text(value: float | None, *, digits: int = 3) -> str:
 def counted(count: int, noun: str) -> str:
     """``1 job``, ``2 jobs``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def count_text(value: int | None) -> str:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from traindyno.core.costs.quantity_text import seconds_text
+from traindyno.core.costs.quantity_text import joined, seconds_text
 from traindyno.core.slowness.difference import PARTS, Difference
-from traindyno.core.slowness.slowness_text import joined, name_of
+from traindyno.core.slowness.slowness_text import name_of
 
 # A smaller share of the difference is not named as the rest.
 LEAST_REST = 0.01

@@ -1,8 +1,8 @@
 """Why a cell is slow, in sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.costs.quantity_text import joined, share_text
 from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.slowness.loader_advice import LEAST_NAMED_SHARE, LoaderAdvice
 from traindyno.core.slowness.step_shares import (
@@ -70,10 +70,6 @@ def is_wait_named(parts: StepParts) -> bool:
 
 def name_of(part: str) -> str:
     return NAMES.get(part, part)
-
-
-def joined(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def share_of_step_text(share: Share) -> str:

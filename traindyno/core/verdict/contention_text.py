@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from traindyno.core.costs.quantity_text import joined
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.measurement.contention import MOST_PROGRAMS
 from traindyno.core.step_log.line import LOCAL_CLOUD
@@ -25,7 +26,7 @@ def describe_remedies(verdict: Verdict) -> Iterator[str]:
     if not rows:
         return
     if names := [name for name in _programs(rows) if name not in OWN_PROGRAMS]:
-        yield f"Close {_joined(names)} while the suite runs{', or what you can of them' if names[1:] else ''}."
+        yield f"Close {joined(names)} while the suite runs{', or what you can of them' if names[1:] else ''}."
     if any(row.instance.startswith(LOCAL_PREFIX) and row.instance_count > 1 for row in rows):
         yield "A smaller instance_count on this machine has fewer processes, and leaves cores to other work."
     repeats = verdict.max_contended_repeats
@@ -38,7 +39,3 @@ def describe_remedies(verdict: Verdict) -> Iterator[str]:
 
 def _programs(rows: Sequence[CellRow]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.busy_programs))[:MOST_PROGRAMS]
-
-
-def _joined(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -8,6 +8,7 @@ from traindyno.core.costs.quantity_text import (
     count_text,
     interval_text,
     is_end_known,
+    joined,
     number_text,
     seconds_text,
     share_text,
@@ -100,7 +101,7 @@ def names_text(labels: Sequence[str]) -> str:
     """The labels joined, or their number if there are many."""
     if len(labels) > MOST_NAMES:
         return f"{len(labels)} other cells"
-    return " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))
+    return joined(labels)
 
 
 def _headline(verdict: Verdict) -> str:
