@@ -78,7 +78,7 @@ def plan(
     if prices is None or quotas is None:
         choice.choose()
     planned = plan_in_account(
-        loaded, lab=choice.deployed_name, prices=prices, quotas=quotas, memory=memory, allowed=allowed, say=tell
+        loaded, lab=choice.chosen.name, prices=prices, quotas=quotas, memory=memory, allowed=allowed, say=tell
     )
     proposals = estimate_compositions(loaded.suite, beside=loaded.folder, say=tell) if compositions else ()
     if output is OutputFormat.JSON:
