@@ -199,10 +199,10 @@ def test_a_transform_job_is_stopped_at_its_limit(lab: LocalLab, trained: str) ->
     assert "the lab stops it, if it has not ended, within 10 min after" in answer.errors
     assert "it costs $0.22 at most" in answer.errors
     name = answer.json()["name"]
-    eventually(lambda: transform_status(lab, name) == "InProgress", seconds=120)
+    eventually(lambda: "TransformStartTime" in transform_job(lab, name), seconds=120)
     change(lab, name, "deployment.expires_at = :seconds", int(time.time()))
     sweep(lab)
-    eventually(lambda: transform_status(lab, name) == "Stopped", seconds=30)
+    eventually(lambda: transform_job(lab, name)["TransformJobStatus"] == "Stopped", seconds=30)
     eventually(lambda: row_of(lab, name)["status"] == "removed", seconds=60)
     row = row_of(lab, name)
     assert "the lab stopped it, because it had not ended within its time limit" in row["message"]
@@ -211,11 +211,12 @@ def test_a_transform_job_is_stopped_at_its_limit(lab: LocalLab, trained: str) ->
     assert "Contents" not in answers
 
 
-def transform_status(lab: LocalLab, name: str) -> str | None:
+def transform_job(lab: LocalLab, name: str) -> dict[str, Any]:
+    """Empty until it exists."""
     try:
-        return str(lab.client("sagemaker").describe_transform_job(TransformJobName=name)["TransformJobStatus"])
+        return dict(lab.client("sagemaker").describe_transform_job(TransformJobName=name))
     except ClientError:
-        return None
+        return {}
 
 
 def row_of(lab: LocalLab, name: str) -> dict[str, Any]:
