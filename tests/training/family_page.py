@@ -1,4 +1,6 @@
-"""docs/models.md: what the sweep over the families of transformers found. Run as a module, it writes the page anew."""
+"""docs/models.md: what the sweep over the families of transformers found. Run as a module, it writes the page and the
+families' section of docs/strategies.md anew.
+"""
 
 import os
 from collections.abc import Mapping
@@ -7,7 +9,7 @@ from pathlib import Path
 
 import transformers
 
-from tests.training.family_strategies import TRIED, all_strategies, outcomes
+from tests.training.family_strategies import all_strategies, outcomes, write_section
 from tests.training.family_sweep import Compared, compare
 from tests.training.small_models import FAMILIES
 
@@ -30,24 +32,11 @@ def row(name: str, found: Compared) -> str:
     return f"| {kind} | {task} | {' | '.join(cells)} |"
 
 
-def strategy_row(name: str, found: Mapping[str, str]) -> str:
-    task, _, kind = name.partition("/")
-    return f"| {kind} | {task} | {' | '.join(escaped(found[strategy]) for strategy in TRIED)} |"
-
-
 def escaped(text: str | None) -> str:
     return (text or "unknown").replace("|", "\\|").replace("<", "&lt;")
 
 
-def strategies_on_page(name: str) -> dict[str, str]:
-    """The cells of the page's second table, by strategy."""
-    task, _, kind = name.partition("/")
-    section = PAGE.read_text().partition("## Strategies")[2]
-    (line,) = (each for each in section.splitlines() if each.startswith(f"| {kind} | {task} |"))
-    return dict(zip(TRIED, line.strip("| ").split(" | ")[2:], strict=True))
-
-
-def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, str]]) -> str:
+def page(found: Mapping[str, Compared]) -> str:
     compared = [each for each in found.values() if each.packed]
     cut = sum(each.stages == "equal" for each in compared)
     equal = sum(each.packed == each.padded == "equal" for each in compared)
@@ -81,18 +70,8 @@ def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, st
             "|---|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
             "",
-            "## Strategies",
-            "",
-            "*equal*: two processes have the losses of one process in ten steps. `make test` trains these families"
-            " under tensor, pipeline and one of the other strategies; [strategies.md](strategies.md) has all strategies"
-            " with four models.",
-            "",
-            f"| model type | task | {' | '.join(TRIED)} |",
-            f"|---|---|{'---|' * len(TRIED)}",
-            *(strategy_row(name, each) for name, each in strategies.items()),
-            "",
-            "`make chaos` trains all families, and the ones above under all five strategies."
-            " `python -m tests.training.family_page` writes this page.",
+            "`make chaos` trains all of them. [strategies.md](strategies.md#families-of-models) has 26 of them under"
+            " every strategy. `python -m tests.training.family_page` writes this page.",
             "",
         ]
     )
@@ -101,7 +80,8 @@ def page(found: Mapping[str, Compared], strategies: Mapping[str, Mapping[str, st
 def main() -> None:
     with get_context("spawn").Pool(min(os.cpu_count() or 1, 8)) as pool:
         found = dict(zip(NAMES, pool.map(compare, NAMES, chunksize=1), strict=True))
-    PAGE.write_text(page(found, outcomes(all_strategies())))
+    PAGE.write_text(page(found))
+    write_section(outcomes(all_strategies()))
 
 
 if __name__ == "__main__":

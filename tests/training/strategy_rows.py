@@ -189,24 +189,35 @@ MESHES: Mapping[str, tuple[tuple[str, ...], Mapping[str, int]]] = {
     "tensor × pipeline": (DENSE, {"tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 2}),
     "shard × tensor": (DENSE, {"shard_degree": 2, "tensor_degree": 2}),
 }
+MESHES_OF_EIGHT: Mapping[str, tuple[tuple[str, ...], Mapping[str, int]]] = {
+    "hybrid shard × tensor": (DENSE, {"replicate_degree": 2, "shard_degree": 2, "tensor_degree": 2}),
+    # Each replica has one sample: the global batch is of eight, in two accumulated parts.
+    "hybrid shard × pipeline": (
+        DECODERS,
+        {"replicate_degree": 2, "shard_degree": 2, "pipeline_degree": 2, "micro_batches": 1},
+    ),
+    "shard × tensor × pipeline": (
+        DENSE,
+        {"shard_degree": 2, "tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 2},
+    ),
+}
 ALWAYS_ON_MESHES = {
     ("shard × pipeline", MEMORY_LABEL): "gpt2",  # with tied weights
-    ("shard × pipeline", "bf16"): "mixtral",
+    ("shard × pipeline", Precision.BF16): "mixtral",
     ("replicate × pipeline", MEMORY_LABEL): "llama",
     ("tensor × pipeline", MEMORY_LABEL): "qwen3",  # with norms whose gradients are parts
     ("shard × tensor", MEMORY_LABEL): "llama",
-    ("shard × tensor", "bf16"): "gpt2",  # with layers that are converted
+    ("shard × tensor", Precision.BF16): "gpt2",  # with layers that are converted
 }
 
 
 def _meshes() -> list[Row]:
     """Compositions of degrees, in an environment of their own so that they are one more job."""
-    mesh, lower = {"strategy": Strategy.MESH}, {"precision": Precision.BF16, "seed": LOWER_SEED}
+    mesh = {"strategy": Strategy.MESH}
     interleaved = {"pipeline_schedule": PipelineSchedule.INTERLEAVED}
-    hybrid = {"replicate_degree": 2, "shard_degree": 2, "tensor_degree": 2}
     variants: Mapping[str, Mapping[str, Any]] = {
         MEMORY_LABEL: MEMORY_OPTIONS,
-        "bf16": lower,
+        **{precision: {"precision": precision, "seed": LOWER_SEED} for precision in (Precision.BF16, Precision.FP16)},
         "interleaved": interleaved,
     }
     four = [
@@ -222,15 +233,18 @@ def _meshes() -> list[Row]:
         for variant, options in variants.items()
         if options is not interleaved or "pipeline_degree" in degrees
     ]
-    eight = Row(
-        label=f"mesh, hybrid shard × tensor, {MEMORY_LABEL}",
-        processes=8,
-        environment="mesh",
-        options={**mesh, **hybrid, **MEMORY_OPTIONS},
-        models=("llama",),
-        always=(),
-    )
-    return [*four, eight]
+    eight = [
+        Row(
+            label=f"mesh, {name}, {MEMORY_LABEL}",
+            processes=8,
+            environment="mesh",
+            options={**mesh, **degrees, **MEMORY_OPTIONS},
+            models=models,
+            always=(),
+        )
+        for name, (models, degrees) in MESHES_OF_EIGHT.items()
+    ]
+    return [*four, *eight]
 
 
 def _compiled() -> list[Row]:

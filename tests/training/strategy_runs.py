@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from tests.training.forked_jobs import run_forked
-from tests.training.strategy_rows import ROWS, Row
+from tests.training.strategy_rows import EVERY_STRATEGY, ROWS, Row
 from tests.training.strategy_trial import Trained, train
 from tests.xla.xla_environment import make_environment
 from training.process.topology import Topology
@@ -17,7 +17,7 @@ from training.process.topology import Topology
 REPOSITORY = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("strategy_worker.py")
 COMPILED = str(REPOSITORY / ".torchinductor")
-LIMIT_SECONDS = 480
+LIMIT_SECONDS = 3600 if EVERY_STRATEGY else 480
 XLA_ENVIRONMENT = {
     "PJRT_DEVICE": "CPU",
     # Compiling is what takes the time, and the speed of what is compiled is not measured here.

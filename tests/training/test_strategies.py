@@ -5,11 +5,11 @@ from itertools import pairwise
 import pytest
 
 from tests.training.strategy_rows import ROWS, Row
-from tests.training.strategy_runs import differences, reference_of, results_of
+from tests.training.strategy_runs import LIMIT_SECONDS, differences, reference_of, results_of
 from tests.training.strategy_trial import Trained
 
 CASES = [
-    pytest.param(row, model, id=f"{row.label}-{row.processes}-{model}", marks=pytest.mark.timeout(600))
+    pytest.param(row, model, id=f"{row.label}-{row.processes}-{model}", marks=pytest.mark.timeout(LIMIT_SECONDS + 120))
     for row in ROWS
     for model in row.trained
 ]

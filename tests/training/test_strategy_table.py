@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.training.strategy_rows import EVERY_STRATEGY, Row
-from tests.training.strategy_runs import differences, reference_of, results_of
+from tests.training.strategy_runs import LIMIT_SECONDS, differences, reference_of, results_of
 from tests.training.strategy_table import BEGIN, DOCUMENT, END, REFUSED, generated, reasons
 from tests.training.strategy_trial import Trained
 
@@ -24,7 +24,7 @@ def passed(row: Row, model: str) -> bool:
     return losses <= row.tolerance.loss and parameters <= row.tolerance.parameter
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3 * LIMIT_SECONDS)
 def test_the_documents_table_is_what_the_strategies_did() -> None:
     writes = bool(os.environ.get("TRAINDYNO_WRITE_DOCS"))
     assert EVERY_STRATEGY or not writes, "TRAINDYNO_WRITE_DOCS also needs TRAINDYNO_EVERY_STRATEGY=1: expected both"
