@@ -1,0 +1,238 @@
+"""Finds where any model of transformers can be cut: what it calls before, between and after its repeated blocks.
+
+The model is called with a few tokens and without its blocks, so that no family needs its own code. A model that does
+more between its blocks than pass hidden states on is refused. In the shapes, L is ``TRIED_TOKENS``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
+from transformers import PreTrainedModel
+
+from training.errors import WorkloadError
+from training.models.blocks import repeated_blocks
+from training.models.model_check import NOT_BUILT
+
+TRIED_TOKENS = 4
+# What a model raises whose parts take or return something else than hidden states.
+NOT_CALLED = (*NOT_BUILT, AssertionError, IndexError, StopIteration)
+# A loop over blocks may read these of each of them.
+READ_OF_BLOCKS = ("attention_type", "block_type", "is_sliding", "layer_idx", "layer_type", "use_rope")
+
+
+class PassThrough(nn.Module):
+    """Takes the place of a module whose work another stage does: returns the hidden states that it gets."""
+
+    def __init__(self, of: nn.Module | None = None, *, gives_tuple: bool = False) -> None:
+        super().__init__()
+        self._gives_tuple = gives_tuple
+        for name in READ_OF_BLOCKS:
+            if hasattr(of, name):
+                setattr(self, name, getattr(of, name))
+
+    def forward(self, *args: Any, **options: Any) -> Any:
+        """Returns the hidden states [B, L, D] among its arguments, alone or as the first of a tuple."""
+        hidden = next(filter(torch.is_tensor, (options.get("inputs_embeds"), *args, *options.values())))
+        return (hidden,) if self._gives_tuple else hidden
+
+
+class NoPositions(nn.Module):
+    """Takes the place of a table whose rows are added to embeddings: hidden states have them already."""
+
+    def forward(self, *args: Any, **options: Any) -> torch.Tensor:
+        """Returns [], zero."""
+        indices = next(filter(torch.is_tensor, (*args, *options.values())))
+        return torch.zeros((), device=indices.device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anatomy:
+    """Paths are within the base model. Each stand-in takes its module's place on the stages that don't need it.
+
+    ``width``: D, the features of the hidden states that blocks pass on; 0 before it was found.
+    ``before``: the modules that only the first stage needs. ``after``: that only the last one needs.
+    """
+
+    path: str
+    blocks: tuple[nn.Module, ...]
+    gives_tuple: bool
+    width: int
+    before: Mapping[str, nn.Module]
+    after: Mapping[str, nn.Module]
+
+    def passed(self, numbers: Iterable[int]) -> dict[str, nn.Module]:
+        """Stand-ins for the blocks of these numbers."""
+        return {f"{self.path}.{n}": PassThrough(self.blocks[n], gives_tuple=self.gives_tuple) for n in numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``path`` is None for a block, whose number is ``block``."""
+
+    path: str | None
+    block: int | None
+    inputs: tuple[torch.Tensor, ...]
+    output: Any
+
+
+def dissect(model: PreTrainedModel) -> Anatomy:
+    """Raises WorkloadError for a model that can't be cut, with the reason."""
+    if model.base_model is model:
+        raise refusal(model, "it has no base model below its head")
+    path, blocks = _blocks(model)
+    reason = "its blocks return something else than hidden states"
+    for gives_tuple in (False, True):
+        bare = Anatomy(path=path, blocks=blocks, gives_tuple=gives_tuple, width=0, before={}, after={})
+        try:
+            calls, output = _try(model.base_model, bare)
+            if torch.is_tensor(output) and output.shape[:2] == (1, TRIED_TOKENS):
+                return _anatomy(model, bare, calls)
+        except NOT_CALLED as error:
+            reason = f"it needs more of its blocks than hidden states ({one_line(error)})"
+    raise refusal(model, reason)
+
+
+def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.Module:
+    """A copy of the module with other modules at some paths. It shares all the rest, and the parameters."""
+    own = _copy(module)
+    own._parameters, own._buffers = module._parameters, module._buffers  # they get their values in the original
+    inner: dict[str, dict[str, nn.Module]] = {}
+    for path, stand_in in stand_ins.items():
+        head, _, rest = path.partition(".")
+        if rest:
+            inner.setdefault(head, {})[rest] = stand_in
+        else:
+            own._modules[head] = stand_in
+    for head, below in inner.items():
+        own._modules[head] = with_replaced(module.get_submodule(head), below)
+    return own
+
+
+def _blocks(model: PreTrainedModel) -> tuple[str, tuple[nn.Module, ...]]:
+    blocks = repeated_blocks(model.base_model)
+    for path, module in model.base_model.named_modules():
+        if blocks and isinstance(module, nn.ModuleList) and list(module) == blocks:
+            return path, tuple(blocks)
+    raise refusal(model, "it has no list of blocks of one class")
+
+
+def _try(base: nn.Module, bare: Anatomy) -> tuple[list[Call], Any]:
+    """Calls the base model with its blocks passed over. Returns what it called, in order, and its output."""
+    calls: list[Call] = []
+    numbers = range(len(bare.blocks))
+    tried = without_values(with_replaced(base, bare.passed(numbers)))
+    for each in _beside_the_blocks(tried, bare.path):
+        _record(tried.get_submodule(each), calls, each, None)
+    for number in numbers:
+        _record(tried.get_submodule(f"{bare.path}.{number}"), calls, None, number)
+    tokens = torch.ones((1, TRIED_TOKENS), dtype=torch.int64)
+    with torch.no_grad():
+        output = tried.eval()(input_ids=tokens, attention_mask=torch.ones_like(tokens))
+    return calls, output.last_hidden_state
+
+
+def _record(module: nn.Module, calls: list[Call], path: str | None, block: int | None) -> None:
+    def note(_: nn.Module, args: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
+        inputs = tuple(filter(torch.is_tensor, (*args, *options.values())))
+        calls.append(Call(path, block, inputs, output))
+
+    module.register_forward_hook(note, with_kwargs=True)
+
+
+def _beside_the_blocks(base: nn.Module, path: str) -> Iterator[str]:
+    """The children of the base model, and of the modules around its blocks, that don't hold the blocks."""
+    around = ""
+    for name in path.split("."):
+        for child, _ in base.get_submodule(around).named_children():
+            if child != name:
+                yield f"{around}.{child}".lstrip(".")
+        around = f"{around}.{name}".lstrip(".")
+
+
+def without_values(module: nn.Module) -> nn.Module:
+    """A copy whose parameters are one zero each, seen as a tensor of their shape: they need no memory."""
+    return _without_values(module, {})
+
+
+def _without_values(module: nn.Module, made: dict[int, nn.Module]) -> nn.Module:
+    if id(module) not in made:
+        own = made[id(module)] = _copy(module)
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                zeros = torch.zeros((), dtype=parameter.dtype).expand(parameter.shape)
+                own._parameters[name] = nn.Parameter(zeros, requires_grad=False)
+        for name, child in module._modules.items():
+            if child is not None:
+                own._modules[name] = _without_values(child, made)
+    return made[id(module)]
+
+
+def _copy(module: nn.Module) -> nn.Module:
+    """A copy with its own dictionaries of parts and hooks."""
+    own = copy(module)
+    vars(own).update(
+        {name: copy(value) for name, value in vars(own).items() if name.startswith("_") and isinstance(value, dict)}
+    )
+    return own
+
+
+def _anatomy(model: PreTrainedModel, bare: Anatomy, calls: Sequence[Call]) -> Anatomy:
+    places = [place for place, call in enumerate(calls) if call.block is not None]
+    if [calls[place].block for place in places] != list(range(len(bare.blocks))):
+        raise refusal(model, "it does not call each block once, in their order")
+    first, last = places[0], places[-1]
+    if len(places) != last - first + 1:
+        raise refusal(model, "it calls other modules between its blocks")
+    hidden, *others = calls[first].inputs
+    if any(other.is_floating_point() and other.shape == hidden.shape for other in others):
+        raise refusal(model, "its blocks get the embeddings besides the hidden states")
+    before = dict(_needed_first(model.base_model, calls[:first], hidden))
+    after = {call.path: PassThrough() for call in calls[last + 1 :] if call.path and torch.is_tensor(call.output)}
+    if before.keys() & after.keys():
+        raise refusal(model, "it calls a module before its blocks and again after them")
+    anatomy = replace(bare, width=hidden.shape[-1], before=before, after=after)
+    if not _returns_what_it_gets(model.base_model, anatomy):
+        raise refusal(model, "it changes hidden states outside its blocks")
+    return anatomy
+
+
+def _needed_first(base: Any, calls: Iterable[Call], hidden: torch.Tensor) -> Iterator[tuple[str, nn.Module]]:
+    """What makes hidden states [B, L, D] of tokens. Rotary tables and relative positions are made on each stage."""
+    embedding = base.get_input_embeddings()
+    for call in calls:
+        assert call.path is not None
+        if not torch.is_tensor(call.output) or not call.output.is_floating_point():
+            continue
+        holds_tokens = any(module is embedding for module in base.get_submodule(call.path).modules())
+        if holds_tokens or any(each.is_floating_point() for each in call.inputs):
+            yield call.path, PassThrough()
+        elif call.output.shape[-1] == hidden.shape[-1]:
+            yield call.path, NoPositions()
+
+
+def _returns_what_it_gets(base: nn.Module, anatomy: Anatomy) -> bool:
+    """Whether a stage between others would, if it had no blocks: else each stage would apply something again."""
+    stand_ins = {**anatomy.before, **anatomy.after, **anatomy.passed(range(len(anatomy.blocks)))}
+    stage = without_values(with_replaced(base, stand_ins)).eval()
+    sent = torch.arange(1.0, TRIED_TOKENS * anatomy.width + 1).view(1, TRIED_TOKENS, anatomy.width)
+    mask = torch.ones((1, TRIED_TOKENS), dtype=torch.int64)
+    with torch.no_grad():
+        received = stage(inputs_embeds=sent.clone(), attention_mask=mask).last_hidden_state
+    # A fake tensor has no values. What it is an estimate for looks at real ones.
+    return received.shape == sent.shape and (isinstance(received, FakeTensor) or torch.equal(received, sent))
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def refusal(model: PreTrainedModel, reason: str) -> WorkloadError:
+    return WorkloadError(
+        f"strategy pipeline can't cut model type {model.config.model_type} into stages: {reason}; expected strategy "
+        "fsdp, or a model whose blocks only pass hidden states on, such as llama, qwen3, gpt2 or bert"
+    )
