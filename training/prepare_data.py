@@ -53,7 +53,7 @@ def prepare_data(asked: PreparationSettings) -> None:
     step_log.open({"preparation": preparation_document(preparation)})
     use_hub_token(workload.hub_token_secret)
     job = find_job(workload)
-    refuse_model(workload, preparation.divisions, model_path=job.model_path)
+    refuse_model(workload, preparation.divisions, preparation.stage_counts, model_path=job.model_path)
     if preparation.stages_model:
         with step_log.phase("copy_model"):
             copy_model(workload, job.save_folder)

@@ -29,11 +29,11 @@ from training.models.model import AUTO_CLASSES
 from training.models.model_check import check_model
 from training.models.objective import task_loss
 from training.models.optimizer import build_optimizer
+from training.models.pipeline_stages import cut
 from training.models.replacement import replaced
 from training.process.topology import Topology
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.strategies import build_strategy
-from training.strategies.pipeline_stages import cut
 
 TOLERANCE = 1e-5
 MOST_CHARACTERS = 200

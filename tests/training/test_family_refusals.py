@@ -20,8 +20,9 @@ from traindyno.core.suite.processes import TensorDivision
 from training.errors import WorkloadError
 from training.memory.fake_world import fake_process_group
 from training.models.blueprint import Blueprint
+from training.models.division_check import check_cut, check_division
 from training.models.model_check import NOT_BUILT
-from training.models.tensor_check import check_division
+from training.models.pipeline_stages import cut
 from training.process.topology import Topology
 from training.strategies import build_strategy
 
@@ -66,6 +67,20 @@ def test_a_tensor_degree_is_accepted_or_refused_with_what_is(name: str) -> None:
         problem = check_division(Task(task), config_of(kind), TensorDivision(degree=degree))
         assert problem is not None or degree == 2, "3 and 5 divide no numbers of a small model"
         assert problem is None or "; expected " in problem.message or "transformers can't build" in problem.message
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_cut_is_refused_before_the_first_job_as_the_job_would(name: str) -> None:
+    task, _, kind = name.partition("/")
+    problem = check_cut(Task(task), config_of(kind), 2)
+    try:
+        cut(small_model(Case(model=name, layer_count=None)).model, 2, Task(task), None)
+    except WorkloadError as error:
+        assert problem is not None
+        assert problem.message == str(error)
+        assert "; expected " in problem.message
+    else:
+        assert problem is None
 
 
 @pytest.mark.parametrize("name", FAMILIES)

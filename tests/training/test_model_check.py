@@ -11,8 +11,8 @@ import yaml
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems
 from traindyno.core.suite.checks.accepted_suite import parse_suite
-from traindyno.core.suite.choices import Strategy, Task
-from traindyno.core.suite.processes import tensor_divisions
+from traindyno.core.suite.choices import PipelineSchedule, Strategy, Task
+from traindyno.core.suite.processes import stage_counts, tensor_divisions
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model, Workload
@@ -28,12 +28,29 @@ def workload(task: Task, config: dict[str, Any], sequence_length: int = 128) -> 
 
 def problems(task: Task, config: dict[str, Any], *, sequence_length: int = 128, **settings: Any) -> list[str]:
     cell = Settings(instance="ml.p4d.24xlarge", **settings)
-    found = check_model(workload(task, config, sequence_length), tensor_divisions([cell]), model_path=None)
+    asked = workload(task, config, sequence_length)
+    found = check_model(asked, tensor_divisions([cell]), stage_counts([cell]), model_path=None)
     return [str(problem) for problem in found]
 
 
 TENSOR = {"strategy": Strategy.TENSOR, "tensor_degree": 2}
+PIPELINE = {"strategy": Strategy.MESH, "pipeline_degree": 2}
 REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
+    "a model that does more between its blocks": (
+        Task.MASKED_LM,
+        {"model_type": "deberta-v2", "relative_attention": True},
+        PIPELINE,
+        "matrix.strategy: strategy pipeline can't cut model type deberta-v2 into stages: it needs more of its blocks "
+        "than hidden states (ValueError: not enough values to unpack (expected 2, got 1)); expected strategy fsdp, or "
+        "a model whose blocks only pass hidden states on, such as llama, qwen3, gpt2 or bert",
+    ),
+    "fewer blocks than stages": (
+        Task.CAUSAL_LM,
+        {"model_type": "llama", "num_hidden_layers": 3},
+        {**PIPELINE, "pipeline_schedule": PipelineSchedule.INTERLEAVED},
+        "matrix.strategy: strategy pipeline asks for 4 stages, but this llama has 3 blocks; expected at least one "
+        "block for each stage",
+    ),
     "a misspelt key": (
         Task.CAUSAL_LM,
         {"model_type": "gpt2", "n_embed": 64},

@@ -110,6 +110,14 @@ def test_a_preparation_refuses_a_model_that_the_cells_tensor_degrees_cannot_cut(
     assert not (end.folder / "model" / "train").exists()
 
 
+def test_a_preparation_refuses_more_stages_than_the_model_has_blocks(tmp_path: Path) -> None:
+    document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
+    end = prepare(tmp_path / "prepare", document, write_texts(tmp_path / "data"), stage_counts=[2, 3])
+    assert end.exit_code != 0
+    assert "matrix.strategy: strategy pipeline asks for 3 stages, but this gpt2 has 2 blocks" in end.failure
+    assert not (end.folder / "model" / "train").exists()
+
+
 def test_a_preparation_refuses_a_plan_that_names_no_layer_of_the_model(tmp_path: Path) -> None:
     document = run_document("gpt2", workload={"dataset": {"path": "s3://bucket/data"}})
     plan = {"degree": 2, "layers": {"colwise": ["h.*.mlp.fc"], "rowwise": ["h.*.mlp.c_proj"]}}

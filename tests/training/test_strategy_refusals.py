@@ -23,13 +23,13 @@ from training.compilers import build_compiler
 from training.compilers.dynamo import is_recompilation
 from training.errors import MissingFromImage, WorkloadError
 from training.memory.fake_world import fake_process_group
+from training.models.pipeline_stages import cut
+from training.models.pipeline_stages import divide as divide_blocks
 from training.models.tensor_plans import check_divisible, fused_count, plan_for
 from training.process.process_group import start_process_group
 from training.process.topology import Topology, read_topology
 from training.strategies import MODULES, build_strategy
 from training.strategies.conv1d import ConvertedLayers, is_converted
-from training.strategies.pipeline_stages import cut
-from training.strategies.pipeline_stages import divide as divide_blocks
 from training.strategies.tensor_layers import check_replicated_gradients
 from training.strategies.zero1 import divide
 

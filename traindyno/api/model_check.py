@@ -11,7 +11,7 @@ from traindyno.api.local_paths import find_local
 from traindyno.api.training_code import has_training_code, missing_libraries, training_code_digest
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.processes import TensorDivision, tensor_divisions
+from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_converter import suite_converter
 from traindyno.core.suite.suite_file import workload_document
@@ -35,13 +35,14 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     path = _find_configuration(model.path, model.revision, beside) if model.path else None
     if model.path and path is None:
         return []
-    divisions = tensor_divisions(cell.settings for cell in expand_cells(suite))
-    without_problems = cache_folder("models") / _key(suite.workload, divisions, path)
+    settings = [cell.settings for cell in expand_cells(suite)]
+    divisions, stages = tensor_divisions(settings), stage_counts(settings)
+    without_problems = cache_folder("models") / _key(suite.workload, divisions, stages, path)
     if read_kept(without_problems) is not None:
         return []
     from training.models.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
 
-    problems = [_placed(each, suite) for each in check_model(suite.workload, divisions, model_path=path)]
+    problems = [_placed(each, suite) for each in check_model(suite.workload, divisions, stages, model_path=path)]
     if not problems:
         keep(without_problems, "")
     return problems
@@ -56,12 +57,13 @@ def _placed(problem: Problem, suite: Suite) -> Problem:
     return replace(problem, path=f"training.{name}" if name in suite.training else next(included, problem.path))
 
 
-def _key(workload: Workload, divisions: Sequence[TensorDivision], path: str | None) -> str:
+def _key(workload: Workload, divisions: Sequence[TensorDivision], stages: Sequence[int], path: str | None) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
     document = workload_document(workload)
     content = {
         "workload": {name: document.get(name) for name in DECIDING},
         "divisions": suite_converter().unstructure(divisions),
+        "stage_counts": stages,
         "configuration": _digest(Path(path) / MODEL_FILE) if path else None,
         "code": training_code_digest(),
     }

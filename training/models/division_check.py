@@ -1,4 +1,8 @@
-"""Checks on a model without values whether tensor parallelism can divide it, and whether its parts are that model."""
+"""Checks on a model without values whether a pipeline can cut it and tensor parallelism can divide it, and whether its
+parts are that model.
+"""
+
+from copy import deepcopy
 
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -7,7 +11,8 @@ from traindyno.core.errors import Problem
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision
 from training.errors import WorkloadError
-from training.models.model import build_from_config, empty_model
+from training.models.model import build_from_config, empty_model, skeleton
+from training.models.pipeline_stages import cut
 from training.models.tensor_plans import OR_ELSE, check_divisible, own_layers, plan_for
 from training.models.tensor_trial import PlanFault, try_plan
 
@@ -28,6 +33,16 @@ def check_division(task: Task, config: PreTrainedConfig, asked: TensorDivision) 
         try_plan(model, plan, asked.degree)
     except PlanFault as fault:
         return Problem(path=path, message=_explained(model.config, asked, fault))
+    return None
+
+
+def check_cut(task: Task, config: PreTrainedConfig, stage_count: int) -> Problem | None:
+    own = deepcopy(config)
+    own.use_cache = False  # as in a run
+    try:
+        cut(skeleton(task, own), stage_count, task, None)
+    except WorkloadError as error:
+        return Problem(path="matrix.strategy", message=str(error))
     return None
 
 

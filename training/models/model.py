@@ -48,7 +48,7 @@ def build_model(
     if label_names:
         name_labels(config, label_names)
     torch.manual_seed(settings.seed)
-    model = _skeleton(workload.task, config)
+    model = skeleton(workload.task, config)
     if settings.activation_checkpointing:
         enable_checkpointing(model)
     values = _values(workload, config, settings.seed, model_path)
@@ -59,14 +59,14 @@ def _values(
     workload: Workload, config: PreTrainedConfig, seed: int, model_path: str | None
 ) -> Callable[[IsWanted], NamedValues]:
     # A separate model: the strategy rewrites the run's.
-    skeleton = _skeleton(workload.task, config)
+    own = skeleton(workload.task, config)
     if model_path is None:
-        return partial(seeded_values, skeleton, seed)
+        return partial(seeded_values, own, seed)
     assert workload.model is not None
     with explained(f"the model {model_path}"):
-        saved = find_saved(skeleton, model_path, workload.model.revision)
+        saved = find_saved(own, model_path, workload.model.revision)
     if saved is not None:
-        return partial(saved_values, skeleton, saved, seed)
+        return partial(saved_values, own, saved, seed)
     return partial(_translated_values, workload, config, seed, model_path)
 
 
@@ -83,7 +83,8 @@ def _translated_values(
     yield from ((name, tensor) for name, tensor in model.state_dict().items() if is_wanted(name))
 
 
-def _skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+def skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
+    """A model whose parameters are on the meta device; its buffers have their values."""
     with without_values():
         model = build_from_config(task, config)
     _restore_buffers(model, task, config)

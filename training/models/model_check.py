@@ -1,4 +1,4 @@
-"""Checks by its configuration if transformers can build a suite's model for its task, length and tensor parallelism.
+"""Checks by its configuration if transformers can build a suite's model for its task and length, and cut and divide it.
 
 The command line checks this before a suite starts, if transformers is installed; the preparation job checks it before
 any accelerator starts.
@@ -46,9 +46,13 @@ HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels"
 
 
 def check_model(
-    workload: Workload, divisions: Iterable[TensorDivision], *, model_path: str | None
+    workload: Workload,
+    divisions: Iterable[TensorDivision],
+    stage_counts: Iterable[int] = (),
+    *,
+    model_path: str | None,
 ) -> Iterator[Problem]:
-    """``divisions`` are those of all cells.
+    """``divisions`` and ``stage_counts`` are those of all cells.
 
     ``model_path`` is what transformers can load, or None for a model from a mapping.
     """
@@ -71,12 +75,18 @@ def check_model(
         *_check_heads(config),
         *_check_positions(config, workload.sequence_length),
     ]
-    yield from problems or _check_divisions(workload.task, config, list(divisions))
+    yield from problems or _check_divisions(workload.task, config, list(divisions), max(stage_counts, default=1))
 
 
-def refuse_model(workload: Workload, divisions: Iterable[TensorDivision], *, model_path: str | None) -> None:
+def refuse_model(
+    workload: Workload,
+    divisions: Iterable[TensorDivision],
+    stage_counts: Iterable[int] = (),
+    *,
+    model_path: str | None,
+) -> None:
     """Raises WorkloadError with every problem of ``check_model``."""
-    problems = list(check_model(workload, divisions, model_path=model_path))
+    problems = list(check_model(workload, divisions, stage_counts, model_path=model_path))
     if problems:
         raise WorkloadError("; ".join(map(str, problems)))
 
@@ -167,13 +177,18 @@ def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> I
         yield Problem(path="workload.sequence_length", message=f"{message}; {expected}")
 
 
-def _check_divisions(task: Task, config: PreTrainedConfig, divisions: Sequence[TensorDivision]) -> Iterator[Problem]:
-    if not divisions:
+def _check_divisions(
+    task: Task, config: PreTrainedConfig, divisions: Sequence[TensorDivision], most_stages: int
+) -> Iterator[Problem]:
+    """A model that can be cut into the most stages can be cut into fewer."""
+    if not divisions and most_stages == 1:
         return
-    from training.models.tensor_check import check_division  # noqa: PLC0415  (imports PyTorch: seconds)
+    from training.models.division_check import check_cut, check_division  # noqa: PLC0415  (imports PyTorch: seconds)
 
-    found = (problem for each in divisions if (problem := check_division(task, config, each)))
-    yield from dict.fromkeys(found)
+    found = [check_division(task, config, each) for each in divisions]
+    if most_stages > 1:
+        found.append(check_cut(task, config, most_stages))
+    yield from dict.fromkeys(filter(None, found))
 
 
 def count_in(config: PreTrainedConfig, name: str) -> int | None:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.choices import PipelineSchedule, Task
+from traindyno.core.suite.choices import Task
 from training.errors import WorkloadError
 from training.models.pipeline_anatomy import (
     NOT_CALLED,
@@ -23,8 +23,6 @@ from training.models.pipeline_anatomy import (
     with_replaced,
     without_values,
 )
-
-STAGES_PER_RANK = {PipelineSchedule.GPIPE: 1, PipelineSchedule.ONE_F_ONE_B: 1, PipelineSchedule.INTERLEAVED: 2}
 
 
 class Stage(nn.Module):

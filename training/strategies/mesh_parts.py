@@ -19,12 +19,13 @@ from torch import nn
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from transformers import PreTrainedModel
 
+from traindyno.core.suite.processes import Degrees, stage_count
 from training.errors import WorkloadError
 from training.models.blocks import repeated_blocks
 from training.models.objective import Objective
+from training.models.pipeline_stages import Stage, cut
 from training.strategies import Setup
 from training.strategies.conv1d import is_converted
-from training.strategies.pipeline_stages import STAGES_PER_RANK, Stage, cut
 from training.strategies.pipeline_weights import PipelineWeights
 from training.strategies.process_mesh import ProcessMesh
 from training.strategies.tensor_layers import DividedLayers, checked_plan
@@ -49,7 +50,7 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
     degrees = mesh.degrees
     plan = checked_plan(model, setup.settings.tensor_plan, degrees.tensor) if degrees.tensor > 1 else None
     converts = plan is not None and is_converted(model.base_model, plan)
-    stages = _stages(model, degrees.pipeline, setup)
+    stages = _stages(model, degrees, setup)
     parts = [range(rank, len(stages), degrees.pipeline) for rank in range(degrees.pipeline)]
     blocks = repeated_blocks(model)
     if plan is not None or degrees.shard > 1:
@@ -80,11 +81,11 @@ def _check_blocks_apart(stages: Sequence[nn.Module], blocks: Iterable[nn.Module]
         )
 
 
-def _stages(model: PreTrainedModel, pipeline_degree: int, setup: Setup) -> Sequence[Stage | Objective]:
+def _stages(model: PreTrainedModel, degrees: Degrees, setup: Setup) -> Sequence[Stage | Objective]:
     autocast = setup.number_format.autocast()
-    if pipeline_degree == 1:
+    if degrees.pipeline == 1:
         return [Objective(model, setup.task, autocast)]
-    return cut(model, pipeline_degree * STAGES_PER_RANK[setup.settings.pipeline_schedule], setup.task, autocast)
+    return cut(model, stage_count(setup.settings, degrees), setup.task, autocast)
 
 
 def shard_stage(stage: nn.Module, blocks: Iterable[nn.Module], mesh: ProcessMesh, setup: Setup) -> None:

@@ -96,6 +96,7 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[D
             instance=plan.instance_type,
             tensor_degrees=each.tensor_degrees,
             tensor_plans=each.tensor_plans,
+            stage_counts=each.stage_counts,
             sequences=each.sequences,
             stages_model=each.stages_model,
         )

@@ -12,7 +12,7 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
 from traindyno.core.suite.memory_settings import distinct_settings, settings_digest
 from traindyno.core.suite.needed_sequences import needed_sequences
-from traindyno.core.suite.processes import TensorDivision, tensor_divisions
+from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
@@ -38,8 +38,9 @@ class TokenSet:
     ``packing``: of the tokens; None for the other jobs. ``sequences``: of the training part; None for the workload's
     examples. ``stages_model``: it copies the model from the Hub to the lab's bucket. ``tensor_degrees``: of the suite's
     cells, for the check of the model, which the job that makes tokens does too; ``tensor_plans``: of the cells that
-    name their layers. ``memory_digest``: of the settings whose memory the job estimates, empty where it estimates none.
-    ``key`` is empty in a plan that only counts; ``is_ready``: a job with this key completed before.
+    name their layers; ``stage_counts``: of those that cut it into stages. ``memory_digest``: of the settings whose
+    memory the job estimates, empty where it estimates none. ``key`` is empty in a plan that only counts; ``is_ready``:
+    a job with this key completed before.
     """
 
     packing: bool | None = None
@@ -47,6 +48,7 @@ class TokenSet:
     stages_model: bool = False
     tensor_degrees: tuple[int, ...] = ()
     tensor_plans: tuple[TensorDivision, ...] = ()
+    stage_counts: tuple[int, ...] = ()
     memory_digest: str = ""
     key: str = ""
     is_ready: bool = False
@@ -60,10 +62,10 @@ class TokenSet:
 class DataPreparation:
     """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
 
-    ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses. The job also
-    checks the model, with ``divisions``, before any accelerator starts. If ``packing`` is None, the job makes no
-    tokens: it copies the model, or it only checks it, and ``key`` is of the model or of what it checks. ``sequences``:
-    of the training part; None for the workload's examples.
+    ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses. The job also checks
+    the model, with ``divisions`` and ``stage_counts``, before any accelerator starts. If ``packing`` is None, the job
+    makes no tokens: it copies the model, or it only checks it, and ``key`` is of the model or of what it checks.
+    ``sequences``: of the training part; None for the workload's examples.
     """
 
     execution_id: str
@@ -74,6 +76,7 @@ class DataPreparation:
     sequences: int | None = None
     stages_model: bool = False
     tensor_plans: tuple[TensorDivision, ...] = ()
+    stage_counts: tuple[int, ...] = ()
 
     @property
     def makes_tokens(self) -> bool:
@@ -130,6 +133,7 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     for cell in listed:
         wanted.setdefault(is_packed(cell.settings, suite.workload), []).append(cell)
     degrees, plans = _divisions(listed)
+    stages = stage_counts(cell.settings for cell in listed)
     digest = _memory_digest(suite, listed)
     sets = (
         TokenSet(
@@ -137,6 +141,7 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
             sequences=needed_sequences(suite, readers),
             tensor_degrees=degrees,
             tensor_plans=plans,
+            stage_counts=stages,
             memory_digest=digest,
         )
         for packing, readers in wanted.items()
@@ -166,14 +171,16 @@ def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     """The job that checks the model if no job makes tokens; empty if nothing has to be checked or estimated.
 
     Tensor parallelism needs it if the suite names a model. Only the model's configuration says whether there is a plan
-    for it and which degrees divide its heads, and PlanSuite can't read the configuration. A tensor_plan always does:
-    only a model that is built says what its paths name.
+    for it and which degrees divide its heads, and PlanSuite can't read the configuration. So does a pipeline: only a
+    model that is built says if it can be cut. A tensor_plan always does: so with what its paths name.
     """
     listed = list(cells)
     degrees, plans = _divisions(listed)
+    is_named = _model_path(suite.workload) is not None
     check = TokenSet(
-        tensor_degrees=degrees if _model_path(suite.workload) else (),
+        tensor_degrees=degrees if is_named else (),
         tensor_plans=plans,
+        stage_counts=stage_counts(cell.settings for cell in listed) if is_named else (),
         memory_digest=_memory_digest(suite, listed),
     )
     return () if check == TokenSet() else (check,)
@@ -220,6 +227,8 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
             "model": document.get("model"),
             "tensor_plans": suite_converter().unstructure(token_set.tensor_plans),
         }
+    if token_set.stage_counts:
+        content |= {"model": document.get("model"), "stage_counts": token_set.stage_counts}
     if token_set.memory_digest:
         content |= {"model": document.get("model"), "memory": token_set.memory_digest}
     return _digest(content)
@@ -234,7 +243,8 @@ def check_key(workload: Workload, check: TokenSet, *, code: str, image: str, mod
     content = {name: document.get(name) for name in ("task", "model", "sequence_length")}
     plans = suite_converter().unstructure(check.tensor_plans)
     asked = {"tensor_degrees": check.tensor_degrees, "tensor_plans": plans, "memory": check.memory_digest}
-    return _digest({**content, **asked, "code": code, "image": image, "model_files": model_files})
+    stages = {"stage_counts": check.stage_counts} if check.stage_counts else {}
+    return _digest({**content, **asked, **stages, "code": code, "image": image, "model_files": model_files})
 
 
 def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:
@@ -277,7 +287,7 @@ def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
     know: a field of a later version is left out where it has its default.
     """
     document: dict[str, Any] = suite_converter().unstructure(preparation)
-    for name in ("stages_model", "tensor_plans"):
+    for name in ("stages_model", "tensor_plans", "stage_counts"):
         if not document[name]:
             del document[name]
     return document

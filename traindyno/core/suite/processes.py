@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from math import isqrt, log, prod
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type
-from traindyno.core.suite.choices import LearningRateScaling, ShardScope
+from traindyno.core.suite.choices import LearningRateScaling, PipelineSchedule, ShardScope
 from traindyno.core.suite.settings import LearningRate, Settings, TensorLayers, has_effect
 from traindyno.core.suite.strategies import TRAITS
 
 NAMED_NEAREST = 2
+STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,18 @@ def stage_ranks(settings: Settings, processes: int) -> range:
     are_neighbours = TRAITS[settings.strategy].stages_are_neighbours
     step = degrees.tensor if are_neighbours else max(1, processes // degrees.pipeline)
     return range(0, step * degrees.pipeline, step)
+
+
+def stage_count(settings: Settings, degrees: Degrees) -> int:
+    """The stages into which the model is cut; 1 without a pipeline."""
+    return degrees.pipeline * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1) if degrees.pipeline > 1 else 1
+
+
+def stage_counts(settings: Iterable[Settings]) -> tuple[int, ...]:
+    """The distinct ones of cells that cut the model, in order; without those of unknown device counts."""
+    sizes = ((each, world_size(each)) for each in settings)
+    counts = {stage_count(each, degrees_of(each, size)) for each, size in sizes if size is not None}
+    return tuple(sorted(counts - {1}))
 
 
 def nearest_degrees(settings: Settings, processes: int) -> list[dict[str, int]]:

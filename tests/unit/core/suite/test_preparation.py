@@ -145,6 +145,24 @@ def test_a_tensor_plan_is_checked_on_the_model_that_a_job_builds(model: Any) -> 
     assert len(keys) == 3
 
 
+@pytest.mark.parametrize("data", [None, "s3://bucket/data/abc/"], ids=["a check", "tokens"])
+def test_a_pipelines_stages_are_cut_before_the_first_run(data: str | None) -> None:
+    matrix = {"instance": ["ml.g5.12xlarge"], "strategy": ["ddp", "pipeline"]}
+    changes = {"dataset": {"path": data}} if data else {}
+    suite = named_suite(model="s3://bucket/model/", matrix=matrix, **changes)
+    (wanted,) = needed_tokens(suite, expand_cells(suite))
+    assert (wanted.stage_counts, wanted.makes_tokens) == ((4,), data is not None)
+    (due,) = due_preparations(planned_of(suite, (replace(wanted, key=KEY),)).preparation, "execution-1")
+    assert parse_preparation(json.loads(request(due, suite)["HyperParameters"]["preparation"])) == due
+    assert due.stage_counts == (4,)
+    others = [wanted, *(replace(wanted, stage_counts=counts) for counts in ((), (2,)))]
+    if data:
+        keys = {tokens_key(suite.workload, each, ORIGIN) for each in others}
+    else:
+        keys = {check_key(suite.workload, each, code="one", image="one", model_files="one") for each in others}
+    assert len(keys) == 3
+
+
 def test_the_job_that_makes_tokens_checks_the_models_plans() -> None:
     suite = named_suite(dataset={"path": "s3://bucket/data/abc/"}, model="s3://bucket/model/", matrix=PLANNED)
     (tokens,) = needed_tokens(suite, expand_cells(suite))
@@ -335,7 +353,7 @@ def test_a_preparation_names_to_its_job_only_what_the_job_must_know(sequences: i
     due = replace(preparation(small_suite()), sequences=sequences, stages_model=stages_model)
     document = preparation_document(due)
     first = {"execution_id", "key", "packing", "instance", "tensor_degrees"}
-    later = {"sequences": sequences is not None, "stages_model": stages_model, "tensor_plans": False}
+    later = {"sequences": sequences is not None, "stages_model": stages_model}
     assert document.keys() == first | {name for name, is_wanted in later.items() if is_wanted}
     assert parse_preparation(document) == due
 

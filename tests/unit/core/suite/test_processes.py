@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from traindyno.core.suite.choices import LearningRateScaling, ShardScope, Strategy
+from traindyno.core.suite.choices import LearningRateScaling, PipelineSchedule, ShardScope, Strategy
 from traindyno.core.suite.processes import (
     Degrees,
     TensorDivision,
@@ -18,6 +18,7 @@ from traindyno.core.suite.processes import (
     planned_learning_rate,
     replica_count,
     scaled_learning_rate,
+    stage_counts,
     stage_ranks,
     tensor_divisions,
     world_size,
@@ -80,6 +81,19 @@ def test_divisions_are_those_of_the_cells_that_use_them() -> None:
         TensorDivision(degree=16),
         TensorDivision(degree=2, layers=layers),
     )
+
+
+def test_stages_are_those_of_the_cells_that_cut_the_model() -> None:
+    interleaved = {"pipeline_degree": 4, "pipeline_schedule": PipelineSchedule.INTERLEAVED}
+    cells = [
+        settings(strategy=Strategy.MESH, tensor_degree=2),
+        settings(strategy=Strategy.MESH, **interleaved),
+        settings(strategy=Strategy.PIPELINE, pipeline_degree=2),
+        settings(strategy=Strategy.MESH, pipeline_degree=2, seed=7),
+        settings(strategy=Strategy.DDP, pipeline_schedule=PipelineSchedule.INTERLEAVED),
+        replace(UNKNOWN, strategy=Strategy.PIPELINE),
+    ]
+    assert stage_counts(cells) == (2, 8)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from traindyno.core.suite.processes import (
     given_degrees,
     nearest_degrees_text,
     replica_count,
+    stage_count,
     world_size,
 )
 from traindyno.core.suite.settings import (
@@ -32,7 +33,6 @@ SMDDP_FAMILIES = ("p4d", "p4de", "p3dn")
 TRAINING_COMPILER_FAMILIES = ("p3", "p3dn", "g4dn", "p4d", "g5")
 NATIVE_NEURON_FAMILIES = ("trn2",)
 XLA_STRATEGIES = strategies_with(lambda traits: traits.runs_with_xla)
-STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
 BLOCK_COUNTS = ("num_hidden_layers", "n_layer")
 HEAD_COUNTS = ("num_attention_heads", "n_head")
 
@@ -276,7 +276,7 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     degrees = _planned_degrees(settings)
     if config is None or degrees is None:
         return
-    stages = degrees.pipeline * STAGES_PER_PROCESS.get(settings.pipeline_schedule, 1)
+    stages = stage_count(settings, degrees)
     blocks, heads = _first(config, BLOCK_COUNTS), _first(config, HEAD_COUNTS)
     if degrees.pipeline > 1 and blocks is not None and blocks < stages:
         reason = f"the model has {blocks} blocks: expected at least {stages}, one for each stage"
