@@ -10,6 +10,7 @@ from torch.distributed.tensor import DTensor
 
 from tests.training.checkpointed import Attempt, train_attempts
 from tests.training.forked import run_group
+from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.strategy_cases import GPT, LLAMA, Case, blueprint_of, global_batch
 from tests.training.strategy_rows import EVERY_STRATEGY
 from tests.training.strategy_trial import make_setup
@@ -141,3 +142,26 @@ def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:
     again, other = run_group(train_attempts, [replace(cut, stops_after=None), later], processes=2)[0]
     assert set(again.losses) == {3}
     assert set(other.losses) == {1, 2, 3}
+
+
+@pytest.mark.parametrize(("divided", "replicas"), [(PIPELINED, 1), ({"shard_degree": 2}, 2)])
+def test_a_composition_counts_the_flops_of_one_process(divided: dict[str, Any], replicas: int, tmp_path: Path) -> None:
+    """Of a step: the FLOPs of a token × the tokens of all processes. The processes of a replica share its batch."""
+    texts = write_texts(tmp_path / "texts")
+    mesh = {**MESH_2, **divided, "batch_size_per_device": 4}
+    one, four = (
+        flops_of_steps(tmp_path / str(processes), texts, settings, processes)
+        for settings, processes in (({"batch_size_per_device": 4 * replicas}, 1), (mesh, 4))
+    )
+    assert one == four
+    assert len(one) == 4
+
+
+def flops_of_steps(folder: Path, texts: Path, settings: dict[str, Any], processes: int) -> list[float]:
+    folder.mkdir()
+    document = run_document(settings=settings, measurement={"max_steps": 4})
+    end = run_training(folder, document, texts, processes=processes)
+    assert end.exit_code == 0, end.output
+    (model,) = end.of_kind("model")
+    by_rank = [[step["tokens"] for step in end.of_kind("step", rank)] for rank in range(processes)]
+    return [model["flops_per_token"] * sum(tokens) for tokens in zip(*by_rank, strict=True)]
