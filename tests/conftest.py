@@ -9,8 +9,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 SEEDS = "tests/local/test_chaos_seeds.py"
-# Beginnings of paths; the first that fits names the group, and groups are begun in this order.
+# Beginnings of paths; the first that fits names the group, and groups are begun in this order: beside tests that wait,
+# those that compute.
 GROUPS = {
+    "tests/training/test_strategies.py": "strategies",
+    "tests/training/test_strategy_table.py": "strategies",
     "tests/local/test_damaged_executions.py": "lab",
     "tests/local/test_data_preparation.py": "lab",
     "tests/local/test_edge_adapters.py": "lab",
@@ -33,8 +36,6 @@ GROUPS = {
     "tests/local/test_rates.py": "chaos",
     "tests/local/test_throttling.py": "chaos",
     "tests/local/test_warm_runs.py": "chaos",
-    "tests/training/test_strategies.py": "strategies",
-    "tests/training/test_strategy_table.py": "strategies",
     "tests/local/": "",
     "tests/training/": "",
     "tests/infra/": "infra",

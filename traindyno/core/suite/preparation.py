@@ -33,24 +33,26 @@ KEY_DIGITS_IN_NAMES = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
     """What one job makes: tokens that some cells of the suite read, a copy of its model, or nothing, if it only checks
-    the model.
-
-    ``packing``: of the tokens; None for the other jobs. ``sequences``: of the training part; None for the workload's
-    examples. ``stages_model``: it copies the model from the Hub to the lab's bucket. ``tensor_degrees``: of the suite's
-    cells, for the check of the model, which the job that makes tokens does too; ``tensor_plans``: of the cells that
-    name their layers; ``stage_counts``: of those that cut it into stages. ``memory_digest``: of the settings whose
-    memory the job estimates, empty where it estimates none. ``key`` is empty in a plan that only counts; ``is_ready``:
-    a job with this key completed before.
+    the model. The job that makes tokens checks the model too.
     """
 
+    #: Of the tokens; None for the other jobs.
     packing: bool | None = None
+    #: Of the training part; None for the workload's examples.
     sequences: int | None = None
+    #: It copies the model from the Hub to the lab's bucket.
     stages_model: bool = False
+    #: Of the suite's cells, for the check of the model.
     tensor_degrees: tuple[int, ...] = ()
+    #: Of the cells that name their layers.
     tensor_plans: tuple[TensorDivision, ...] = ()
+    #: Of the cells that cut the model into stages.
     stage_counts: tuple[int, ...] = ()
+    #: Of the settings whose memory the job estimates; empty where it estimates none.
     memory_digest: str = ""
+    #: Empty in a plan that only counts.
     key: str = ""
+    #: A job with this key completed before.
     is_ready: bool = False
 
     @property
@@ -62,17 +64,19 @@ class TokenSet:
 class DataPreparation:
     """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
 
-    ``key`` is the tokens' content key, ``instance`` the type of the one instance that the job uses. The job also checks
-    the model, with ``divisions`` and ``stage_counts``, before any accelerator starts. If ``packing`` is None, the job
-    makes no tokens: it copies the model, or it only checks it, and ``key`` is of the model or of what it checks.
-    ``sequences``: of the training part; None for the workload's examples.
+    It also checks the model, with ``divisions`` and ``stage_counts``, before any accelerator starts. A job that makes
+    no tokens copies the model, or it only checks it.
     """
 
     execution_id: str
+    #: The tokens' content key; of the model or of what is checked if the job makes no tokens.
     key: str
+    #: None if the job makes no tokens.
     packing: bool | None = None
+    #: The type of the one instance that the job uses.
     instance: str
     tensor_degrees: tuple[int, ...] = ()
+    #: Of the training part; None for the workload's examples.
     sequences: int | None = None
     stages_model: bool = False
     tensor_plans: tuple[TensorDivision, ...] = ()
