@@ -41,9 +41,9 @@ class Way:
 STRATEGIES = {name: Way(2, options) for name, options in FAMILIES.items()} | {
     "zero1": Way(2, {"strategy": Strategy.ZERO1})  # the optimizer of the others
 }
-COMPOSITIONS = {name: Way(4, {"strategy": Strategy.MESH, **degrees}) for name, (_, degrees) in MESHES.items()}
+COMPOSITIONS = {name: Way(4, {"strategy": Strategy.MESH, **degrees}) for name, degrees in MESHES.items()}
 HYBRID = "hybrid shard × tensor"
-COMPOSITIONS |= {HYBRID: Way(8, {"strategy": Strategy.MESH, **MESHES_OF_EIGHT[HYBRID][1]})}
+COMPOSITIONS |= {HYBRID: Way(8, {"strategy": Strategy.MESH, **MESHES_OF_EIGHT[HYBRID]})}
 TRIED = STRATEGIES | COMPOSITIONS
 # One of each kind: windows, chunks, experts, states instead of attention, relative positions, their own attention.
 TRAINED = (
