@@ -208,7 +208,9 @@ def _meshes() -> list[Row]:
     """Compositions of degrees, in an environment of their own so that they are one more job."""
     mesh = {"strategy": Strategy.MESH}
     interleaved = {"pipeline_schedule": PipelineSchedule.INTERLEAVED}
-    lower = {each: {"precision": each, "seed": LOWER_SEED} for each in (Precision.BF16, Precision.FP16)}
+    lower: dict[str, dict[str, Any]] = {
+        each: {"precision": each, "seed": LOWER_SEED} for each in (Precision.BF16, Precision.FP16)
+    }
     variants: Mapping[str, Mapping[str, Any]] = {
         MEMORY_LABEL: MEMORY_OPTIONS,
         **lower,
