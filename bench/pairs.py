@@ -130,12 +130,15 @@ def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
 
 def measure_pair(documents: Mapping[str, Mapping[str, Any]], number: int) -> Pair:
     """Raises RunContended if each attempt was."""
-    for repeats in range(MOST_REPEATS):
+    repeats = 0
+    while True:
         try:
             return replace(attempt_pair(documents, number), repeats=repeats)
         except RunContended as error:
+            if repeats == MOST_REPEATS:
+                raise
+            repeats += 1
             tell(f"pair {number}: {error}; it is measured again")
-    return replace(attempt_pair(documents, number), repeats=MOST_REPEATS)
 
 
 def attempt_pair(documents: Mapping[str, Mapping[str, Any]], number: int) -> Pair:

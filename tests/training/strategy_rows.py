@@ -207,7 +207,6 @@ ALWAYS_ON_MESHES = {
 def _meshes() -> list[Row]:
     """Compositions of degrees, in an environment of their own so that they are one more job."""
     mesh = {"strategy": Strategy.MESH}
-    interleaved = {"pipeline_schedule": PipelineSchedule.INTERLEAVED}
     lower: dict[str, dict[str, Any]] = {
         each: {"precision": each, "seed": LOWER_SEED} for each in (Precision.BF16, Precision.FP16)
     }
@@ -215,33 +214,25 @@ def _meshes() -> list[Row]:
         MEMORY_LABEL: MEMORY_OPTIONS,
         **lower,
         **{f"{precision}, {MEMORY_LABEL}": {**options, **MEMORY_OPTIONS} for precision, options in lower.items()},
-        "interleaved": interleaved,
+        "interleaved": {"pipeline_schedule": PipelineSchedule.INTERLEAVED},
     }
-    four = [
+    trained = [
+        *((4, name, variant) for name in MESHES for variant in variants),
+        *((8, name, MEMORY_LABEL) for name in MESHES_OF_EIGHT),
+    ]
+    degrees = {**MESHES, **MESHES_OF_EIGHT}
+    return [
         Row(
             label=f"mesh, {name}, {variant}",
-            processes=4,
+            processes=processes,
             environment="mesh",
-            options={**mesh, **degrees, **options},
+            options={**mesh, **degrees[name], **variants[variant]},
             models=DECODERS,
             always=tuple(filter(None, [ALWAYS_ON_MESHES.get((name, variant))])),
         )
-        for name, degrees in MESHES.items()
-        for variant, options in variants.items()
-        if options is not interleaved or "pipeline_degree" in degrees
+        for processes, name, variant in trained
+        if variant != "interleaved" or "pipeline_degree" in degrees[name]
     ]
-    eight = [
-        Row(
-            label=f"mesh, {name}, {MEMORY_LABEL}",
-            processes=8,
-            environment="mesh",
-            options={**mesh, **degrees, **MEMORY_OPTIONS},
-            models=DECODERS,
-            always=(),
-        )
-        for name, degrees in MESHES_OF_EIGHT.items()
-    ]
-    return [*four, *eight]
 
 
 def _compiled() -> list[Row]:

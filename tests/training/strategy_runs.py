@@ -1,4 +1,4 @@
-"""Trains all rows of one environment and number of processes in one go, and compares each with one process."""
+"""Trains cases on several processes, many in one job, and compares each with one process."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("strategy_worker.py")
 COMPILED = str(REPOSITORY / ".torchinductor")
 # Process groups of a case live as long as the job, with their threads: later cases take longer and longer.
-MOST_CASES = 25 if EVERY_STRATEGY else 100
+MOST_CASES = 25
 LIMIT_SECONDS = 3600 if EVERY_STRATEGY else 480
 XLA_ENVIRONMENT = {
     "PJRT_DEVICE": "CPU",
@@ -31,20 +31,26 @@ XLA_ENVIRONMENT = {
 
 @cache
 def results_of(environment: str, processes: int) -> dict[str, Trained | str]:
-    """What rank 0 ended with, by row and model, or why it was refused."""
+    """``train_cases`` of the rows, by row and model."""
     cases = {
         f"{row.label} {model}": row.case(model)
         for row in ROWS
         if (row.environment, row.processes) == (environment, processes)
         for model in row.trained
     }
+    return train_cases(cases, environment, processes)
+
+
+def train_cases(cases: Mapping[str, Case], environment: str, processes: int) -> dict[str, Trained | str]:
+    """What rank 0 ended with, by the case's name, or why it was refused."""
     found: dict[str, Trained | str] = {}
-    for first in range(0, len(cases), MOST_CASES):
-        found |= _results(dict([*cases.items()][first : first + MOST_CASES]), environment, processes)
+    names = [*cases]
+    for first in range(0, len(names), MOST_CASES):
+        found |= _train({name: cases[name] for name in names[first : first + MOST_CASES]}, environment, processes)
     return found
 
 
-def _results(cases: Mapping[str, Case], environment: str, processes: int) -> dict[str, Trained | str]:
+def _train(cases: Mapping[str, Case], environment: str, processes: int) -> dict[str, Trained | str]:
     with tempfile.TemporaryDirectory() as scratch:
         cases_path, results_path = Path(scratch) / "cases.pt", Path(scratch) / "results.pt"
         torch.save(cases, cases_path)

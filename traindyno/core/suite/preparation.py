@@ -176,7 +176,7 @@ def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
 
     Tensor parallelism needs it if the suite names a model. Only the model's configuration says whether there is a plan
     for it and which degrees divide its heads, and PlanSuite can't read the configuration. So does a pipeline: only a
-    model that is built says if it can be cut. A tensor_plan always does: so with what its paths name.
+    model that is built says if it can be cut. A tensor_plan always needs it: only the model says what its paths name.
     """
     listed = list(cells)
     degrees, plans = _divisions(listed)
