@@ -102,9 +102,9 @@ def check_outcomes(evidence: Evidence, execution_id: str, expected: Collection[s
         yield f"{wanted} runs were planned, {len(runs)} have rows and {len(results)} have results"
     for run_id, row in runs.items():
         found = results.get(run_id, {})
-        outcome = _outcome(row)
+        outcome, message = _outcome(row), found.get("message")
         if outcome not in expected or outcome != found.get("outcome"):
-            yield f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result"
+            yield f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result: {message}"
 
 
 def _check_jobs(evidence: Evidence, execution_id: str) -> Iterator[str]:
