@@ -1,11 +1,14 @@
-"""A pack is rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a verdict, claims."""
+"""The packs are rehearsed on this machine: granted quotas, traces, prices, simulated jobs, a verdict, claims."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from bench.rehearsal import findings, write_traces
 from bench.rehearsal_findings import differences
+from bench.rehearsal_traces import PACKS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.local.repeats import repeat_of
@@ -21,17 +24,33 @@ pytestmark = [
 
 PACK = "bert-trainium"
 GRANTED = ("--grant-quotas", "16")
+# The local snapshot has no price for these types. A price decides nothing here but that the suite may start.
+ASSUMED_PRICES = {"ml.g6e.12xlarge": "13", "ml.trn2.48xlarge": "45"}
 
 
 @pytest.fixture(scope="module")
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
-    rehearsal = LocalLab(tmp_path_factory.mktemp("rehearsal"))
+    folder = tmp_path_factory.mktemp("rehearsal")
+    yield from lab_of(folder, *GRANTED, *write_traces(folder, [PACK]))
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
+    """Without traces: every step of a job takes the same time."""
+    folder = tmp_path_factory.mktemp("simulated")
+    prices = folder / "prices.json"
+    prices.write_text(json.dumps(ASSUMED_PRICES))
+    yield from lab_of(folder, "--grant-quotas", "64", "--prices", str(prices))
+
+
+def lab_of(folder: Path, *options: str) -> Iterator[LocalLab]:
+    lab = LocalLab(folder)
     try:
-        up = rehearsal.traindyno("local", "up", *GRANTED, *write_traces(rehearsal.folder, [PACK]))
+        up = lab.traindyno("local", "up", *options)
         assert up.status == 0, up.errors
-        yield rehearsal
+        yield lab
     finally:
-        rehearsal.traindyno("local", "down", "--erase", "--yes")
+        lab.traindyno("local", "down", "--erase", "--yes")
 
 
 def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
@@ -47,3 +66,21 @@ def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     assert best["instance"] == "ml.trn1.32xlarge"
     assert [row["outcomes"] for row in verdict["rows"]] == [{"completed": 3}] * 2
     assert [*differences(PACK, findings(report))] == []
+
+
+@pytest.mark.parametrize("kind", ["original", "modern"])
+@pytest.mark.parametrize("pack", PACKS)
+def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
+    pack: str, kind: str, simulated: LocalLab
+) -> None:
+    ran = simulated.traindyno("run", str(REPO_ROOT / "suites" / pack / f"{kind}.yaml"), "--local", "--format", "json")
+    assert ran.status == 0, ran.errors
+    report = ran.json()
+    assert report["verdict"]["is_simulated"] is True
+    assert report["verdict"]["recommended"] in {cell["cell_id"] for cell in report["cells"]}
+    measured = {result["run"]["cell"]["cell_id"] for result in report["results"]}
+    assert measured == {cell["cell_id"] for cell in report["cells"]}
+    outcomes = {result["outcome"] for result in report["results"]}
+    assert outcomes <= ({"completed"} if kind == "original" else {"completed", "outpaced"})
+    jobs = {attempt["job_name"] for result in report["results"] for attempt in result["attempts"]}
+    assert kind == "modern" or len(jobs) == len(report["results"])  # an original's billed seconds are those of a job

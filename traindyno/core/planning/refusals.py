@@ -53,9 +53,7 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
     for lane in lanes:
         terms = run_terms(lane.largest, suite)
         unknown = [name for name in terms.types if name not in prices]
-        yield from (
-            Refusal(reason=f"the price of {name} is unknown, so limits.max_usd can't be enforced") for name in unknown
-        )
+        yield from (Refusal(reason=_no_price_text(name)) for name in unknown)
         if unknown:
             continue
         dearest = max(terms.types, key=lambda name: prices[name].usd_per_hour)
@@ -68,6 +66,13 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
                 f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
                 " limits.max_job_seconds or limits.max_upload_seconds"
             )
+
+
+def _no_price_text(instance_type: str) -> str:
+    return (
+        f"the price of {instance_type} is unknown, so limits.max_usd can't be enforced: choose a type that the region"
+        " has a price for; in the local cloud, give one with traindyno local up --prices FILE"
+    )
 
 
 def refuse_hours(suite: Suite) -> Iterator[Refusal]:

@@ -160,7 +160,8 @@ def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> Non
     suite = unprepared_suite(training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={})
     planned = plan_with_quotas(suite)
     assert [refusal.reason for refusal in planned.refusals] == [
-        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be enforced"
+        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be enforced: choose a type that the region has"
+        " a price for; in the local cloud, give one with traindyno local up --prices FILE"
     ]
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (None, None)
 
