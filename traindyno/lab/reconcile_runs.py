@@ -113,9 +113,11 @@ def stop_overruns(
     """Reserve more for jobs that exceed their reservation, and stop those for which the cap has no room.
 
     ``rows`` are the open attempts of one execution, ``ages`` the seconds since the creation of the jobs that still
-    run. Only jobs old enough to have used up their reservation are described.
+    run. Only jobs old enough to have used up their reservation are described. A job that uploads holds what the others
+    leave.
     """
     stopped = 0
+    ending: list[tuple[AttemptRow, float]] = []
     for row in rows:
         age_seconds = ages.get(row.job_name)
         if age_seconds is None or not _may_overrun(row, age_seconds):
@@ -129,9 +131,11 @@ def stop_overruns(
         if job is None or billed_seconds is None:
             continue
         if row.stopped_for is not None or is_ending(job):
-            _hold_for_upload(row, billed_seconds, services)
+            ending.append((row, billed_seconds))
         elif not _holds_overrun(row, billed_seconds, services):
             stopped += stop_job(row.job_name, Outcome.COST_STOPPED, services=services, pace=pace)
+    for row, billed_seconds in ending:
+        _hold_for_upload(row, billed_seconds, services)
     return stopped
 
 

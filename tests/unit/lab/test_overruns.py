@@ -120,6 +120,22 @@ def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
     assert submit_other(lab) is None
 
 
+@pytest.mark.parametrize("uploading", [0, 1])
+def test_a_job_that_uploads_for_long_leaves_room_for_one_that_trains_beyond_its_limit(uploading: int) -> None:
+    """Both can follow from one outage of SageMaker. The cap has room for the second job until the next look."""
+    lab, _ = started(5.00)
+    assert submit_other(lab) is None
+    names = sorted(lab.jobs.jobs)
+    for name in names:
+        lab.jobs.jobs[name]["TrainingStartTime"] = NOW
+    uploads, trains = names[uploading], names[1 - uploading]
+    lab.jobs.jobs[uploads]["SecondaryStatus"] = "Uploading"
+    assert look(lab, NOW + 1501) == 0
+    assert lab.jobs.stopped == []
+    assert Decimal("0.76") < lab.attempt(trains).reserved_usd < Decimal("0.77")
+    assert lab.money.exposed_usd == Decimal("5.00")
+
+
 def submit_other(lab: MemoryLab) -> str | None:
     """What the task of another run got; None if its job was started."""
     suite = parse_suite(lab.bucket.read_json(suite_key(EXECUTION)))
