@@ -121,7 +121,7 @@ def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
 
 
 @pytest.mark.parametrize("uploading", [0, 1])
-def test_a_job_that_uploads_for_long_leaves_room_for_one_that_trains_beyond_its_limit(uploading: int) -> None:
+def test_a_long_upload_leaves_room_for_a_job_that_trains_beyond_its_limit(uploading: int) -> None:
     """Both can follow from one outage of SageMaker. The cap has room for the second job until the next look."""
     lab, _ = started(5.00)
     assert submit_other(lab) is None
