@@ -11,8 +11,8 @@ MUTANTS_ENV := .envs/mutants
 SYNE_TUNE_ENV := .envs/syne_tune
 SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
-# Two more than the cores, because tests of the local cloud wait part of their time; four need 8 GiB of memory.
-TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2, 4))')
+# One more than the cores, because tests of the local cloud wait part of their time; four need 8 GiB of memory.
+TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
 # The files below requirements/ have the hashes of all files of a version and name every package: pip resolves nothing.
 INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(INSTALL) --no-deps --require-hashes
