@@ -11,21 +11,15 @@ from bench.rehearsal_findings import differences
 from bench.rehearsal_traces import PACKS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
-from tests.local.repeats import repeat_of
+from tests.local.repeats import REPEATS, repeat_of
 
-pytestmark = [
-    pytest.mark.local,
-    repeat_of(
-        "tests/unit/bench/test_rehearsal.py"
-        "::test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them",
-        "tests/local/test_large_models.py::test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs",
-    ),
-]
+pytestmark = pytest.mark.local
 
 PACK = "bert-trainium"
 GRANTED = ("--grant-quotas", "16")
-# The local snapshot has no price for these types. A price decides nothing here but that the suite may start.
-ASSUMED_PRICES = {"ml.g6e.12xlarge": "13", "ml.trn2.48xlarge": "45"}
+# The local snapshot has no price for it. A price decides nothing here but that the suite may start.
+ASSUMED_PRICES = {"ml.g6e.12xlarge": "13"}
+LARGE_PRICES = REPO_ROOT / "suites" / "large_rehearsal_prices.json"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +33,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalLab]:
     """Without traces: every step of a job takes the same time."""
     folder = tmp_path_factory.mktemp("simulated")
     prices = folder / "prices.json"
-    prices.write_text(json.dumps(ASSUMED_PRICES))
+    prices.write_text(json.dumps({**json.loads(LARGE_PRICES.read_text()), **ASSUMED_PRICES}))
     yield from lab_of(folder, "--grant-quotas", "64", "--prices", str(prices))
 
 
@@ -53,6 +47,10 @@ def lab_of(folder: Path, *options: str) -> Iterator[LocalLab]:
         lab.traindyno("local", "down", "--erase", "--yes")
 
 
+@repeat_of(
+    "tests/unit/bench/test_rehearsal.py::test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them",
+    "tests/local/test_large_models.py::test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs",
+)
 def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     rehearsal: LocalLab,
 ) -> None:
@@ -68,6 +66,7 @@ def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     assert [*differences(PACK, findings(report))] == []
 
 
+@pytest.mark.skipif(not REPEATS, reason="minutes of simulated jobs: only make chaos plays the packs' suites")
 @pytest.mark.parametrize("kind", ["original", "modern"])
 @pytest.mark.parametrize("pack", PACKS)
 def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(

@@ -61,6 +61,13 @@ def generated(passed: Callable[[Row, str], bool]) -> str:
     return "\n".join([BEGIN, "", *_matrix(passed), "", *_refusals(), "", *_elsewhere(), "", END])
 
 
+def write_part(part: str) -> None:
+    """Writes a part of the document anew; its first and last lines mark it there."""
+    first, *_, last = part.splitlines()
+    text = DOCUMENT.read_text()
+    DOCUMENT.write_text(text.partition(first)[0] + part + text.partition(last)[2])
+
+
 def _matrix(passed: Callable[[Row, str], bool]) -> list[str]:
     tolerances = "; ".join(
         f"{precision}: {tolerance.loss:g} and {tolerance.parameter:g}" for precision, tolerance in TOLERANCES.items()

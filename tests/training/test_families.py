@@ -7,10 +7,11 @@ import pytest
 import torch
 import transformers
 
-from tests.training.family_page import DOCUMENT, NAMES, PAGE, outcomes_on_page, row, version_line
+from tests.training.family_page import NAMES, PAGE, outcomes_on_page, row, version_line
 from tests.training.family_strategies import TRAINED, all_strategies, outcomes, some_strategies, with_tensor_plan
 from tests.training.family_sweep import compare, one_thread
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch
+from tests.training.strategy_table import DOCUMENT
 from training.models.gradients import leaves_parameters_out
 from training.models.objective import Objective
 

@@ -8,7 +8,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ from localcloud.loopback import free_port
 from localcloud.sagemaker_service.host import loopback_torchrun
 from tests.training.jobs import REPO_ROOT
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
+from traindyno.core.jobs.journal_format import STATE
 from traindyno.parent.ends import has_ended
 
 EVERY_KILL = bool(os.environ.get("TRAINDYNO_EVERY_KILL"))
 pytestmark = pytest.mark.timeout(300)
+HOST, MANY_FILES = "algo-1", 40_000
 STEPS, HELD_STEP = 6, 3
 RUNS = ("before", "struck", "after")
 # The second run is held in one of these phases, or the job is between two phases that the journal shows.
@@ -106,16 +108,14 @@ def every_kill() -> Iterator[Kill]:
 def test_a_killed_process_costs_its_run_or_its_job_what_was_in_progress(kill: Kill, tmp_path: Path) -> None:
     job = job_of(tmp_path, kill)
     with job.start() as guard:
-        victim = reach(job, kill, guard.pid)
+        reach(job, kill, guard.pid)
         family = {guard.pid, *descendants(guard.pid)}
-        with suppress(ProcessLookupError) if kill.phase == ENDED else nullcontext():
-            os.kill(victim, signal.SIGKILL)
+        os.kill(victim_of(kill, guard.pid), signal.SIGKILL)
         release(job)
         output, _ = guard.communicate(timeout=120)
     wait_until(lambda: not any(map(is_alive, family)))
-    job_died = guard.returncode != 0
-    # After the last run all processes end by themselves, maybe before the kill.
-    assert job_died == (kill.victim in OF_JOB) or (kill.phase == ENDED and not job_died), output
+    job_died = kill.victim in OF_JOB
+    assert (guard.returncode != 0) == job_died, output
     if job_died:
         assert job.carry("job-a2")[0] == 0
     check_ends(job, kill, jobs=["job-a1", *(["job-a2"] if job_died else [])])
@@ -130,6 +130,8 @@ def job_of(root: Path, kill: Kill) -> SharedJob:
     (programs / "traindyno_train.py").write_text(STARTED)
     if kill.phase in HELD:
         (control / f"{RUNS[1]}-{kill.phase}").touch()
+    if kill.phase == ENDED:
+        fill_checkpoints(root)
     environment = {
         "CONTROL": str(control),
         "TRAINDYNO_MASTER_ADDRESS": "127.0.0.1",
@@ -148,25 +150,29 @@ def job_of(root: Path, kill: Kill) -> SharedJob:
     )
 
 
+def fill_checkpoints(root: Path) -> None:
+    """After the end of its last run the job removes these for long enough to be killed meanwhile."""
+    folder = root / HOST / "checkpoints" / RUNS[-1] / STATE
+    folder.mkdir(parents=True)
+    for number in range(MANY_FILES):
+        (folder / str(number)).touch()
+
+
 def run(run_id: str, kill: Kill) -> dict[str, Any]:
     """Another variable that libraries read at their import makes the job wait for imports between two runs."""
     other = {"MKL_NUM_THREADS": "1"} if kill.phase == BETWEEN and run_id == RUNS[1] else {}
     return run_document(run_id, launcher="torchrun", processes_per_host=2, environment=other)
 
 
-def reach(job: SharedJob, kill: Kill, guard: int) -> int:
-    """Waits until the job is in the phase, and returns the victim."""
+def reach(job: SharedJob, kill: Kill, guard: int) -> None:
+    """Waits until the job is in the phase, and the victim is there."""
     if kill.phase in HELD:
         wait_until(lambda: len(list((job.root / "control").glob("held-*"))) == 2)
     elif kill.phase == BETWEEN:
         wait_until(lambda: ("run_ended", RUNS[0], "exited") in job.events() and len(sources(guard)) == 2)
     elif kill.phase == ENDED:
-        wait_until(lambda: any(event[:2] == ("run_began", RUNS[-1]) for event in job.events()))
+        wait_until(lambda: job.end(RUNS[-1]))
     wait_until(lambda: victim_of(kill, guard))
-    victim = victim_of(kill, guard)
-    if kill.phase == ENDED:
-        wait_until(lambda: ("run_ended", RUNS[-1], "exited") in job.events())
-    return victim
 
 
 def release(job: SharedJob) -> None:

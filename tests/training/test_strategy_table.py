@@ -1,13 +1,12 @@
 """docs/strategies.md says what the tests found. TRAINDYNO_WRITE_DOCS=1 TRAINDYNO_EVERY_STRATEGY=1 writes it anew."""
 
 import os
-import re
 
 import pytest
 
 from tests.training.strategy_rows import EVERY_STRATEGY, Row
 from tests.training.strategy_runs import LIMIT_SECONDS, differences, reference_of, results_of
-from tests.training.strategy_table import BEGIN, DOCUMENT, END, REFUSED, generated, reasons
+from tests.training.strategy_table import DOCUMENT, REFUSED, generated, reasons, write_part
 from tests.training.strategy_trial import Trained
 
 
@@ -28,12 +27,10 @@ def passed(row: Row, model: str) -> bool:
 def test_the_documents_table_is_what_the_strategies_did() -> None:
     writes = bool(os.environ.get("TRAINDYNO_WRITE_DOCS"))
     assert EVERY_STRATEGY or not writes, "TRAINDYNO_WRITE_DOCS also needs TRAINDYNO_EVERY_STRATEGY=1: expected both"
-    text = DOCUMENT.read_text()
     table = generated(passed)
     if writes:
-        text = re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: table, text, flags=re.DOTALL)
-        DOCUMENT.write_text(text)
-    assert table in text
+        write_part(table)
+    assert table in DOCUMENT.read_text()
 
 
 @pytest.mark.parametrize("options", REFUSED, ids=str)
