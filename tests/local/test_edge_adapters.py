@@ -33,7 +33,6 @@ from tests.unit.serving_in_memory import SAMPLES, SETTINGS
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.executions import Executions
-from traindyno.aws.lab_logs import LabLogs
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
@@ -41,7 +40,6 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.s3_keys import served_model_key
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import request_of
-from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP
 
 WAIT_FOR_EXIT_STATUS = """
 import os, pathlib, sys, time
@@ -263,28 +261,6 @@ class TestLogTail(LogTailContract):
             logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
 
         return write
-
-
-@pytest.mark.local
-class TestLabLogs:
-    def test_deleting_one_labs_logs_keeps_those_of_a_lab_whose_name_begins_alike(self, lab: LocalLab) -> None:
-        """Each lab has more log streams than one page holds."""
-        logs, kept = lab.client("logs"), LabLogs(lab.client("logs"), "logs-b")
-        for name in ("logs", "logs-b"):
-            group = f"{ENDPOINT_LOG_GROUP}/{name}--reviews"
-            logs.create_log_group(logGroupName=group)
-            for number in range(60):
-                create_stream(logs, JOB_LOG_GROUP, f"{name}--suite-{number}/algo-1")
-        deleted = LabLogs(logs, "logs")
-        assert len(deleted.streams()) == len(kept.streams()) == 60
-        deleted.expire(deleted.own_groups()[0], 30)
-        assert [group.retention_days for group in (*deleted.own_groups(), *kept.own_groups())] == [30, None]
-        for stream in deleted.streams():
-            deleted.delete_stream(stream)
-        for group_of_endpoint in deleted.own_groups():
-            deleted.delete_group(group_of_endpoint)
-        assert (deleted.streams(), deleted.own_groups()) == ([], [])
-        assert (len(kept.streams()), len(kept.own_groups())) == (60, 1)
 
 
 def create_stream(logs: Any, group: str, stream: str) -> None:

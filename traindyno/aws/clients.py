@@ -1,7 +1,7 @@
 """One cached client per service and process; tests and the command line inject their own."""
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
@@ -47,12 +47,6 @@ def events() -> "EventBridgeClient":
 def logs() -> "LogsClient":
     client: LogsClient = boto3.client("logs", config=CONFIG)
     return client
-
-
-@cache
-def logs_with_more_retries() -> Any:
-    """Use it to delete many log streams: each request is tried ten times, over up to two minutes."""
-    return boto3.client("logs", config=CONFIG.merge(MORE_RETRIES))
 
 
 @cache

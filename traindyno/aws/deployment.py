@@ -58,11 +58,6 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
     )
 
 
-def has_stack(cloudformation: "CloudFormationClient", lab: str) -> bool:
-    """Whether there is a stack of the lab, complete or not."""
-    return _find_stack(cloudformation, lab) is not None
-
-
 def _find_stack(cloudformation: "CloudFormationClient", lab: str) -> "StackTypeDef | None":
     try:
         (stack,) = cloudformation.describe_stacks(StackName=lab_stack_name(lab))["Stacks"]

@@ -15,10 +15,8 @@ from typing import Any
 import pytest
 import yaml
 from rich.table import Table
-from typer.testing import CliRunner
 
 from tests.unit.cli.test_finish import OneObject
-from tests.unit.cli.test_logs_commands import Account, account  # noqa: F401  (a fixture)
 from tests.unit.cli.test_progress import JOB, SUMMARY, state
 from tests.unit.core.documents.test_visible_text import LETTERS, OBEYED
 from tests.unit.lab_in_memory import NOW
@@ -39,7 +37,7 @@ from traindyno.cli.display.deployment_text import lines_before
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.inputs.machine_checks import Check
 from traindyno.cli.lab_choice import LabChoice
-from traindyno.cli.main import app, commands
+from traindyno.cli.main import app
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell
 from traindyno.core.costs.prices import Price
 from traindyno.core.costs.receipt import write_receipt
@@ -293,16 +291,6 @@ def test_hostile_text_is_shown_as_it_is(name: str, tmp_path: Path, capsys: pytes
     assert OBEYED.search(text) is None, repr(text)
     for literal in LITERALS:
         assert literal in " ".join(text.split()), text
-
-
-def test_names_of_log_streams_are_shown_as_they_are(account: Account) -> None:  # noqa: F811
-    account.cloudformation.add_client_error("describe_stacks", "ValidationError")
-    rows = [{"logStreamName": f"mine--{HOSTILE}"}]
-    account.logs.add_response("describe_log_streams", {"logStreams": rows})
-    account.logs.add_client_error("describe_log_streams", "ResourceNotFoundException")
-    account.logs.add_response("describe_log_groups", {"logGroups": []})
-    done = CliRunner().invoke(commands, ["logs", "delete", "mine"], input="n\n")
-    assert is_literal(done.output), done.output
 
 
 def texts(count: int) -> Iterator[str]:
