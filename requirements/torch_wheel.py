@@ -1,4 +1,4 @@
-"""Installs the version of PyTorch that torch.txt names into the environment of this Python: ``make install``.
+"""Installs the version of PyTorch that requirements.txt names into the environment of this Python: ``make install``.
 
 The default wheel for Linux is a CUDA build, which requires gigabytes of NVIDIA's libraries. A machine without an NVIDIA
 device gets PyTorch's CPU build, if the index of CPU builds answers within the limit.
@@ -41,12 +41,12 @@ def main() -> int:
             tell(f"{error}.")
             tell("pip takes the default wheel. PyPI's for Linux is a CUDA build, which requires NVIDIA's libraries.")
             tell("Before pip downloads a file, it prints the file's size.")
-    return subprocess.run([*PIP, "-r", str(options.requirements)], check=False).returncode
+    return subprocess.run([*PIP, f"torch=={version}"], check=False).returncode
 
 
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requirements", type=Path, default=Path(__file__).with_name("torch.txt"))
+    parser.add_argument("--requirements", type=Path, default=Path(__file__).parents[1] / "requirements.txt")
     parser.add_argument("--cpu-index", required=True)
     parser.add_argument("--limit-seconds", type=float, default=LIMIT_SECONDS)
     return parser.parse_args()
@@ -87,7 +87,7 @@ def install_cpu_build(version: str, index: str, limit_seconds: float) -> int:
         told = without_credentials(index)
         raise NoCpuBuild(f"{told} has no torch {build} for Python {platform.python_version()} on {platform.machine()}")
     tell(f"This machine has no NVIDIA device: pip takes torch {build} from {without_credentials(index)}.")
-    # requirements.txt has installed what the CPU build requires.
+    # requirements/lock.txt has installed what the CPU build requires.
     status = subprocess.run([*PIP, "--no-deps", "--index-url", index, f"torch=={build}"], check=False).returncode
     if status:
         raise NoCpuBuild(f"{without_credentials(index)}: pip could not install torch {build}")

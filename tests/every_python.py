@@ -69,7 +69,7 @@ def _run_tests(version: tuple[int, ...], program: Path) -> int:
 
 def _environment(name: str, program: Path) -> Path:
     python = ROOT / ".envs" / f"py{name}" / "bin" / "python"
-    requirements = ROOT / "requirements.txt"
+    requirements = ROOT / "requirements" / "lock.txt"
     ready = python.parent.parent / ".installed"
     if ready.exists() and ready.stat().st_mtime >= requirements.stat().st_mtime:
         return python
