@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen chaos schema rehearse pictures golden image-tables lock clean
+.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen nightly schema rehearse pictures golden image-tables lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,7 +75,7 @@ mutants: install .envs/mutants/.installed ## Change the core in small ways, and 
 bench: install .envs/syne_tune/.installed ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-chaos: install ## Rehearse 1,000 runs under faults and 1,000 in shared jobs, kill each process of a shared job in each phase, interrupt 110 spot runs, train every model type, send 20,000 damaged suites and 5,000 damaged step logs, documents and deployments through all readers, simulate ten times as much
+nightly: install ## Rehearse 1,000 runs under faults and 1,000 in shared jobs, kill each process of a shared job in each phase, interrupt 110 spot runs, train every model type, send 20,000 damaged suites and 5,000 damaged step logs, documents and deployments through all readers, simulate ten times as much
 	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
 	TRAINDYNO_DAMAGED_EXECUTIONS=300 $(BIN)/python -m pytest tests/local/test_damaged_executions.py
 	TRAINDYNO_INTERRUPTED_RUNS=100 TRAINDYNO_INTERRUPTED_TRAININGS=10 $(BIN)/python -m pytest tests/local/test_spot_interruptions.py

@@ -1,8 +1,7 @@
 """Limits how many worker processes a burst of calls starts for one function; MiniStack has no limit.
 
 MiniStack starts a worker for every call that finds none free. A new interpreter takes a second of CPU time to start
-and a call a tenth, so most workers of a burst would be ready only after its last call. This limit is one of the steps
-that bring `make test` towards 15 minutes on two cores (docs/decisions/0069-make-test-ends-within-15-minutes.md).
+and a call a tenth, so most workers of a burst would be ready only after its last call.
 """
 
 import threading

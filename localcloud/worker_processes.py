@@ -1,8 +1,7 @@
 """Starts the Python workers of MiniStack's functions by forking a process that has imported boto3 already.
 
-As new interpreters, the workers took 77 of the 188 s of CPU time of a rehearsal of 1,000 runs
-(docs/decisions/0071-workers-of-functions-are-forked.md), and `make test` is to end within 15 minutes on two cores. This
-saving is the reason to replace a part of MiniStack.
+As new interpreters, the workers took 77 of the 188 s of CPU time of a rehearsal of 1,000 runs. This saving is the
+reason to replace a part of MiniStack.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""End-to-end tests whose behaviour a faster test of ``make test`` holds. Only ``make chaos`` runs them."""
+"""End-to-end tests whose behaviour a faster test of ``make test`` holds. Only ``make nightly`` runs them."""
 
 import os
 
@@ -7,7 +7,7 @@ import pytest
 from tests.local.forked_programs import REPO_ROOT
 
 VARIABLE = "TRAINDYNO_REPEATS"
-REPEATS = bool(os.environ.get(VARIABLE))  # make chaos sets the variable
+REPEATS = bool(os.environ.get(VARIABLE))  # make nightly sets the variable
 
 
 def repeat_of(*tests: str) -> pytest.MarkDecorator:
@@ -15,4 +15,4 @@ def repeat_of(*tests: str) -> pytest.MarkDecorator:
     for test in tests:
         path, _, name = test.partition("::")
         assert f"\ndef {name}(" in (REPO_ROOT / path).read_text(), f"{test} is not there to hold what a repeat holds"
-    return pytest.mark.skipif(not REPEATS, reason=f"make chaos sets {VARIABLE}; held by {', '.join(tests)}")
+    return pytest.mark.skipif(not REPEATS, reason=f"make nightly sets {VARIABLE}; held by {', '.join(tests)}")

@@ -1,6 +1,6 @@
 """Many runs while capacity, requests and events fail, the service is killed, and another execution is aborted.
 
-``make chaos`` runs 1,000 of them, or ``TRAINDYNO_CHAOS_RUNS``. ``make test`` has one seed of the same faults, with
+``make nightly`` runs 1,000 of them, or ``TRAINDYNO_CHAOS_RUNS``. ``make test`` has one seed of the same faults, with
 fewer runs and more checks (``test_chaos_seeds.py``).
 """
 

@@ -1,6 +1,6 @@
 """A damaged suite that comes by StartExecution is refused by the name of an error, or planned; no state fails.
 
-A few executions, or ``TRAINDYNO_DAMAGED_EXECUTIONS``: ``make chaos`` asks for 300.
+A few executions, or ``TRAINDYNO_DAMAGED_EXECUTIONS``: ``make nightly`` asks for 300.
 """
 
 import json

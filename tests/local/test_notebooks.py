@@ -1,4 +1,4 @@
-"""The notebooks run in the local cloud, from suite to figure. ``make chaos`` runs all of them, ``make test`` one."""
+"""The notebooks run in the local cloud, from suite to figure. ``make nightly`` runs all of them, ``make test`` one."""
 
 from pathlib import Path
 

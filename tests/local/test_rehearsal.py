@@ -66,7 +66,7 @@ def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     assert [*differences(PACK, findings(report))] == []
 
 
-@pytest.mark.skipif(not REPEATS, reason="minutes of simulated jobs: only make chaos plays the packs' suites")
+@pytest.mark.skipif(not REPEATS, reason="minutes of simulated jobs: only make nightly plays the packs' suites")
 @pytest.mark.parametrize("kind", ["original", "modern"])
 @pytest.mark.parametrize("pack", PACKS)
 def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(

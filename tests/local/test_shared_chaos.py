@@ -1,6 +1,6 @@
 """Many runs in shared jobs on spot instances, under faults of every kind, with functions and the service killed.
 
-``make chaos`` has ``TRAINDYNO_SHARED_RUNS`` of them, 1,000 in about 40 jobs. Without the variable nothing runs.
+``make nightly`` has ``TRAINDYNO_SHARED_RUNS`` of them, 1,000 in about 40 jobs. Without the variable nothing runs.
 An oracle recomputes everything from raw records.
 """
 
@@ -27,7 +27,7 @@ from traindyno.core.planning.jobs import MOST_RUNS
 pytestmark = [
     pytest.mark.local,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif("TRAINDYNO_SHARED_RUNS" not in os.environ, reason="make chaos sets TRAINDYNO_SHARED_RUNS"),
+    pytest.mark.skipif("TRAINDYNO_SHARED_RUNS" not in os.environ, reason="make nightly sets TRAINDYNO_SHARED_RUNS"),
 ]
 NAME = "carried"
 LANES = ("ml.g4dn.4xlarge", "ml.g5.24xlarge", "ml.g6.24xlarge")  # no other test uses them, because they count jobs

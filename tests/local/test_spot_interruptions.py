@@ -1,6 +1,6 @@
 """Spot jobs lose their instances at random steps, with and without notice, and each step is counted once.
 
-The tests run a small script a few times, or ``TRAINDYNO_INTERRUPTED_RUNS`` times: ``make chaos`` runs it 100 times,
+The tests run a small script a few times, or ``TRAINDYNO_INTERRUPTED_RUNS`` times: ``make nightly`` runs it 100 times,
 some of them with the built-in training loop.
 """
 
@@ -196,7 +196,7 @@ def test_the_receipts_of_interrupted_runs_are_right(interrupted: list[SpotRun]) 
 
 
 @pytest.mark.skipif(
-    not BUILT_IN_RUNS, reason="minutes of starting PyTorch: make chaos sets TRAINDYNO_INTERRUPTED_TRAININGS"
+    not BUILT_IN_RUNS, reason="minutes of starting PyTorch: make nightly sets TRAINDYNO_INTERRUPTED_TRAININGS"
 )
 def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: RunningService) -> None:
     steps = 60

@@ -1,6 +1,6 @@
 """Suites end as usual while three of ten requests to every API are throttled.
 
-Two executions run at once, or ``TRAINDYNO_THROTTLED_EXECUTIONS``: ``make chaos`` asks for 20.
+Two executions run at once, or ``TRAINDYNO_THROTTLED_EXECUTIONS``: ``make nightly`` asks for 20.
 """
 
 import http.client

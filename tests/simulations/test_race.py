@@ -1,6 +1,6 @@
 """A race on response surfaces keeps its limits: what it spends, how good its cell is, and what it claims.
 
-TRAINDYNO_SIMULATIONS=10 is `make chaos`: ten times as many suites.
+TRAINDYNO_SIMULATIONS=10 is `make nightly`: ten times as many suites.
 """
 
 from collections.abc import Callable

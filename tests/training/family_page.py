@@ -74,7 +74,7 @@ def page(found: Mapping[str, Compared]) -> str:
             "|---|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
             "",
-            "`make chaos` trains all of them. [strategies.md](strategies.md#families-of-models) has 26 of them under"
+            "`make nightly` trains all of them. [strategies.md](strategies.md#families-of-models) has 26 of them under"
             " every strategy. `python -m tests.training.family_page` writes this page.",
             "",
         ]
@@ -93,8 +93,8 @@ def section(found: Mapping[str, Mapping[str, str]]) -> str:
             "",
             "*equal*: the losses and weights after ten steps are those of one process. *refused*: a job ends before its"
             " first step, with the reason of that number. The heads say by how many processes. `make test` trains each"
-            " family under tensor, pipeline and, in turn, one other column of up to four processes; `make chaos` under"
-            " all columns.",
+            " family under tensor, pipeline and, in turn, one other column of up to four processes; `make nightly`"
+            " under all columns.",
             "",
             f"| model type | task | {' | '.join(heads)} |",
             f"|---|---|{'---|' * len(heads)}",

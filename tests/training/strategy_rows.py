@@ -1,6 +1,6 @@
 """The rows of the table of strategies: what is trained, by how many processes, and what it is compared with.
 
-``make test`` trains most rows, and every model with each strategy; ``make chaos`` also every model in every row.
+``make test`` trains most rows, and every model with each strategy; ``make nightly`` also every model in every row.
 """
 
 import os
@@ -13,7 +13,7 @@ from traindyno.core.suite.choices import Compiler, OptimizerName, PipelineSchedu
 from traindyno.core.suite.settings import LearningRate, TensorLayers
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
-EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make chaos sets it
+EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make nightly sets it
 REFERENCE_OPTIONS = ("optimizer", "learning_rate", "precision", "gradient_clip_norm", "seed")
 # FSDP keeps gradients in fp16 until they are reduced. With some initial weights one overflows at the first loss scale,
 # and FSDP skips an update that one process makes; with those of this seed none does.

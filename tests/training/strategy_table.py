@@ -91,7 +91,7 @@ def _matrix(passed: Callable[[Row, str], bool]) -> list[str]:
         "",
         "¹ Compiling takes long: each strategy is compiled with one model, and each model in one process.",
         "",
-        "² Trained by `make chaos`. `make test` trains every row without mesh or compiler, some of the others, and "
+        "² Trained by `make nightly`. `make test` trains every row without mesh or compiler, some of the others, and "
         "every model with each strategy.",
     ]
 

@@ -25,7 +25,7 @@ from training.process.topology import read_topology
 DROPOUT = {"dropout": 0.1}
 # PyTorch says this of every checkpoint of one process, which is nothing to be warned of.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
-EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make chaos sets it
+EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make nightly sets it
 STREAMED = "ddp, streamed"
 SPREAD: dict[str, dict[str, Any]] = {
     "ddp": {"strategy": "ddp", "loader_workers": 1, "prefetch_factor": 2, **DROPOUT},

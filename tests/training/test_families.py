@@ -1,4 +1,4 @@
-"""The families of transformers train as transformers' own models do. ``make chaos`` tries every family."""
+"""The families of transformers train as transformers' own models do. ``make nightly`` tries every family."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.training.strategy_table import DOCUMENT
 from training.models.gradients import leaves_parameters_out
 from training.models.objective import Objective
 
-EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make chaos sets it
+EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make nightly sets it
 LEAST_EQUAL = 120
 SHARDED = with_tensor_plan(NAMES) if EVERY_FAMILY else ()
 REQUIREMENTS = PAGE.parents[1] / "requirements.txt"

@@ -1,6 +1,6 @@
 """What can't divide a family of transformers says why and what would be accepted, and is no error of PyTorch.
 
-``make chaos`` asks every family; ``make test`` some of each kind.
+``make nightly`` asks every family; ``make test`` some of each kind.
 """
 
 import os
@@ -26,7 +26,7 @@ from training.models.pipeline_stages import cut
 from training.process.topology import Topology
 from training.strategies import build_strategy
 
-EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make chaos sets it
+EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make nightly sets it
 # With a plan and without one, with a wrong one, with experts, that can't be cut.
 SOME = (*(f"causal-lm/{kind}" for kind in ("apertus", "gpt2", "llama4", "mixtral", "opt")), "masked-lm/longformer")
 FAMILIES = NAMES if EVERY_FAMILY else SOME

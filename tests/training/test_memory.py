@@ -196,7 +196,7 @@ def test_a_tokenizer_that_is_yet_to_be_trained_decides_the_embeddings() -> None:
 
 
 PIPELINES: dict[str, dict[str, Any]] = {"1f1b": {"pipeline_schedule": "1f1b", "precision": "bf16"}}
-if os.environ.get("TRAINDYNO_EVERY_STRATEGY"):  # make chaos sets it
+if os.environ.get("TRAINDYNO_EVERY_STRATEGY"):  # make nightly sets it
     PIPELINES |= {"gpipe": {"pipeline_schedule": "gpipe"}, "interleaved": {"pipeline_schedule": "interleaved"}}
 
 

@@ -1,6 +1,6 @@
 """Each process of a shared job is killed in each phase: the others' runs end as if nothing had been, and once.
 
-``make test`` has a few of these kills, ``make chaos`` sets ``TRAINDYNO_EVERY_KILL`` for all of them. The runs load data
+``make test`` has a few of these kills, ``make nightly`` all of them. The runs load data
 and reduce over two real processes, and wait where the test kills.
 """
 

@@ -11,7 +11,7 @@ from tests.training.strategy_trial import Trained
 
 
 def passed(row: Row, model: str) -> bool:
-    """It is also true outside of ``make chaos`` for what the document names as trained by ``make chaos`` only, so that
+    """Also true outside of ``make nightly`` for what the document names as trained by it only, so that
     the document is written with every strategy.
     """
     if model not in row.trained:
