@@ -96,39 +96,25 @@ def test_the_second_plan_expects_what_the_first_execution_was_billed(lab: LocalL
     assert "expected, from 4 earlier runs of these cells" in shown
 
 
-def test_a_missing_quota_is_refused_asked_for_once_and_followed(lab: LocalLab) -> None:
-    path = str(lab.write_suite("chips", gpu_suite()))
-    refused = lab.traindyno("plan", path, "--local", "--format", "json")
+def test_a_missing_quota_is_refused_with_the_command_that_asks_for_it(lab: LocalLab) -> None:
+    refused = lab.traindyno("plan", str(lab.write_suite("chips", gpu_suite())), "--local", "--format", "json")
     assert refused.status == 2
     (increase,) = [each["increase"] for each in refused.json()["refusals"]]
     quota = refused.json()["lanes"][0]["quota"]
     assert (quota["in_use"], quota["in_use_source"]) == (0, "training_jobs")
     assert (increase["name"], increase["desired_value"]) == (f"{P4D} for training job usage", 2)
-
-    unanswered = lab.traindyno("quotas", "request", path, "--local")
-    assert unanswered.status == 1
-    assert "nothing was sent" in unanswered.errors
-    sent = lab.traindyno("quotas", "request", path, "--local", "--yes", "--format", "json")
-    assert sent.status == 0, sent.errors
-    again = lab.traindyno("quotas", "request", path, "--local", "--yes", "--format", "json")
-    assert again.json() == sent.json()
-    assert "sent" not in again.errors
-    history = lab.client("service-quotas").list_requested_service_quota_change_history(ServiceCode="sagemaker")
-    assert len(history["RequestedQuotas"]) == 1
-    shown = lab.traindyno("quotas", "status", path, "--local").output
-    assert "PENDING" in shown
-    assert "wait for AWS" in shown
+    command = (
+        f"aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code {increase['code']}"
+    )
+    assert f"{command} --desired-value 2" in refused.errors
 
 
 def test_no_quota_is_asked_for_to_copy_a_model_folder_that_is_uploaded(lab: LocalLab) -> None:
     (lab.folder / "my-model").mkdir()
     suite = gpu_suite()
     suite["workload"] |= {"model": "./my-model"}
-    status = lab.traindyno(
-        "quotas", "status", str(lab.write_suite("model-folder", suite)), "--local", "--format", "json"
-    )
-    assert status.status == 0, status.errors
-    assert [each["increase"]["name"] for each in status.json()] == [f"{P4D} for training job usage"]
+    planned = lab.traindyno("plan", str(lab.write_suite("model-folder", suite)), "--local", "--format", "json")
+    assert [each["increase"]["name"] for each in planned.json()["refusals"]] == [f"{P4D} for training job usage"]
 
 
 def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[str, Any]) -> None:

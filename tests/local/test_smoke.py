@@ -76,7 +76,7 @@ def test_smoke_suite_without_a_quota_is_refused_with_the_request_to_send(smoke: 
     assert smoke.refused.status == 2
     told = " ".join((smoke.refused.output + smoke.refused.errors).split())
     assert f"{INSTANCE} for training job usage" in told
-    assert "traindyno quotas request" in told
+    assert "aws service-quotas request-service-quota-increase" in told
 
 
 def test_smoke_suite_fits_the_quota_and_costs_less_than_its_cap_by_the_price_list(smoke: Smoke, lab: LocalLab) -> None:

@@ -78,21 +78,6 @@ def sagemaker_with_more_retries() -> "SageMakerClient":
 
 
 @cache
-def sagemaker_in(region: str) -> "SageMakerClient":
-    return boto3.client("sagemaker", config=CONFIG, region_name=region)
-
-
-@cache
-def service_quotas_in(region: str) -> "ServiceQuotasClient":
-    return boto3.client("service-quotas", config=CONFIG, region_name=region)
-
-
-@cache
-def cloudwatch_in(region: str) -> "CloudWatchClient":
-    return boto3.client("cloudwatch", config=CONFIG, region_name=region)
-
-
-@cache
 def service_quotas() -> "ServiceQuotasClient":
     return boto3.client("service-quotas", config=CONFIG)
 

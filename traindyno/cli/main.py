@@ -15,7 +15,7 @@ from traindyno.api.checkout import has_local_cloud, require_checkout
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
-from traindyno.cli.commands import endpoint_commands, execution_commands, quota_commands, run_commands
+from traindyno.cli.commands import endpoint_commands, execution_commands, run_commands
 from traindyno.cli.commands.claims_command import claims
 from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.deploy_command import deploy
@@ -94,7 +94,6 @@ commands.command(epilog="Example: traindyno deploy first --instance ml.g5.xlarge
 commands.command()(endpoint_commands.endpoints)
 commands.command(epilog="Example: traindyno undeploy traindyno--reviews-c0123abcd-4f2a9c")(endpoint_commands.undeploy)
 commands.command()(doctor)
-commands.add_typer(quota_commands.app, name="quotas")
 if has_local_cloud():
     from traindyno.cli.commands import local_commands  # imports localcloud, which the wheel lacks
 

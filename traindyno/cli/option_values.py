@@ -75,19 +75,6 @@ def region(value: str | None) -> str | None:
     return value
 
 
-def regions(value: str | None) -> str | None:
-    """Names with commas between them."""
-    for name in split_names(value or ""):
-        region(name)
-    if value is not None and not split_names(value):
-        raise refused(value, "AWS regions with commas between them, such as us-east-1,eu-west-1")
-    return value
-
-
-def split_names(text: str) -> list[str]:
-    return list(dict.fromkeys(filter(None, (part.strip() for part in text.split(",")))))
-
-
 def profile(value: str | None) -> str | None:
     if value is None or value in (found := known_profiles()):
         return value

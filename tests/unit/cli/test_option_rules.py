@@ -12,7 +12,6 @@ from traindyno.cli.main import commands
 IN_NO_ACCOUNT = "can't be combined with --local: the local cloud has one lab, which is in no AWS account"
 SUITE = str(Path(__file__).parents[3] / "suites" / "own_script.yaml")
 FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
-NO_JOBS = "can't be combined with --regions: it compares what regions offer, and plans no jobs"
 
 
 @pytest.fixture(autouse=True)
@@ -46,12 +45,6 @@ def test_local_excludes_what_chooses_a_lab_in_aws_in_every_command() -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("plan", SUITE, "--regions", "us-east-1", "--memory"), f"--memory {NO_JOBS}"),
-        (("plan", SUITE, "--regions", "us-east-1", "--compositions"), f"--compositions {NO_JOBS}"),
-        (("plan", SUITE, "--regions", "us-east-1", "--region", "us-east-1"), f"--region {NO_JOBS}"),
-        (("plan", SUITE, "--regions", "us-east-1", "--lab", "mine"), f"--lab {NO_JOBS}"),
-        (("plan", SUITE, "--regions", "us-east-1", "--also-send", SUITE), f"--also-send {NO_JOBS}"),
-        (("plan", SUITE, "--regions", "us-east-1", *FILES), "--prices can't be combined with --regions: such a file"),
         (("plan", SUITE, *FILES, "--local"), "--local can't be combined with --prices and --quotas: with both files"),
         (("plan", SUITE, *FILES, "--lab", "mine"), "--lab can't be combined with --prices and --quotas"),
         (("plan", SUITE, "--spot-discount", "0.5"), "--spot-discount needs --spot-interruptions: the cost on spot"),

@@ -122,7 +122,7 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=NONE_LEFT, limits=limits)
     assert answer.status == 2
     assert len(answer.json()["refusals"]) == 3
-    for words in ("limits.max_usd", "limits.max_hours", "--quota-code", "traindyno quotas request suite.yaml"):
+    for words in ("limits.max_usd", "limits.max_hours", "aws service-quotas request-service-quota-increase"):
         assert words in answer.errors
 
 

@@ -222,7 +222,7 @@ def refuse_an_argument(_: Path) -> None:
 
 
 def refuse_a_lab(_: Path) -> None:
-    assert call("logs", "delete", sayable(HOSTILE), "--region", "us-east-1") == 2
+    assert call("list", "--lab", sayable(HOSTILE), "--region", "us-east-1") == 2
 
 
 def refuse_a_command(_: Path) -> None:

@@ -1,6 +1,5 @@
 """`traindyno plan`: a suite's cells, quotas, cost, time and reasons to refuse it, before anything is created."""
 
-import time
 from typing import Any
 
 from traindyno.api.memory_estimates import estimate_compositions
@@ -9,7 +8,6 @@ from traindyno.api.suite_loading import load_startable_suite
 from traindyno.cli.display.composition_table import print_compositions
 from traindyno.cli.display.job_table import jobs_document
 from traindyno.cli.display.plan_table import print_plan
-from traindyno.cli.display.region_table import print_regions
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
 from traindyno.cli.inputs.plan_options import (
     CompositionsOption,
@@ -19,27 +17,19 @@ from traindyno.cli.inputs.plan_options import (
     SpotDiscountOption,
     SpotInterruptionsOption,
 )
-from traindyno.cli.inputs.region_comparison import RegionsOption, compare_regions
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.option_rules import need, refuse
-from traindyno.cli.option_values import split_names
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.plan import Plan
-from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.suite import Suite
 
 
 @with_options_of(
     LabChoice,
-    refuse("prices", "quotas", beside="regions", why="such a file is of one region"),
-    refuse(
-        *("memory", "compositions", "spot_discount", "spot_interruptions", "also_send", "lab", "region"),
-        beside="regions",
-        why="it compares what regions offer, and plans no jobs",
-    ),
     refuse(
         *("local", "lab", "region", "profile"),
         beside=("prices", "quotas"),
@@ -55,7 +45,6 @@ def plan(
     quotas: QuotasOption = None,
     memory: MemoryOption = False,
     compositions: CompositionsOption = False,
-    regions: RegionsOption = None,
     spot_discount: SpotDiscountOption = None,
     spot_interruptions: SpotInterruptionsOption = None,
     also_send: AlsoSendOption = None,
@@ -67,11 +56,6 @@ def plan(
     """
     loaded = load_startable_suite(suite)
     allowed = read_also_send(also_send)
-    if regions is not None:
-        choice.choose()
-        found = compare_regions(loaded.suite, expand_cells(loaded.suite), split_names(regions), now=time.time())
-        print_regions(loaded.suite.name, found, output)
-        return
     spot = None
     if spot_discount is not None and spot_interruptions is not None:
         spot = SpotAssumption(discount=spot_discount, interruptions_per_hour=spot_interruptions)
@@ -93,16 +77,12 @@ def plan(
         for line in planned.files:
             STANDARD_OUTPUT.print(line)
     if planned.is_refused:
-        local = " --local" if choice.local else ""
-        raise SuiteRefused(_refusal_text(planned, f"traindyno quotas request {suite}{local}"))
+        raise SuiteRefused(_refusal_text(planned))
 
 
-def _refusal_text(planned: PlannedSuite, request_command: str) -> list[str]:
+def _refusal_text(planned: PlannedSuite) -> list[str]:
     count = len(planned.plan.refusals)
-    lines = [*planned.refusals]
-    if any(refusal.increase for refusal in planned.plan.refusals):
-        lines.append(f"send the increase requests with: {request_command}")
-    return [f"refused for {count} {'reason' if count == 1 else 'reasons'}:", *lines]
+    return [f"refused for {count} {'reason' if count == 1 else 'reasons'}:", *planned.refusals]
 
 
 def plan_document(planned: PlannedSuite, spot: SpotAssumption | None = None) -> dict[str, Any]:

@@ -72,17 +72,12 @@ class QuotaReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaIncrease:
-    """A RequestServiceQuotaIncrease that is ready to send. Without a code, it has to be requested in the console."""
+    """The increase that a suite needs. A quota without a known code is requested in the console."""
 
     name: str
     code: str | None
     current_value: int
     desired_value: int
-
-    def request(self) -> dict[str, Any]:
-        if self.code is None:
-            raise ValueError(f"{self.name} has no known code; expected a request through the Service Quotas console")
-        return {"ServiceCode": SERVICE_CODE, "QuotaCode": self.code, "DesiredValue": float(self.desired_value)}
 
 
 QuotaReadings = Mapping[str, QuotaReading]

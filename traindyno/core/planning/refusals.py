@@ -12,6 +12,7 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.jobs import why_alone
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
+    SERVICE_CODE,
     QuotaIncrease,
     QuotaReading,
     QuotaReadings,
@@ -42,10 +43,9 @@ def refusal_lines(refusal: Refusal) -> list[str]:
 def _increase_text(increase: QuotaIncrease) -> str:
     if increase.code is None:
         return f'  ask for it: "{increase.name}" in the Service Quotas console, {increase.desired_value}'
-    request = increase.request()
     return (
-        f"  ask for it: aws service-quotas request-service-quota-increase --service-code {request['ServiceCode']}"
-        f" --quota-code {request['QuotaCode']} --desired-value {increase.desired_value}"
+        f"  ask for it: aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
+        f" --quota-code {increase.code} --desired-value {increase.desired_value}"
     )
 
 

@@ -11,7 +11,6 @@ from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
 from traindyno.core.planning.quotas import (
-    QuotaIncrease,
     QuotaReading,
     account_quota,
     instance_quota,
@@ -153,7 +152,7 @@ def test_a_new_account_gets_every_refusal_with_its_request() -> None:
     ]
     increase = planned.refusals[0].increase
     assert increase is not None
-    assert increase.request() == {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649", "DesiredValue": 32.0}
+    assert (increase.code, increase.desired_value) == ("L-09B4A649", 32)
 
 
 def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> None:
@@ -274,9 +273,3 @@ def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
     planned = plan(suite, *prices, usage=1, across_all=2)
     assert [(lane.run_count, lane.concurrency) for lane in planned.lanes] == [(2, 1), (6, 1), (2, 1)]
     assert (planned.lanes_at_once, planned.one_attempt_hours) == (2, Decimal(3))
-
-
-def test_a_request_without_a_code_says_where_to_ask() -> None:
-    nameless = QuotaIncrease(name="ml.m5.xlarge for training job usage", code=None, current_value=0, desired_value=1)
-    with pytest.raises(ValueError, match="has no known code; expected a request through the Service Quotas console"):
-        nameless.request()
