@@ -87,7 +87,7 @@ def wreak(chaos: ChaosLab) -> Aftermath:
     until(lambda: not any(row["has_ended"] is False for row in chaos.ledger().values()), 180)
     return Aftermath(
         results=chaos.document("report", "main")["results"],
-        receipt=chaos.document("receipt", "main")["receipt"],
+        receipt=chaos.document("report", "main", "--receipt")["receipt"],
         ledger=chaos.ledger(),
         orphans_before_abort=orphans,
         execution_status=chaos.execution_status("main"),

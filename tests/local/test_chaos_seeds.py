@@ -94,7 +94,7 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     lab.command("stop", names["stopped"], "--local")
     lab.until_swept(lambda: all(lab.execution_status(names[role]) in ENDED for role in ENDING), 3000)
     lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
-    receipts = {role: lab.document("receipt", names[role])["receipt"] for role in ENDING}
+    receipts = {role: lab.document("report", names[role], "--receipt")["receipt"] for role in ENDING}
     strays_before_kill = {*find_strays(gather(lab))}
     in_flight["struck"] = start_slow(lab, names["struck"])
     struck_text = strike(lab)
@@ -103,7 +103,7 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     lab.until_swept(lambda: counted(lab, SLOW_LANE, has_ended=False) == 0, 120)
     lab.until_swept(lambda: not check_ended(gather(lab), names["struck"]), 60)
     lab.invoke("ReconcileRuns")
-    receipts["struck"] = lab.document("receipt", names["struck"])["receipt"]
+    receipts["struck"] = lab.document("report", names["struck"], "--receipt")["receipt"]
     evidence = gather(lab, *(names[role] for role in ENDING))
     return Aftermath(
         seed=seed,
@@ -237,4 +237,4 @@ def test_a_full_disk_is_told_and_what_comes_after_it_works(aftermath: Aftermath,
     start(lab, after, LANES[:1], SMALL_CELLS, 3600)
     lab.until_swept(lambda: lab.execution_status(after) in ENDED, 300)
     assert lab.execution_status(after) == "SUCCEEDED"
-    assert check_finished(gather(lab, after), after, lab.document("receipt", after)["receipt"]) == []
+    assert check_finished(gather(lab, after), after, lab.document("report", after, "--receipt")["receipt"]) == []

@@ -65,7 +65,7 @@ def run_over(chaos: ChaosLab) -> Overrun:
     return Overrun(
         status=chaos.execution_status("overrun"),
         results=chaos.document("report", "overrun")["results"],
-        receipt=chaos.document("receipt", "overrun")["receipt"],
+        receipt=chaos.document("report", "overrun", "--receipt")["receipt"],
         spent_usd=Decimal(row["Item"]["spent_usd"]["N"]),
         jobs={name: job for name, job in chaos.ledger().items() if job["instance_type"] == OVERRUNNING_LANE},
     )

@@ -95,7 +95,7 @@ def test_who_follows_the_suite_sees_the_preparation_and_the_receipt_has_its_line
     assert "preparing the data" in told
     assert any(line.startswith("data preparation ") and " completed, billed " in line for line in told)
     assert any(line.startswith("2/2 ") for line in told)
-    receipt = lab.traindyno("receipt", "prepared-1", "--local", "--format", "json").json()["receipt"]
+    receipt = lab.traindyno("report", "--receipt", "prepared-1", "--local", "--format", "json").json()["receipt"]
     assert [line["label"] for line in receipt["lines"]].count("data preparation") == 1
     assert len(receipt["lines"]) == 3
 

@@ -58,5 +58,5 @@ def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(lab: L
     made = {"train": data, "model": copy}
     places = {name: job["ModelArtifacts"]["S3ModelArtifacts"] for name, job in made.items()}
     assert [channels(run) for run in runs] == [places] * 2
-    receipt = lab.traindyno("receipt", "hub-model-1", "--local", "--format", "json").json()["receipt"]
+    receipt = lab.traindyno("report", "--receipt", "hub-model-1", "--local", "--format", "json").json()["receipt"]
     assert {"data preparation", "model staging"} < {line["label"] for line in receipt["lines"]}

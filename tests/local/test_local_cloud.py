@@ -221,7 +221,7 @@ def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab)
     assert up.status == 0, up.errors
     assert "execution sleeping-1: was running and has ended" in up.errors
     assert re.search(r"start it again with: traindyno run (sleeping|SUITE)\.yaml --local", up.errors)
-    assert own.traindyno("receipt", "sleeping-1", "--local").status == 0
+    assert own.traindyno("report", "--receipt", "sleeping-1", "--local").status == 0
 
 
 def test_down_waits_for_an_up(own: LocalLab) -> None:

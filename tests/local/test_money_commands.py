@@ -69,7 +69,7 @@ def spent(lab: LocalLab) -> dict[str, Any]:
 
 
 def receipt_of(lab: LocalLab, execution: str) -> dict[str, Any]:
-    found: dict[str, Any] = lab.traindyno("receipt", execution, "--local", "--format", "json").json()
+    found: dict[str, Any] = lab.traindyno("report", "--receipt", execution, "--local", "--format", "json").json()
     return found
 
 
@@ -107,14 +107,6 @@ def test_a_missing_quota_is_refused_with_the_command_that_asks_for_it(lab: Local
         f"aws service-quotas request-service-quota-increase --service-code sagemaker --quota-code {increase['code']}"
     )
     assert f"{command} --desired-value 2" in refused.errors
-
-
-def test_no_quota_is_asked_for_to_copy_a_model_folder_that_is_uploaded(lab: LocalLab) -> None:
-    (lab.folder / "my-model").mkdir()
-    suite = gpu_suite()
-    suite["workload"] |= {"model": "./my-model"}
-    planned = lab.traindyno("plan", str(lab.write_suite("model-folder", suite)), "--local", "--format", "json")
-    assert [each["increase"]["name"] for each in planned.json()["refusals"]] == [f"{P4D} for training job usage"]
 
 
 def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[str, Any]) -> None:
@@ -200,7 +192,7 @@ def test_the_receipt_of_a_running_execution_is_not_final(stopped: dict[str, Any]
 
 def test_stopping_says_what_was_spent(lab: LocalLab, stopped: dict[str, Any]) -> None:
     assert "for 1 training job\n" in stopped["said"]
-    assert "traindyno receipt stopped --local" in stopped["said"]
+    assert "traindyno report stopped --receipt --local" in stopped["said"]
     final = receipt_of(lab, "stopped")
     assert final["is_final"]
     (line,) = final["receipt"]["lines"]
@@ -215,7 +207,7 @@ def test_unlike_work_is_not_compared(lab: LocalLab, spent: dict[str, Any], stopp
 
 
 def test_an_execution_that_nobody_knows_is_an_error(lab: LocalLab) -> None:
-    for command in ("receipt", "reprice"):
-        answer = lab.traindyno(command, "nobody", "--local")
+    for words in (("report", "nobody", "--receipt"), ("reprice", "nobody")):
+        answer = lab.traindyno(*words, "--local")
         assert (answer.status, answer.output) == (1, "")
         assert "nobody" in answer.errors

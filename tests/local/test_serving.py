@@ -134,9 +134,9 @@ def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_ended(lab: 
     listed = lab.traindyno("endpoints", "--local", "--format", "json").json()
     assert [each["deployment"]["name"] for each in listed] == [name]
 
-    receipt = lab.traindyno("receipt", EXECUTION, "--local")
+    receipt = lab.traindyno("report", "--receipt", EXECUTION, "--local")
     assert f"in addition, endpoint {name} cost $" in receipt.output
-    (billed,) = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
+    (billed,) = lab.traindyno("report", "--receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
     assert (billed["name"], float(billed["usd_per_hour"]), billed["until"]) == (name, 0.10, None)
     assert 0 < float(billed["spent_usd"]) < 0.01
     stopped = as_written(lab, line_of("stop"))
@@ -152,7 +152,7 @@ def check_end_at_amount(lab: LocalLab, name: str) -> None:
     change(lab, name, "created_at = created_at - :seconds", 3000)
     sweep(lab)
     eventually(lambda: not lab.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"])
-    deployments = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
+    deployments = lab.traindyno("report", "--receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
     (ended,) = [each for each in deployments if each["name"] == name]
     assert ended["status"] == "removed"
     assert ended["message"] == "the lab ended it before it could cost more than its max_usd of $0.10"
@@ -294,7 +294,7 @@ def test_a_serverless_endpoint_has_an_unknown_price_and_is_deleted(lab: LocalLab
     name = row["deployment"]["name"]
     (variant,) = lab.client("sagemaker").describe_endpoint(EndpointName=name)["ProductionVariants"]
     assert variant["CurrentServerlessConfig"] == {"MemorySizeInMB": 2048, "MaxConcurrency": 5}
-    deployments = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
+    deployments = lab.traindyno("report", "--receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
     (billed,) = [each for each in deployments if each["name"] == name]
     assert billed["expires_at"] == pytest.approx(billed["since"] + 24 * 3600, abs=60)
     removed = as_written(lab, line_of("undeploy").replace("NAME", name))

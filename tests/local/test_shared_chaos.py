@@ -94,7 +94,7 @@ def wreak(chaos: ChaosLab) -> Aftermath:
     return Aftermath(
         status=status_of(chaos),
         evidence=gather(chaos, NAME),
-        receipt=chaos.document("receipt", NAME)["receipt"],
+        receipt=chaos.document("report", NAME, "--receipt")["receipt"],
         ends=count_ends(chaos, NAME),
         killed=len(killed),
     )

@@ -84,7 +84,7 @@ def test_smoke_suite_fits_the_quota_and_costs_less_than_its_cap_by_the_price_lis
     (lane,) = json.loads(plan.read())["lanes"]
     assert (lane["instance_type"], lane["quota"]["applied"], lane["concurrency"]) == (INSTANCE, 1, 1)
     (price,) = {result["price"]["usd_per_instance_hour"] for result in smoke.report["results"]}
-    receipt = lab.traindyno("receipt", EXECUTION, "--local", "--format", "json").json()["receipt"]
+    receipt = lab.traindyno("report", "--receipt", EXECUTION, "--local", "--format", "json").json()["receipt"]
     assert {line["instance"] for line in receipt["lines"]} == {INSTANCE}
     billed = [Decimal(line["billable_seconds"]) for line in receipt["lines"]]
     assert len(billed) == 3
@@ -126,5 +126,5 @@ def test_the_suites_for_accelerators_are_rehearsed(
     assert {result["outcome"] for result in report["results"]} == {"completed"}
     assert {result["run"]["cell"]["settings"]["instance"] for result in report["results"]} == set(quotas)
     assert report["verdict"]["is_simulated"]
-    receipt = lab.traindyno("receipt", suite, "--local", "--format", "json").json()["receipt"]
+    receipt = lab.traindyno("report", "--receipt", suite, "--local", "--format", "json").json()["receipt"]
     assert 0 < sum(Decimal(line["exact_usd"]) for line in receipt["lines"]) < Decimal(cap_usd)

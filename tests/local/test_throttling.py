@@ -69,7 +69,7 @@ def count_throttled(steps: Any, machine_arn: str) -> int:
 def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: str) -> None:
     described = throttled.lab.client("stepfunctions").describe_execution(executionArn=throttled.execution_arn(name))
     assert described["status"] == "SUCCEEDED", described.get("cause")
-    receipt: Any = throttled.document("receipt", name)["receipt"]
+    receipt: Any = throttled.document("report", name, "--receipt")["receipt"]
     evidence = gather(throttled, name)
     assert check_finished(evidence, name, receipt) == []
     assert find_strays(evidence) == []

@@ -50,7 +50,7 @@ def kept(chaos: ChaosLab) -> Kept:
     )
     return Kept(
         results=chaos.document("report", "kept")["results"],
-        receipt=chaos.document("receipt", "kept"),
+        receipt=chaos.document("report", "kept", "--receipt"),
         spending=row["Item"],
         jobs={name: job for name, job in chaos.ledger().items() if job["instance_type"] == WARM_LANE},
     )

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,11 +21,10 @@ from traindyno.cli.commands.deploy_command import deploy
 from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.import_command import import_job
 from traindyno.cli.commands.plan_command import plan
-from traindyno.cli.commands.receipt_command import receipt
 from traindyno.cli.commands.reprice_command import reprice_execution
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
 from traindyno.cli.option_values import in_our_words
-from traindyno.cli.output import STANDARD_OUTPUT, print_json, tell
+from traindyno.cli.output import STANDARD_OUTPUT, tell
 from traindyno.core.documents.visible_text import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
@@ -83,7 +81,6 @@ commands.command(epilog="Example: traindyno watch first --local")(run_commands.w
 commands.command(epilog="Example: traindyno stop first --local")(execution_commands.stop)
 commands.command("list")(execution_commands.list_executions)
 commands.command(epilog="Example: traindyno report first --local --output reports")(run_commands.report)
-commands.command(epilog="Example: traindyno receipt first --local")(receipt)
 commands.command("reprice", epilog="Example: traindyno reprice first --region eu-west-1")(reprice_execution)
 commands.command(epilog="Example: traindyno compare before after --local")(compare)
 commands.command(epilog="Example: traindyno claims suites/bert-trainium/claims.yaml first --local")(claims)
@@ -104,30 +101,6 @@ else:
     def local() -> None:
         """The cloud on this machine; needs a checkout of the repository."""
         require_checkout("traindyno local")
-
-
-@commands.command()
-def schema(
-    tables: Annotated[
-        Path | None,
-        typer.Option(
-            help="Instead, regenerate the tables of fields in this Markdown file, between its lines"
-            " <!-- fields: NAME --> and <!-- end -->.",
-        ),
-    ] = None,
-) -> None:
-    """Print the suite file's JSON Schema, for editors."""
-    from traindyno.core.suite.field_tables import with_tables  # noqa: PLC0415  (only this command pays for it)
-    from traindyno.core.suite.schema import suite_schema  # noqa: PLC0415
-
-    if tables is None:
-        print_json(suite_schema())
-    else:
-        try:
-            tables.write_text(with_tables(tables.read_text(encoding="utf-8")), encoding="utf-8")
-        except (OSError, ValueError) as error:  # no file, no UTF-8, no table or an unknown one
-            message = f"{tables}: {error}; expected a Markdown file with tables of fields"
-            raise typer.BadParameter(message, param_hint="--tables") from error
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -51,7 +51,7 @@ CONTENTS = {
 }
 LONG_NAME = LONG * 30
 PATHS = {
-    **dict.fromkeys(("suite", "prices", "quotas", "file", "tables"), (".", "missing/file", LONG_NAME, *CONTENTS)),
+    **dict.fromkeys(("suite", "prices", "quotas", "file"), (".", "missing/file", LONG_NAME, *CONTENTS)),
     "also_send": ("missing/file", LONG_NAME),
     "traces": ("missing/file", "other", "."),
     "folder": ("other", "other/below"),

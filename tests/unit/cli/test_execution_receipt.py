@@ -12,7 +12,7 @@ from tests.unit.serving_in_memory import DEPLOYMENT
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
-from traindyno.cli.commands.receipt_command import summary
+from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
 from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt

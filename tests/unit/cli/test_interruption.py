@@ -15,6 +15,7 @@ from traindyno.api.reports import ReportUnwritable, write_report
 from traindyno.cli import main
 from traindyno.cli.commands import run_commands
 from traindyno.cli.commands.run_commands import follow_to_end
+from traindyno.cli.lab_choice import LabChoice
 from traindyno.store.attempts import AttemptRow
 
 RUN = make_lab()[1][0]
@@ -116,8 +117,8 @@ def test_ctrl_c_while_a_command_works_is_one_line(
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(main, "print_json", interrupt)
-    monkeypatch.setattr(sys, "argv", ["traindyno", "schema"])
+    monkeypatch.setattr(LabChoice, "find_target", interrupt)
+    monkeypatch.setattr(sys, "argv", ["traindyno", "list"])
     with pytest.raises(SystemExit) as left:
         main.app()
     assert left.value.code == 130

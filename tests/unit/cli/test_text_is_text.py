@@ -29,11 +29,11 @@ from traindyno.api.progress import NoProgress, PlainDisplay
 from traindyno.aws.executions import Execution
 from traindyno.cli.commands.compare_command import print_comparison
 from traindyno.cli.commands.doctor_command import line_of
-from traindyno.cli.commands.receipt_command import print_receipt
 from traindyno.cli.commands.reprice_command import print_repriced
 from traindyno.cli.commands.run_commands import finish, start_lines
 from traindyno.cli.display import progress
 from traindyno.cli.display.deployment_text import lines_before
+from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.inputs.machine_checks import Check
 from traindyno.cli.lab_choice import LabChoice

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution
-from traindyno.cli.commands.receipt_command import summary
+from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
 from traindyno.cli.lab_choice import (
     ExecutionArgument,
@@ -76,14 +76,14 @@ def stop(
     if not found.is_running:
         tell(f"{execution} has ended already ({found.status.lower()})")
     else:
-        receipt = f"traindyno receipt {execution}{target.option}"
+        receipt = f"traindyno report {execution} --receipt{target.option}"
         target.executions.stop(execution, reason=f"a person stopped it with traindyno stop; its cost: {receipt}")
         tell(f"stopping {execution}")
     _await_jobs(target, execution)
     tell(f"{execution} is stopped; all its training jobs have ended")
     for line in summary(read_receipt(target, execution)):
         tell(line)
-    tell(f"to list each job: traindyno receipt {execution}{target.option}")
+    tell(f"to list each job: traindyno report {execution} --receipt{target.option}")
 
 
 def _await_jobs(target: LabTarget, execution: str) -> None:

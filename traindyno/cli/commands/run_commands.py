@@ -15,8 +15,10 @@ from traindyno.api.starting import start_suite
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.display.progress import follow
+from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
+from traindyno.cli.inputs.execution_receipt import read_receipt
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,
@@ -30,6 +32,7 @@ from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import new_execution_name
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
+from traindyno.core.documents.stored import to_document
 from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
@@ -94,15 +97,26 @@ def watch(
     finish(target, follow_to_end(target, execution), output, folder)
 
 
-@with_options_of(LabChoice)
+@with_options_of(LabChoice, refuse("folder", beside="receipt", why="it writes no report"))
 def report(
     choice: LabChoice,
     execution: ExecutionArgument,
+    receipt: Annotated[
+        bool,
+        typer.Option("--receipt", help="Print the cost of every training job instead, also while the execution runs."),
+    ] = False,
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Print the verdict of an execution that has ended, and download its HTML report."""
+    """Print the verdict of an execution that has ended, and download its HTML report; or print its receipt."""
     target = choice.find_target()
+    if receipt:
+        paid = read_receipt(target, execution)
+        if output is OutputFormat.JSON:
+            print_json(to_document(paid))
+        else:
+            print_receipt(STANDARD_OUTPUT, paid)
+        return
     finish(target, target.describe(execution), output, folder)
 
 

@@ -1,15 +1,21 @@
-"""The tables of fields in docs/suite-file.md, made from the descriptions of the fields."""
+"""The tables of fields in docs/suite-file.md, made from the descriptions of the fields.
 
+`python -m traindyno.core.suite.field_tables`, which is `make schema`, writes them and docs/suite.schema.json.
+"""
+
+import json
 import re
 from dataclasses import MISSING, Field
 from decimal import Decimal
 from enum import Enum, StrEnum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.field_description import FieldDescription, described_fields, document_name
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
+from traindyno.core.suite.schema import suite_schema
 from traindyno.core.suite.settings import LearningRate, SettingDescription, Settings
 from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Scaling, Suite
 from traindyno.core.suite.workload import FullRun, Workload
@@ -108,3 +114,9 @@ def _meaning(description: FieldDescription) -> str:
 
 def _strategies(strategies: tuple[Strategy, ...]) -> str:
     return " or ".join(f"`{strategy}`" for strategy in strategies)
+
+
+if __name__ == "__main__":
+    schema, page = Path("docs/suite.schema.json"), Path("docs/suite-file.md")
+    schema.write_text(json.dumps(suite_schema(), indent=2) + "\n", encoding="utf-8")
+    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

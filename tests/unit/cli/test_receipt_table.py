@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, make_cell
-from traindyno.cli.commands.receipt_command import print_receipt
+from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import Terminal
 from traindyno.core.costs.receipt import exact_phase_usd, write_receipt

@@ -1,4 +1,4 @@
-"""`traindyno receipt`: the cost of an execution by attempt and by phase."""
+"""`traindyno report --receipt`: the cost of an execution by attempt and by phase."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -6,35 +6,23 @@ from decimal import Decimal
 from rich.table import Table
 
 from traindyno.cli.display.deployment_text import cost_line
-from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, read_receipt
-from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
+from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
+from traindyno.cli.output import SIMULATED, Terminal
 from traindyno.core.costs.money import exact_usd_text, to_cents
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
-from traindyno.core.documents.stored import to_document
 
 WIDEST = 64
 SMALLEST_SPLIT_USD = Decimal(1)
 
 
-@with_options_of(LabChoice)
-def receipt(
-    choice: LabChoice,
-    execution: ExecutionArgument,
-    output: FormatOption = OutputFormat.TABLE,
-) -> None:
-    """Show the cost of every training job of an execution: billed seconds × instances × price, exact to the cent."""
-    found = read_receipt(choice.find_target(), execution)
-    if output is OutputFormat.JSON:
-        print_json(to_document(found))
-        return
-    print_receipt(STANDARD_OUTPUT, found)
-    for deployment in found.deployments:
-        STANDARD_OUTPUT.print(cost_line(deployment))
-
-
 def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
+    _print_jobs(console, found)
+    for deployment in found.deployments:
+        console.print(cost_line(deployment))
+
+
+def _print_jobs(console: Terminal, found: ExecutionReceipt) -> None:
     if not found.receipt.lines:
         console.print(f"{found.execution_id}: no cost, because no training job was started")
         return
