@@ -9,7 +9,6 @@ from traindyno.report.batch_section import draw_batches
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds
-from traindyno.report.definitions_section import draw_definitions
 from traindyno.report.frozen_section import draw_frozen
 from traindyno.report.heat_section import draw_heat
 from traindyno.report.hosts_section import draw_hosts
@@ -47,7 +46,6 @@ SECTION_NAMES = {
     "claims": "Claims",
     "frozen": "Frozen software",
     "memory": "Memory",
-    "definitions": "Definitions",
     "runs": "Runs",
     "receipt": "Receipt",
     "provenance": "Provenance",
@@ -92,7 +90,6 @@ def draw_sections(report: Report) -> dict[str, Markup]:
         "claims": draw_claims(report),
         "frozen": draw_frozen(report),
         "memory": draw_memory(report),
-        "definitions": draw_definitions(report),
         "runs": draw_runs(report),
         "receipt": draw_receipt(report),
         "provenance": draw_provenance(report),

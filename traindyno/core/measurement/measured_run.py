@@ -14,7 +14,6 @@ from traindyno.core.measurement.steady_state import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
-from traindyno.core.measurement.throughput_definitions import DefinedRate, compute_definitions
 from traindyno.core.measurement.undecided_stalls import UndecidedStalls
 from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
 from traindyno.core.step_log.line import SETUP, TARGET_REACHED
@@ -43,7 +42,6 @@ class MeasuredRun:
     #: Half width of the 95 % interval of the mean step time, a share of it.
     relative_half_width: float | None
     #: The rate by each definition that is in use elsewhere.
-    definitions: tuple[DefinedRate, ...]
     timeline: StepTimeline
     samples_before_steady: int
     loss: LossCurve
@@ -147,7 +145,6 @@ def measure_run(
         steady_state=steady,
         throughput=throughput,
         relative_half_width=step_time.relative_half_width(),
-        definitions=compute_definitions(table, warmup_steps=steady.warmup_steps) if is_whole else (),
         timeline=_timeline(table),
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
         loss=draw_loss_curve(*(each.kept for each in divided), began_at=_began(divided, began_at)),

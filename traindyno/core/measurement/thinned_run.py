@@ -11,8 +11,7 @@ from traindyno.core.step_log.step_table import StepTable
 def in_logged_steps(measured: MeasuredRun, table: StepTable) -> MeasuredRun:
     """``measured`` counts the steps of the table, each of which is ``stride`` logged ones.
 
-    Rates, work and times of the run stay as they are. Quantiles are those of ``stride`` steps together. Other tools'
-    definitions name single steps, which are unknown.
+    Rates, work and times of the run stay as they are. Quantiles are those of ``stride`` steps together.
     """
     stride, first = table.stride, measured.steady_state.warmup_steps
     if stride == 1:
@@ -21,7 +20,6 @@ def in_logged_steps(measured: MeasuredRun, table: StepTable) -> MeasuredRun:
         measured,
         steady_state=replace(measured.steady_state, warmup_steps=table.count_logged(0, first)),
         throughput=_throughput(measured.throughput, table.count_logged(first), stride) if measured.throughput else None,
-        definitions=(),
         timeline=_timeline(measured.timeline, stride),
         recurring=tuple(_recurring(event, stride) for event in measured.recurring),
     )

@@ -2,7 +2,6 @@ import pytest
 
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput, percentile
-from traindyno.core.measurement.throughput_definitions import compute_definitions
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
@@ -24,11 +23,6 @@ def measure(table: StepTable, *, warmup_steps: int = 0, **known: float) -> Throu
     )
     assert throughput is not None
     return throughput
-
-
-def rate_by(key: str, table: StepTable, *, warmup_steps: int = 0) -> float | None:
-    rates = {rate.key: rate.samples_per_second for rate in compute_definitions(table, warmup_steps=warmup_steps)}
-    return rates[key]
 
 
 def test_all_ranks_work_over_the_slowest_ranks_window() -> None:
@@ -120,89 +114,3 @@ def test_no_steps_after_warm_up_is_no_throughput() -> None:
 def test_percentiles_lie_between_neighbours() -> None:
     # position 0.9 x 4 = 3.6: 4 + 0.6 x (9 - 4)
     assert percentile([1.0, 2.0, 3.0, 4.0, 9.0], 0.9) == pytest.approx(7.0)
-
-
-def test_definitions_differ_by_a_fifth_if_a_tenth_of_steps_is_three_times_slower() -> None:
-    # 8 samples a step; 90 steps of 0.25 s at 32/s and 10 of 0.75 s at 10.667/s:
-    # mean of rates (90 x 32 + 10 x 10.667) / 100 = 29.87; true 800 / (22.5 + 7.5) = 26.67; median 32
-    table = table_of(log_lines(step_seconds=([0.25] * 9 + [0.75]) * 10, samples=8))
-    assert measure(table).samples_per_second == pytest.approx(26.667, abs=1e-3)
-    assert rate_by("superbench", table) == pytest.approx(29.867, abs=1e-3)
-    assert rate_by("smp_median", table) == pytest.approx(32.0)
-
-
-def test_hf_trainer_counts_the_first_step() -> None:
-    table = table_of(log_lines(step_seconds=[6.0, 1.0, 1.0], samples=8))
-    # 24 samples in 8 s
-    assert rate_by("hf_trainer", table, warmup_steps=1) == pytest.approx(3.0)
-
-
-def test_hf_trainer_counts_until_the_last_rank_ends() -> None:
-    table = table_of(
-        log_lines(rank=0, world_size=2, step_seconds=[1.0] * 4, samples=8),
-        log_lines(rank=1, world_size=2, step_seconds=[1.0] * 3 + [5.0], samples=8),
-    )
-    # 64 samples of both ranks in 8 s
-    assert rate_by("hf_trainer", table) == pytest.approx(8.0)
-
-
-def test_smp_running_mean_starts_after_30_steps() -> None:
-    table = table_of(log_lines(step_seconds=[4.0] * 30 + [1.0, 2.0], samples=8))
-    # the mean of 8 /s and 4 /s
-    assert rate_by("smp_running_mean", table) == pytest.approx(6.0)
-    assert rate_by("smp_running_mean", table_of(log_lines(step_seconds=[1.0] * 30))) is None
-
-
-def test_sky_callback_goes_from_begin_to_begin() -> None:
-    table = table_of(log_lines(step_seconds=[9.0, 1.0, 2.0, 100.0], samples=6))
-    # begins of steps 1 to 3 lie 3 s apart: 2 steps x 6 samples / 3 s; the last step's own 100 s never count
-    assert rate_by("sky_callback", table) == pytest.approx(4.0)
-    # two begins are enough, and the samples of the step between them count
-    unequal = log_lines(step_seconds=[1.0, 2.0], samples=6, is_ended=False)
-    unequal += log_lines(step_seconds=[1.0], samples=10, first_step=2, start=START + 3)[1:]
-    assert rate_by("sky_callback", table_of(unequal)) == pytest.approx(8 / 2)
-
-
-def test_optimum_benchmark_is_too_high_by_the_number_of_steps() -> None:
-    rank = {"step_seconds": [0.5] * 100, "samples": 8, "world_size": 8}
-    table = table_of(*(log_lines(rank=index, **rank) for index in range(8)))  # type: ignore[arg-type]
-    # 100 steps x 8 samples / 0.5 s = 1600 of one rank; the truth is 8 x 8 / 0.5 = 128
-    assert rate_by("optimum_benchmark", table) == pytest.approx(1600.0)
-    assert measure(table).samples_per_second == pytest.approx(128.0)
-
-
-def test_optimum_benchmark_does_not_see_waiting_for_data() -> None:
-    table = table_of(log_lines(step_seconds=[1.0] * 10, wait_seconds=0.75, samples=8))
-    # 80 samples / 0.25 s
-    assert rate_by("optimum_benchmark", table) == pytest.approx(320.0)
-
-
-def test_llm_foundry_reads_the_window_after_batch_30() -> None:
-    table = table_of(log_lines(step_seconds=[1.0] * 20 + [0.5] * 10 + [7.0] * 10, samples=8))
-    # 10 steps x 8 samples / 5 s
-    assert rate_by("llm_foundry", table) == pytest.approx(16.0)
-    assert rate_by("llm_foundry", table_of(log_lines(step_seconds=[1.0] * 29))) is None
-
-
-def test_torchtitan_reads_steps_81_to_90() -> None:
-    table = table_of(log_lines(step_seconds=[1.0] * 80 + [0.25] * 10 + [9.0], samples=2))
-    # 10 steps x 2 samples / 2.5 s
-    assert rate_by("torchtitan", table) == pytest.approx(8.0)
-
-
-def test_llmb_reads_iterations_35_to_44() -> None:
-    table = table_of(log_lines(step_seconds=[5.0] * 34 + [3.0, 4.0] + [1.5] * 6 + [1.0, 3.0] + [5.0] * 6, samples=8))
-    # 8 samples / 2 s, the mean of the ten
-    assert rate_by("llmb", table) == pytest.approx(4.0)
-
-
-def test_milabench_drops_the_least_and_the_greatest_rate() -> None:
-    table = table_of(log_lines(step_seconds=[8.0, 2.0, 4.0, 1.0], samples=8))
-    # rates 1, 4, 2, 8: without 1 and 8, (4 + 2) / 2
-    assert rate_by("milabench", table) == pytest.approx(3.0)
-
-
-def test_steps_within_one_tick_of_the_clock_have_no_rate() -> None:
-    table = table_of(log_lines(step_seconds=[0.0] * 95))
-    keys = ("hf_trainer", "sky_callback", "llm_foundry", "torchtitan", "llmb")
-    assert {rate_by(key, table) for key in keys} == {None}
