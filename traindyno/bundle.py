@@ -14,12 +14,8 @@ from traindyno.travelling_files import find_travelling
 REPO_ROOT = Path(__file__).resolve().parent.parent
 SIZE_LIMIT_BYTES = 256 * 2**20
 ENTRY_FOLDER = "training/entry/"
-# The job starts the first one; a shared job's parent the second; the images' health check the last.
-CONTAINER_PROGRAMS = (
-    "training.entry.traindyno_train",
-    "training.entry.traindyno_ranks",
-    "training.doctor.__main__",
-)
+# The job starts the first one; a shared job's parent the second.
+CONTAINER_PROGRAMS = ("training.entry.traindyno_train", "training.entry.traindyno_ranks")
 # A shared job starts this one, which starts its runs.
 PARENT_PROGRAM = "traindyno.parent.program"
 

@@ -16,12 +16,12 @@ from training.checkpoints.identity import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
 from training.data.dataset import TokenDataset, load_dataset
-from training.doctor import environment_facts
 from training.models.flops import FORMULA, measure_size
 from training.models.hub_token import use_hub_token
 from training.models.model import build_model, empty_model
 from training.models.model_check import refuse_model
 from training.models.precision import number_format
+from training.process.environment import environment_facts
 from training.process.job import find_job
 from training.process.process_group import end_process_group
 from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings, with_accumulation

@@ -55,10 +55,3 @@ def test_a_run_needs_the_tarball_alone(unpacked: Path, tmp_path: Path) -> None:
     assert end.exit_code == 0, end.output
     assert len(end.of_kind("step")) == 10
     assert (tmp_path / "model" / "code" / "inference.py").is_file()
-
-
-def test_the_health_check_of_the_images_needs_the_tarball_alone(unpacked: Path) -> None:
-    answer = subprocess.run(
-        [sys.executable, "-m", "training.doctor"], cwd=unpacked, capture_output=True, text=True, check=False
-    )
-    assert json.loads(answer.stdout)["problems"] == [], answer.stderr

@@ -92,7 +92,7 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     packed = training_files()
-    assert {"traindyno_train.py", "training/main.py", "training/doctor/__main__.py"} <= set(packed)
+    assert {"traindyno_train.py", "training/main.py"} <= set(packed)
     tops = {"traindyno_train.py", "traindyno_runs.py", "traindyno_ranks.py", "traindyno", "training"}
     assert {name.split("/")[0] for name in packed} == tops
 
