@@ -35,7 +35,7 @@ ROOMS = {
     ),
     "training": (
         *("errors", "models", "process", "data", "accelerators", "compilers", "strategies", "checkpoints", "serving"),
-        *("doctor", "run", "main", "memory", "prepare_data", "entry"),
+        *("run", "main", "memory", "prepare_data", "entry"),
     ),
     "traindyno/api": (
         *("checkout", "cache_folder", "training_code", "sample_data", "suite_text", "local_paths", "dataset_lines"),
