@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.core.step_log.line import ALLOCATOR_RETRIES, RETRIES, TOKENS, WORK_UNIT
+from traindyno.core.step_log.line import ALLOCATOR_RETRIES, RETRIES, SETUP, TOKENS, WORK_UNIT
 
 BLOCK_BYTES = 2**18
 
@@ -74,6 +74,8 @@ class ProcessLog:
                 self.has_diverged = self.has_diverged or isinstance(line["loss"], str)
                 self.steps.append(_step(line))
                 self.peak_bytes = line.get("peak_memory_bytes") or self.peak_bytes
+            elif line["kind"] == "phase" and line["name"] == SETUP:
+                self.unit = line["facts"].get(WORK_UNIT, self.unit)  # a script says it until its first step
             elif line["kind"] == "phase" and line["name"] == ALLOCATOR_RETRIES:
                 self.allocator_retries = int(line["facts"][RETRIES])
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -11,7 +11,8 @@ import pytest
 
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.parent.step_times import RunLogs, work_per_sample
+from traindyno.core.step_log.line import SETUP, phase_line
+from traindyno.parent.step_times import RunLogs, Steps, work_per_sample
 
 PROGRAM = Path(__file__).with_name("racing.py")
 RACE = {"race": {"samples": 1e6}}
@@ -207,8 +208,16 @@ def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
 def test_a_packed_sample_has_more_work(unit: str | None, work: float, tmp_path: Path) -> None:
     facts: dict[str, Any] = {"work_unit": unit} if unit else {}
     written(tmp_path, environment(**facts), step(0, 1, tokens=200))
-    logs = RunLogs(tmp_path, hosts=1)
+    by_script = tmp_path / "script"
+    by_script.mkdir()
+    written(by_script, environment(), phase_line(SETUP, 0, 1, facts), step(0, 1, tokens=200))
+    assert of_one_step(by_script).unit == unit
+    assert work_per_sample(of_one_step(tmp_path)) == work
+
+
+def of_one_step(folder: Path) -> Steps:
+    logs = RunLogs(folder, hosts=1)
     logs.read_new()
     found = logs.steps()
     assert found is not None
-    assert work_per_sample(found) == work
+    return found

@@ -32,6 +32,7 @@ def _throughput(throughput: Throughput, steps: int, stride: int) -> Throughput:
         steps=steps,
         steps_per_second=steps / throughput.seconds,
         samples_per_step=None if throughput.samples_per_step is None else throughput.samples_per_step // stride,
+        most_samples_per_step=None,
         step_times=StepTimes(
             mean_seconds=times.mean_seconds / stride,
             p50_seconds=times.p50_seconds / stride,

@@ -48,6 +48,8 @@ class Throughput:
     recurring_share: float = 0.0
     #: Median over all ranks together, because an epoch's last step may have fewer; None in earlier results.
     samples_per_step: int | None = None
+    #: Of the step with the most; None in earlier results.
+    most_samples_per_step: int | None = None
 
 
 def measure_table(table: StepTable, *, warmup_steps: int | None, target_half_width: float | None = None) -> StepTime:
@@ -107,6 +109,7 @@ def measure_throughput(
         ),
         recurring_share=1 - core_seconds * (last - first + 1) / seconds,
         samples_per_step=median_low(table.samples[first:]),
+        most_samples_per_step=max(table.samples[first:]),
     )
 
 

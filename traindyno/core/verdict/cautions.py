@@ -39,6 +39,8 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
         yield describe_confound(verdict, confound)
     yield from _losses(verdict)
     for cell_id, reason in verdict.refused.items():
+        if reason == verdict.unlike:
+            continue  # the headline says so
         yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
     yield from _noise(verdict)
 

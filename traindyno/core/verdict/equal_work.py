@@ -20,23 +20,12 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[
     """Gives each run as many of its own examples as contain the work of the suite's examples in the reference cell.
 
     The reference is the baseline, or the first cell that was measured. Cells with another unit stay as they are:
-    ``unlike_cells`` names them.
+    ``find_unlike_work`` names them.
     """
     reference = reference_work(trials, baseline)
     if reference is None:
         return tuple(trials)
     return tuple(_with_work_of(reference, each) for each in trials)
-
-
-def unlike_cells(trials: Sequence[CellTrials], baseline: Cell | None) -> dict[str, str]:
-    """Cell id → why its work can't be compared with the reference's."""
-    reference = reference_work(trials, baseline)
-    found = {each.cell.cell_id: work_of(each) for each in trials if each.measured}
-    return {
-        cell_id: f"its work is counted in {work.unit}, the reference's in {reference.unit}"
-        for cell_id, work in found.items()
-        if reference is not None and work is not None and work.unit != reference.unit
-    }
 
 
 def reference_work(trials: Sequence[CellTrials], baseline: Cell | None) -> Work | None:

@@ -16,10 +16,11 @@ from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.contenders import find_contenders
-from traindyno.core.verdict.equal_work import equalise_work, unlike_cells
+from traindyno.core.verdict.equal_work import equalise_work
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, quantity_of
 from traindyno.core.verdict.quantity import projected_usd
 from traindyno.core.verdict.refused_cells import find_refusals, outpaced_cells
+from traindyno.core.verdict.unlike_work import find_unlike_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class Evidence:
     compared: tuple[CellTrials, ...]
     #: Those that a race runs again, by their first runs; empty in a grid.
     contenders: frozenset[str] = frozenset()
+    #: Why cells do unlike work, so that none is compared; None where all do the same.
+    unlike: str | None = None
 
     @property
     def dropped(self) -> list[CellTrials]:
@@ -82,7 +85,8 @@ def gather_evidence(
     """``hazards`` of None: as the results and the suite's expectations of spot say."""
     baseline = _baseline(suite, cells)
     grouped = suite_trials(suite, cells, results, hazards=hazards)
-    unlike = unlike_cells(grouped, baseline)
+    # The time to a quality is comparable whatever the unit of work is.
+    unlike = find_unlike_work(grouped, suite.workload) if suite.goal.target is None else None
     trials = equalise_work(grouped, baseline)
     metric = choose_metric(
         suite.goal,
@@ -96,13 +100,18 @@ def gather_evidence(
     noise = measure_noise(trials, quantity_of(metric, suite.goal.target), priors)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)
-    refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities, unlike=unlike)
-    refused = {**outpaced_cells(trials), **refused}
-    eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused]
+    refused = {**outpaced_cells(trials), **find_refusals(rows, goal=suite.goal, metric=metric, parities=parities)}
+    if unlike is not None:
+        refused |= {
+            each.cell.cell_id: unlike.reason
+            for each in trials
+            if each.measured and each.cell.cell_id in unlike.cell_ids
+        }
+    eligible = [each for each in trials if each.measured and each.cell.cell_id not in refused and unlike is None]
     quantity, has_target = quantity_of(metric, suite.goal.target), suite.goal.target is not None
     contenders = (
         find_contenders(trials, quantity, refused=refused, priors=priors, has_target=has_target)
-        if suite.search.is_race
+        if suite.search.is_race and unlike is None
         else frozenset[str]()
     )
     return Evidence(
@@ -115,6 +124,7 @@ def gather_evidence(
         refused=refused,
         compared=tuple(_in_race(eligible, contenders) if suite.search.is_race else eligible),
         contenders=contenders,
+        unlike=unlike.reason if unlike else None,
     )
 
 

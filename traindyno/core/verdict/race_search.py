@@ -22,10 +22,13 @@ def most_rounds(suite: Suite) -> int:
 
 
 def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[Trial, ...]:
-    """The trials of the next round; none if the answer is settled or the contenders' trials are used up.
+    """The trials of the next round; none if the answer is settled, the contenders' trials are used up, or cells do
+    unlike work.
 
     ``evidence`` is that of ``results``. A trial whose result was lost is planned again.
     """
+    if evidence.unlike is not None:
+        return ()
     done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.trials}
     for result in planned_results(suite, results):
         done.setdefault(planned_cell_id(result.run), set()).add(result.run.trial)

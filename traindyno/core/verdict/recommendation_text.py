@@ -25,6 +25,8 @@ def recommendation_sentences(verdict: Verdict) -> tuple[str, str, str]:
 
 def _work_sentence(verdict: Verdict) -> str:
     row = verdict.expected
+    if verdict.finding is Finding.UNLIKE_WORK:
+        return f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which is best."
     if row is None:
         return f"There is nothing to compare for this goal among the {len(verdict.rows)} cells."
     is_whole = verdict.goal.target is None

@@ -1,6 +1,6 @@
 """Why a cell that was measured can't be recommended."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.costs.quantity_text import share_text
@@ -29,12 +29,10 @@ def find_refusals(
     goal: Goal,
     metric: Metric,
     parities: Sequence[LossParity],
-    unlike: Mapping[str, str],
 ) -> dict[str, str]:
     """Cell id → reason.
 
-    ``unlike``: cells whose work can't be compared, with the reason. If the goal is a quality, cells with other learning
-    settings or another unit of work are compared by their time or cost to the target.
+    If the goal is a quality, cells with other learning settings are compared by their time or cost to the target.
     """
     if goal.target is not None:
         return {row.cell_id: reason for row in rows if row.trials and (reason := _short_of(row, goal.target, metric))}
@@ -42,7 +40,7 @@ def find_refusals(
     for parity in parities:
         if parity.finding is ParityFinding.DIFFERS:
             refused[parity.cell_id] = "its losses differ from the reference's, so it did not do the same work"
-    return {**refused, **unlike}
+    return refused
 
 
 def outpaced_cells(trials: Sequence[CellTrials]) -> dict[str, str]:

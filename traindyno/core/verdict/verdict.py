@@ -47,6 +47,7 @@ class Finding(StrEnum):
     TOO_FEW_TRIALS = "too_few_trials"
     ONE_SEED = "one_seed"
     ONLY_ONE = "only_one"
+    UNLIKE_WORK = "unlike_work"
     NONE_WITHIN_LIMIT = "none_within_limit"
     NONE_MEASURED = "none_measured"
 
@@ -121,6 +122,8 @@ class Verdict:
     needs_other_hosts: bool = False
     #: Cell id → recommended ÷ it, of cells that a race left out after one run.
     dropped: Mapping[str, float] = field(default_factory=dict)
+    #: Why cells do unlike work, so that none is recommended.
+    unlike: str | None = None
 
     @property
     def runner_up(self) -> Rival | None:
@@ -217,7 +220,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         examples=suite.workload.examples,
         tolerance=suite.tolerance,
         significance=significance,
-        finding=_find(rows, found, metric),
+        finding=_find(rows, found, metric) if evidence.unlike is None else Finding.UNLIKE_WORK,
         method=Method.WHOLE_RUN,
         needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
@@ -239,6 +242,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         max_contended_repeats=suite.limits.max_contended_repeats,
         dropped=ratios_of_dropped(found, evidence.dropped, compared, quantity) if found else {},
+        unlike=evidence.unlike,
     )
     return _with_sensitivity(verdict)
 

@@ -112,6 +112,8 @@ def _headline(verdict: Verdict) -> str:
 
 
 def _no_cell(verdict: Verdict) -> str:
+    if verdict.finding is Finding.UNLIKE_WORK:
+        return f"No recommendation: {verdict.unlike}."
     if verdict.finding is Finding.NONE_WITHIN_LIMIT:
         return f"No measured cell qualifies as {describe_goal(verdict.goal)}."
     ended = {outcome for row in verdict.rows for outcome in row.outcomes}
@@ -358,6 +360,11 @@ def _reach(metric: Metric, interval: Interval) -> str:
 
 def _changes(verdict: Verdict) -> Iterator[str]:
     yield from describe_remedies(verdict)
+    if verdict.finding is Finding.UNLIKE_WORK:
+        yield (
+            "The rates of these cells can't be compared. Count the source examples that a step of each process trains"
+            " on: step_log.step(samples=...), or a batch whose first dimension they are."
+        )
     if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide and not verdict.is_without_interruptions:
         run = verdict.row(verdict.recommended or "").trials
         yield (

@@ -122,6 +122,7 @@ def test_verdicts_of_earlier_versions_keep_the_chance_of_the_nearest_rival(p: fl
         (Finding.UNDECIDED, "{}; these are too few runs to tell the best cells apart."),
         (Finding.TOO_FEW_TRIALS, "{}; these are too few runs to tell the best cells apart."),
         (Finding.CONTENDED, "{}; other work on the hosts slowed some of them down."),
+        (Finding.UNLIKE_WORK, "{}."),
         (Finding.NONE_WITHIN_LIMIT, "{}."),
         (Finding.NONE_MEASURED, "{}."),
     ],

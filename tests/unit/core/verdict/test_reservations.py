@@ -153,13 +153,6 @@ def _double_tokens(result: RunResult) -> Any:
     return replace(result.measured.throughput, tokens=2 * result.measured.throughput.tokens)
 
 
-def test_cells_of_another_unit_are_refused() -> None:
-    rows = results_of(fsdp=(), facts={line.WORK_UNIT: line.ROWS})
-    tokens = results_of(ddp=(), facts={line.WORK_UNIT: line.TOKENS})
-    verdict = judged([*rows, *tokens])
-    assert verdict.refused == {FSDP.cell_id: "its work is counted in tokens, the reference's in rows"}
-
-
 def test_accuracy_stands_in_the_rows_and_the_text() -> None:
     results = [
         measured_with(result, evaluations=(Evaluation(time=0.0, step=60, metrics={"accuracy": 0.9 + index / 100}),))

@@ -1,0 +1,158 @@
+"""Cells that count other work, or whose samples per step do not follow their batch size, get no recommendation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.core.verdict.test_control_cells import script_suite
+from tests.unit.run_samples import completed_result
+from traindyno.core.jobs.bound import Bound
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log.line import SETUP, WORK_UNIT, phase_line
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.suite import Suite
+from traindyno.core.verdict.recommendation_text import recommendation_sentences
+from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict_text import describe_verdict
+
+NAMES = [
+    "batch_size",
+    "per_device_train_batch_size",
+    "train-batch-size",
+    "bs",
+    "trainBatchSize",
+    "micro_batch_size",
+    "bsz",
+]
+Points = Sequence[Mapping[str, Any]]
+
+
+def suite_of(points: Points, **changes: Any) -> Suite:
+    """A cell for each point: a value for each argument."""
+    cells = [{f"hyperparameters.{name}": value for name, value in point.items()} for point in points]
+    first, *others = cells
+    return script_suite(
+        matrix={name: [value] for name, value in first.items()}, include=others, measurement={"trials": 2}, **changes
+    )
+
+
+def with_samples(result: RunResult, mean: float, most: int) -> RunResult:
+    assert result.measured is not None
+    assert result.measured.throughput is not None
+    rate = result.measured.throughput
+    rate = replace(rate, samples=round(mean * rate.steps), most_samples_per_step=most)
+    return replace(result, measured=replace(result.measured, throughput=rate))
+
+
+def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None = None) -> Verdict:
+    """``samples``: the mean of a step of each cell; ``most``: of its largest step."""
+    suite = suite_of(points, search="grid")
+    cells = expand_cells(suite)
+    results = [
+        with_samples(completed_result(cell, trial, suite=suite), mean, largest)
+        for cell, mean, largest in zip(cells, samples, most or [*map(round, samples)], strict=True)
+        for trial in (1, 2)
+    ]
+    return judge(suite, cells, results)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("samples", [(35, 35), (35, 36.5), (40, 10)], ids=["constant", "nearly", "the other way"])
+def test_samples_that_do_not_follow_the_batch_size_are_unlike_work(name: str, samples: tuple[float, float]) -> None:
+    verdict = judged([{name: 10}, {name: "40"}], samples, most=[35, 35])
+    assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
+    assert describe_verdict(verdict).headline.startswith(f"No recommendation: {name} varies from 10 to 40, samples per")
+
+
+def test_the_headline_has_the_numbers() -> None:
+    points = [{"batch_size": 10}, {"batch_size": 40}]
+    text = "No recommendation: batch_size varies from 10 to 40, samples per step are 35 in both."
+    for found in (
+        describe_verdict(judged(points, (35, 35))).headline,
+        recommendation_sentences(judged(points, (35, 35)))[0],
+    ):
+        assert found == text
+    of_three = describe_verdict(judged([*points, {"batch_size": 20}], (35, 35, 35)))
+    assert of_three.headline == text.replace("both", "all 3")
+    assert "step_log.step(samples=...)" in of_three.changes[0]
+    assert not [each for each in of_three.cautions if "can't be recommended" in each]
+
+
+@pytest.mark.parametrize(
+    ("points", "samples", "most"),
+    [
+        ([{"bs": 16}, {"bs": 64}], (16, 64), None),
+        ([{"bs": 100}, {"bs": 103}], (100, 103), None),
+        ([{"bs": 64, "lr": 0.1}, {"bs": 16, "lr": 0.2}], (64, 16), None),
+        ([{"bs": 8, "gradient_accumulation_steps": 4}, {"bs": 32, "gradient_accumulation_steps": 1}], (32, 32), None),
+        ([{"bs": 8, "accumulate_grad_batches": 2}, {"bs": 8, "accumulate_grad_batches": 4}], (8, 8), None),
+        ([{"bs": 8, "accum": 4}, {"bs": 64, "accum": 1}], (32, 64), None),
+        # 100 rows: batches of 64 and 36, or 96 and 4; of 34, 34 and 32, or 49, 49 and 2
+        ([{"bs": 64}, {"bs": 96}], (50, 50), [64, 96]),
+        ([{"bs": 34}, {"bs": 49}], (33.3, 33.3), [34, 49]),
+        # batches of 32 or 64 sequences, but no more than fit a number of tokens
+        ([{"bs": 32}, {"bs": 64}], (27.1, 41.8), [32, 64]),
+        # the part of a fixed batch that fits into memory
+        ([{"micro_batch_size": 4}, {"micro_batch_size": 16}], (64, 64), None),
+        ([{"bs": 64, "micro_bs": 4}, {"bs": 64, "micro_bs": 8}], (64, 64), None),
+        ([{"batch_size": 4, "total_batch_size": 9999}, {"batch_size": 8, "total_batch_size": 9999}], (64, 64), None),
+        # no batch size of a training step
+        ([{"eval_batch_size": 4}, {"eval_batch_size": 64}], (8, 8), None),
+        ([{"per_device_eval_batch_size": 4}, {"per_device_eval_batch_size": 64}], (8, 8), None),
+        ([{"batch_norm": 4}, {"batch_norm": 64}], (8, 8), None),
+        ([{"num_batches": 4}, {"num_batches": 64}], (8, 8), None),
+        ([{"dataset_batch_size": 4}, {"dataset_batch_size": 64}], (8, 8), None),
+        ([{"max_tokens_per_batch": 4096}, {"max_tokens_per_batch": 8192}], (8, 8), None),
+        ([{"lr": 4}, {"lr": 64}], (8, 8), None),
+    ],
+)
+def test_a_batch_size_that_the_samples_follow_is_compared(
+    points: Points, samples: tuple[float, float], most: list[int] | None
+) -> None:
+    verdict = judged(points, samples, most)
+    assert verdict.unlike is None
+    assert verdict.recommended is not None
+
+
+def test_more_processes_make_up_for_a_smaller_batch_each() -> None:
+    """Those of the suite, or those that the script starts itself."""
+    suite = script_suite(
+        matrix={"instance_count": [1], "strategy": ["ddp"], "hyperparameters.batch_size": [32]},
+        include=[{"instance_count": 2, "hyperparameters.batch_size": 16}, {"hyperparameters.batch_size": 8}],
+        search="grid",
+    )
+    one, two, four = expand_cells(suite)
+    results = [completed_result(cell, 1, suite=suite, samples=32) for cell in (one, two, four)]
+    assert judge(suite, (one, two), results[:2]).unlike is None
+    assert judge(suite, (one, two, four), results).finding is Finding.UNLIKE_WORK
+    assert results[2].environment is not None
+    spawned = replace(results[2], environment=replace(results[2].environment, world_size=4))
+    assert judge(suite, (one, two, four), [*results[:2], spawned]).unlike is None
+
+
+@pytest.mark.parametrize("search", ["grid", "race"])
+@pytest.mark.parametrize("is_outpaced", [False, True])
+def test_packed_blocks_and_rows_are_unlike_work_with_any_search(search: str, is_outpaced: bool) -> None:
+    suite = suite_of([{"packing": "False"}, {"packing": "True"}], search=search)
+    rows, blocks = expand_cells(suite)
+    setup = phase_line(SETUP, 0.0, 1.0, {WORK_UNIT: "packed blocks of 64 tokens"})
+    results = [
+        completed_result(rows, 1, suite=suite),
+        completed_result(blocks, 1, suite=suite, step_seconds=5.0, before=[setup]),
+    ]
+    if is_outpaced:
+        (attempt,) = results[1].attempts
+        attempt = replace(
+            attempt, bound=Bound(by=results[0].run.run_id, steps=20, least_ratio=1.5, least_seconds_per_sample=1)
+        )
+        results[1] = replace(results[1], outcome=Outcome.OUTPACED, attempts=(attempt,))
+    verdict = judge(suite, (rows, blocks), results)
+    assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
+    headline = describe_verdict(verdict).headline
+    assert headline == "No recommendation: packing counts other work (packed blocks of 64 tokens and samples)."
+    further = plan_round(suite, (rows, blocks), execution_id="e", round_number=2, results=results)
+    assert further == ()

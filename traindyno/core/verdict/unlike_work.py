@@ -1,0 +1,187 @@
+"""Why cells of a suite do unlike work: they count it in other units, or their scripts ignore the batch size."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import log, prod
+from statistics import fmean
+
+from traindyno.core.costs.quantity_text import joined
+from traindyno.core.documents.stored import JsonValue
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.arguments import arguments_of, number_of
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.suite_file import settings_document
+from traindyno.core.suite.workload import Workload
+from traindyno.core.verdict.cell_trials import CellTrials
+
+#: Samples per step vary with a batch size if the logarithm of their ratio is at least this share of the batch sizes'.
+#: Batches up to a number of tokens, and short last ones, vary less than the batch size does.
+LEAST_SHARE = 0.25
+
+_BATCH_SIZE = re.compile(
+    r"(^|_)(batch_?size|bsz?|mbs|gbs|(mini|micro|train|global|total|local|device|effective|target)_?batch|batch_per"
+    r"|(ims|imgs|images|samples|examples|sentences|rows|sequences|seqs)_per_(batch|device|gpu|step))(_|$)|^batch$"
+)
+#: Words in the names of arguments that are no batch size of a training step.
+_OTHER = re.compile(
+    r"(^|_)(eval|evaluation|val|valid|validation|test|testing|dev|infer|inference|predict|prediction|generation|dataset"
+    r"|map|preprocess|preprocessing|tokenizer?|writer|tokens?|norm|num|n|count|accum|accumulation|warmup|rampup|schedule"
+    r"|factor|multiplier|max|min|finder|auto)(_|$)"
+)
+_ACCUMULATION = re.compile(r"accum|(^|_)(grad_acc|ga|gas)(_|$)|(num|n)_micro_?batch")
+_WHOLE = re.compile(r"(^|_)(global|total|effective|target|gbs)(_|$)")
+_PART = re.compile(r"(^|_)(micro|microbatch|mbs|device|gpu|rank|replica|local|worker|per)(_|$)")
+_MICRO = re.compile(r"(^|_)(micro|microbatch|mbs)(_|$)|^device_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlikeWork:
+    """``reason``: a part of a sentence, for the headline. ``cell_ids``: the cells that can't be compared."""
+
+    reason: str
+    cell_ids: frozenset[str]
+
+
+def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+    """None if all cells count the same work. Runs that were outpaced count too: a wrong count may be why."""
+    return _other_units(trials, workload) or _ignored_batch_size(trials, workload)
+
+
+def _other_units(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+    units: dict[str, list[Cell]] = {}
+    for each in trials:
+        known = (*each.measured, *(result for result in each.outpaced if result.environment))
+        for unit in {result.work_unit for result in known}:
+            units.setdefault(unit, []).append(each.cell)
+    if len(units) < 2:
+        return None
+    names = _that_differ(list(units.values()), workload)
+    counts = f"{joined(names)} count{'' if len(names) > 1 else 's'} other work" if names else "cells count other work"
+    return UnlikeWork(
+        reason=f"{counts} ({joined(sorted(units))})",
+        cell_ids=frozenset(cell.cell_id for cells in units.values() for cell in cells),
+    )
+
+
+def _that_differ(groups: Sequence[Sequence[Cell]], workload: Workload) -> list[str]:
+    """The settings and arguments of which no two groups have a value in common."""
+    points = [
+        [{**settings_document(cell.settings), **arguments_of(cell, workload)} for cell in cells] for cells in groups
+    ]
+    names = dict.fromkeys(name for group in points for point in group for name in point)
+    values = {name: [{repr(point.get(name)) for point in group} for group in points] for name in names}
+    return [name for name in names if all(not one & other for one, other in combinations(values[name], 2))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """``sizes``: the arguments that may be a batch size. ``factors``: what else multiplies the samples of a step.
+    ``samples``: of a step of all processes, their mean and their most.
+    """
+
+    cell_id: str
+    sizes: Mapping[str, float]
+    factors: Mapping[str, float]
+    samples: float
+    most_samples: float
+
+
+def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+    """The first argument whose name is that of a batch size, and that the samples per step do not vary with."""
+    if workload.task is not Task.SCRIPT:
+        return None
+    known = [steps for each in trials if (steps := _steps_of(each, workload)) is not None]
+    for name in dict.fromkeys(name for each in known for name in each.sizes):
+        having = [each for each in known if name in each.sizes]
+        pairs = [pair for pair in combinations(having, 2) if _is_ignored(name, *pair)]
+        if pairs:
+            ignoring = {each.cell_id: each for pair in pairs for each in pair}
+            return UnlikeWork(reason=_reason(name, [*ignoring.values()]), cell_ids=frozenset(ignoring))
+    return None
+
+
+def _steps_of(trials: CellTrials, workload: Workload) -> _Steps | None:
+    results = (*trials.measured, *trials.outpaced)
+    rates = [rate for each in results if each.measured and (rate := each.measured.throughput)]
+    if not rates:
+        return None
+    numbers = {name: number for name, number in _numbers(arguments_of(trials.cell, workload)) if number > 0}
+    factors = {name: number for name, number in numbers.items() if _ACCUMULATION.search(_plain(name))}
+    return _Steps(
+        cell_id=trials.cell.cell_id,
+        sizes={name: number for name, number in numbers.items() if name not in factors and _is_size(name, number)},
+        factors={**factors, "processes": float(_processes(trials.cell, results))},
+        samples=fmean(rate.samples / rate.steps for rate in rates),
+        most_samples=max(rate.most_samples_per_step or rate.samples / rate.steps for rate in rates),
+    )
+
+
+def _numbers(arguments: Mapping[str, JsonValue]) -> Iterator[tuple[str, float]]:
+    for name, value in arguments.items():
+        number = number_of(value)
+        if number is not None:
+            yield name, number
+
+
+def _processes(cell: Cell, results: Sequence[RunResult]) -> int:
+    logged = max((each.environment.world_size for each in results if each.environment), default=1)
+    return max(logged, world_size(cell.settings) or 1)
+
+
+def _is_ignored(name: str, one: _Steps, other: _Steps) -> bool:
+    """Whether neither the mean nor the largest step varies with the argument, and nothing makes up for it.
+
+    A smaller batch may be made up for by more accumulated batches or processes; a script may have done so for some of
+    them only, so that any of their products may be the ratio of the samples.
+    """
+    if one.sizes[name] == other.sizes[name]:
+        return False
+    multipliers = [{**each.factors, **each.sizes} for each in (one, other)]
+    ratios = [
+        multipliers[1][each] / multipliers[0][each]
+        for each in multipliers[0].keys() & multipliers[1].keys() - {name}
+        if multipliers[1][each] != multipliers[0][each]
+    ]
+    expected = [
+        other.sizes[name] / one.sizes[name] * prod(chosen)
+        for count in range(len(ratios) + 1)
+        for chosen in combinations(ratios, count)
+    ]
+    found = (other.samples / one.samples, other.most_samples / one.most_samples)
+    return not any(_varies(ratio, by) for ratio in found for by in expected) and not _is_divided(name, one, other)
+
+
+def _varies(ratio: float, by: float) -> bool:
+    if abs(log(by)) < 1e-9:
+        return abs(log(ratio)) < log(1.05)
+    return log(ratio) / log(by) >= LEAST_SHARE
+
+
+def _is_divided(name: str, one: _Steps, other: _Steps) -> bool:
+    """Whether it may be the part of a fixed batch that fits into memory: the script accumulates as many as it needs."""
+    if any(each.most_samples % each.sizes[name] for each in (one, other)):
+        return False
+    own = _plain(name)
+    fixed = [each for each in one.sizes.keys() & other.sizes.keys() - {name} if one.sizes[each] == other.sizes[each]]
+    return bool(_MICRO.search(own)) or any(_PART.search(own) or _WHOLE.search(_plain(each)) for each in fixed)
+
+
+def _is_size(name: str, number: float) -> bool:
+    plain = _plain(name)
+    return number.is_integer() and bool(_BATCH_SIZE.search(plain)) and not _OTHER.search(plain)
+
+
+def _plain(name: str) -> str:
+    """``trainBatch-Size`` as train_batch_size."""
+    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip("_")
+
+
+def _reason(name: str, cells: Sequence[_Steps]) -> str:
+    sizes, samples = [each.sizes[name] for each in cells], sorted(each.samples for each in cells)
+    least, most = (f"{each:,.0f}" if each >= 100 else f"{each:.3g}" for each in (samples[0], samples[-1]))
+    are = f"{least} in {'both' if len(cells) == 2 else f'all {len(cells)}'}" if least == most else f"{least} to {most}"
+    return f"{name} varies from {min(sizes):,.0f} to {max(sizes):,.0f}, samples per step are {are}"
