@@ -14,8 +14,7 @@ from bench.figure_text import section_lines
 from bench.figures import Section
 from bench.groups import MODULES, TITLES, command, measure
 from bench.kept import Kept
-from bench.machine import origin
-from bench.measured_code import code_digest, digests_by_title
+from bench.machine import commit, origin
 from bench.tell import tell
 from localcloud.home import REPO_ROOT
 
@@ -26,8 +25,6 @@ KEPT = REPO_ROOT / "build" / "bench"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _read(arguments)
-    if asked.outdated:
-        return tell_outdated(DOCUMENT)
     # SystemExit ends each block, which stops what it runs in the background.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     is_good = True
@@ -39,10 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_group(group: str, *, is_quick: bool, is_resumed: bool) -> bool:
     """Whether its two sides did equal work and, unless it is quick, its budgets are met."""
-    code = code_digest(group)
-    folder = None if is_quick else KEPT / f"{group}-{code}"
+    folder = None if is_quick else KEPT / f"{group}-{commit()}"
     section = measure(group, is_quick=is_quick, kept=Kept(folder=folder, is_resumed=is_resumed))
-    text = "\n".join(section_lines(section, origin(code)))
+    text = "\n".join(section_lines(section, origin()))
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
     for figure in section.failed_checks:
@@ -61,25 +57,15 @@ def write(path: Path, section: Section, text: str) -> None:
     path.write_text(document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8")
 
 
-def tell_outdated(path: Path) -> int:
-    """List the groups whose section is older than the code that it measures. This is no failure."""
-    outdated = set(document.outdated_titles(path.read_text(encoding="utf-8"), digests_by_title()))
-    for group in MODULES:
-        if TITLES[group] in outdated:
-            tell(f"older than its code: {command(group)}")
-    return 0
-
-
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(MODULES)}; default: all")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--quick", action="store_true", help="few repetitions and no document, to test that it works")
     how.add_argument(
-        "--resume", action="store_true", help="use the groups and cases that were measured on the same code, in build/"
-    )
-    how.add_argument(
-        "--outdated", action="store_true", help="measure nothing: list the sections whose code has changed since"
+        "--resume",
+        action="store_true",
+        help="use the groups and cases that were measured on this commit, in build/",
     )
     read = parser.parse_args(arguments)
     unknown = [group for group in read.groups if group not in MODULES]

@@ -1,18 +1,15 @@
 """docs/performance.md: sections of groups that were not measured this time are kept as they are."""
 
-import re
 from collections.abc import Mapping, Sequence
 
 HEADING = "## "
-_CODE = re.compile(r"· code (\w+)")
 PREFACE = """# Performance
 
 Written by `make bench` (`python -m bench`), which measures all groups, or by `python -m bench GROUP …`, which
-replaces the sections of these groups and keeps the other sections with their dates. Each section has the commit and
-a digest of the code that it measured; `python -m bench --outdated` lists the sections whose code has changed since.
-Ratios compare two things that ran in turn (A B A B) on the same machine; a figure is the median of its repetitions; the
-number in brackets after minimum and maximum is the number of repetitions. Only `make bench` checks the budgets: a test
-would fail by chance on a busy machine.
+replaces the sections of these groups and keeps the other sections with their dates. Each section has the commit
+that it measured. Ratios compare two things that ran in turn (A B A B) on the same machine; a figure is the median of
+its repetitions; the number in brackets after minimum and maximum is the number of repetitions. Only `make bench` checks
+the budgets: a test would fail by chance on a busy machine.
 """
 
 
@@ -21,18 +18,6 @@ def merge(before: str, measured: Mapping[str, str], titles: Sequence[str]) -> st
     sections = {**split_sections(before), **measured}
     kept = [sections[title].strip() for title in titles if title in sections]
     return "\n\n".join([PREFACE.strip(), *kept]) + "\n"
-
-
-def outdated_titles(page: str, digests: Mapping[str, str]) -> list[str]:
-    """The sections that were measured on other code. ``digests`` of today's code by title."""
-    sections = split_sections(page)
-    return [title for title, text in sections.items() if title in digests and _code_of(text) != digests[title]]
-
-
-def _code_of(section: str) -> str | None:
-    """Its digest. A section without one is from before there were any."""
-    code = _CODE.search(section)
-    return code[1] if code else None
 
 
 def split_sections(document: str) -> dict[str, str]:

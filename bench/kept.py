@@ -24,7 +24,7 @@ TELL_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """``folder`` holds the results of one group and one state of its code; None keeps and finds nothing.
+    """``folder`` holds the results of one group and one commit; None keeps and finds nothing.
 
     ``is_resumed``: what is there is used. Otherwise it is measured again.
     """

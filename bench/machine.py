@@ -14,15 +14,15 @@ PACKAGES = ("torch", "transformers", "boto3", "aws-cdk-lib")
 CPU_FACTS = Path("/proc/cpuinfo")
 
 
-def origin(code: str) -> str:
-    """One line: date, machine, versions, the commit, and the digest of the code that is measured."""
+def origin() -> str:
+    """One line: date, machine, versions and the commit."""
     memory_gib = psutil.virtual_memory().total / 2**30
     installed = {each.name: each.version for each in distributions()}
     # A machine that trains has no CDK.
     versions = ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed)
     return (
         f"{datetime.now(UTC):%Y-%m-%d} · {psutil.cpu_count()} cores of {processor_name()}, {memory_gib:.0f} GiB · "
-        f"Python {platform.python_version()}, {versions} · commit {commit()} · code {code}"
+        f"Python {platform.python_version()}, {versions} · commit {commit()}"
     )
 
 

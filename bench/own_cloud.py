@@ -76,14 +76,6 @@ class OwnCloud:
         )
         return session.client(service, endpoint_url=endpoint)  # type: ignore[call-overload]
 
-    def apply_quotas(self, values: Mapping[str, float]) -> None:
-        """Values by quota code, as an approved request would set them."""
-        request = request_to(self.home, require_ports(self.home).sagemaker, "/_local/quotas", method="POST")
-        request.data = json.dumps(values).encode()
-        request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request):
-            pass
-
     def ended_jobs(self) -> int:
         with urllib.request.urlopen(request_to(self.home, require_ports(self.home).sagemaker, HEALTH)) as answer:
             counts: Mapping[str, int] = json.load(answer)["jobs"]

@@ -298,8 +298,7 @@ SHAPES_OF_SERVING = (
 WORDS_OF_OTHER_SERVICES = {"Key", "MetricName", "Name", "Status", "Tags", "Timestamp", "Type", "Value"}
 # HTTP and S3 have these words
 WORDS_OF_OTHER_SERVICES |= {"Accept", "ETag"}
-# The benchmark of the local service is its client.
-SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud", "bench/sagemaker_service.py")
+SPEAKS_SAGEMAKER = ("traindyno/sagemaker", "localcloud")
 
 
 def test_keys_of_sagemakers_requests_and_descriptions_stay_in_their_packages() -> None:
