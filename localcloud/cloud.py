@@ -32,6 +32,8 @@ SAGEMAKER = "sagemaker"
 OPTIONS = "service-options"
 MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
 PORTS, RESTARTED = "ports", "restarted"
+# `up` makes this file in a new home. A change with which a home of before can't be used needs another name.
+FORMAT = "format-1"
 MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
@@ -69,7 +71,16 @@ def status(home: Home) -> CloudStatus:
     )
 
 
+def require_format(home: Home) -> None:
+    if home.document(PORTS).exists() and not home.state(FORMAT).exists():
+        raise HomeUnusable(
+            f"{home.folder} is the home of a local cloud of another version: it has no file {FORMAT}; remove it, with "
+            "all state and results in it, with: traindyno local down --erase"
+        )
+
+
 def require_ports(home: Home) -> Ports:
+    require_format(home)
     ports = _ports(home)
     if ports is None:
         raise LocalCloudFailed(f"no local cloud runs in {home.folder}; start one with: traindyno local up")
@@ -95,6 +106,7 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     ``service_options`` are further arguments of the local SageMaker service. If MiniStack still runs and the service
     does not, the service starts with the arguments that it had.
     """
+    require_format(home)
     is_restart = make_access_key(home) and stop(home)
     if is_restart:
         tell("the local cloud starts again, because it ran without an access key")
@@ -102,6 +114,7 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     for part in (MINISTACK, SAGEMAKER):
         daemons.end_leftovers(home, part)
     ports = _choose_ports(home, ministack, sagemaker)
+    home.state(FORMAT).touch(mode=0o600)
     home.write(PORTS, asdict(ports))
     if not ministack:
         if home.read_as(RESTARTED, Restarted) is None:

@@ -11,7 +11,7 @@ KEY_BYTES = 20
 
 
 def make_access_key(home: Home) -> bool:
-    """True if the home had none, as that of an earlier version."""
+    """True if the home had none."""
     if _stored(home):
         return False
     made = Credentials(access_key_id=f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}")

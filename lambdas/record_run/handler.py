@@ -10,10 +10,8 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    """``event`` holds the run, and its job's end or what the state machine caught, which executions that an earlier
-    version has started name ``failure``.
-    """
-    final = refused_outcome(event.get("failure") or event["end"])
+    """``event`` holds the run, and its job's end or what the state machine caught."""
+    final = refused_outcome(event["end"])
     run, environment = parse_run(event["run"]), read_environment(BucketEnvironment)
     with use_case("RecordRun", execution=run.execution_id, run=run.run_id) as line:
         result = record_run(run, final=final, services=connect(environment))

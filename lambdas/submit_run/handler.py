@@ -11,11 +11,8 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    """``event`` holds the task's token, and the item with what the job is for: a run, several, or a preparation.
-
-    Executions that an earlier version has started send the item's fields beside the token.
-    """
-    owner, environment = parse_owner(event.get("item", event)), read_environment(LaunchEnvironment)
+    """``event`` holds the task's token, and the item with what the job is for: a run, several, or a preparation."""
+    owner, environment = parse_owner(event["item"]), read_environment(LaunchEnvironment)
     with use_case("SubmitRun", execution=owner.execution_id, run=owner_id(owner)) as line:
         submitted = submit_run(
             owner,

@@ -80,25 +80,6 @@ def test_another_plan_does_not_resume() -> None:
     assert difference(composed, other) == f"tensor_plan None, where this run has {other['tensor_plan']!r}"
 
 
-def test_a_checkpoint_of_an_earlier_version_names_what_it_no_longer_fixes() -> None:
-    identity = identity_of(run_of(PIPELINE), Topology(world_size=8))
-    earlier = {**identity, "pipeline_degree": 4, "pipeline_schedule": "1f1b", "processes": 8}
-    assert difference(earlier, identity) is None
-
-
-CONVERTED = "converted for tensor_degree"
-
-
-@pytest.mark.parametrize("other", [*OTHERS[:3], OTHERS[4]])
-def test_layers_that_an_earlier_version_converted_stay_with_tensor(other: dict[str, object]) -> None:
-    topology = Topology(world_size=4)
-    tensor, composed = identity_of(run_of({"strategy": "tensor"}), topology), identity_of(run_of(other), topology)
-    earlier = {**tensor, "processes": 4}
-    assert str(difference(earlier, composed)).startswith("strategy 'tensor', where this run has")
-    assert difference(earlier, tensor) is None
-    assert difference(earlier, {**tensor, CONVERTED: 4}) == f"{CONVERTED} None, where this run has 4"
-
-
 def streamed(settings: dict[str, object]) -> Identity:
     return identity_of(run_of(settings, is_streamed=True), Topology(world_size=4))
 
@@ -119,25 +100,6 @@ def test_streamed_data_resumes_only_with_the_same_readers() -> None:
     assert difference(streamed({"strategy": "tensor", **shared}), mesh) is None
     accumulated = streamed({"strategy": "ddp", "batch_size_per_device": 2, "gradient_accumulation_steps": 2})
     assert difference(streamed({"strategy": "ddp"}), accumulated) == "batch_size 4, where this run has 2"
-
-
-def before_replicas(identity: Identity) -> Identity:
-    return {name: value for name, value in identity.items() if name not in ("replicas", "batch_size")}
-
-
-@pytest.mark.parametrize("settings", [{"strategy": "ddp"}, {"strategy": "fsdp"}, MESH, PIPELINE])
-def test_a_streamed_run_of_an_earlier_version_resumes_as_itself(settings: dict[str, object]) -> None:
-    identity = streamed(settings)
-    named = {"pipeline_schedule": "1f1b"} if settings["strategy"] == "pipeline" else {}
-    assert difference({**before_replicas(identity), **named}, identity) is None
-
-
-def test_a_streamed_run_of_an_earlier_version_is_no_other_composition() -> None:
-    fsdp, mesh = streamed({"strategy": "fsdp", "batch_size_per_device": 1}), streamed(MESH)
-    assert "strategy 'fsdp', where this run has 'mesh'" in str(difference(before_replicas(fsdp), mesh))
-    tensor = {"strategy": "tensor", "tensor_degree": 2}
-    alone = streamed({"strategy": "tensor", "batch_size_per_device": 8})
-    assert difference(before_replicas(streamed(tensor)), alone) == "tensor_degree 2, where this run has None"
 
 
 @pytest.mark.parametrize("strategy", [None, "unheard-of"])

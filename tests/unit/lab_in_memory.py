@@ -26,6 +26,7 @@ from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite_file import stored_suite
 from traindyno.lab.services import LabServices
 from traindyno.sagemaker.job_origin import JobOrigin, read_origin, read_tags
 from traindyno.sagemaker.job_settings import JobSettings
@@ -60,6 +61,7 @@ PLANNED = ExecutionRow(
     latest_end=NOW + 1_000_000,
     cell_count=2,
     run_count=4,
+    job_count=4,
     goal=GoalKind.CHEAPEST,
     max_usd=Decimal(100),
     max_steps=200,
@@ -371,9 +373,9 @@ class MemoryLab(LabServices):
 def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:
     """A lab that has taken in a small suite, and the suite's runs."""
     document = small_document(**changes)
-    suite = parse_suite(document)
+    suite = parse_suite({**document, "measurement": {"jobs": "separate", **document.get("measurement", {})}})
     lab = MemoryLab(
         max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds, max_steps=suite.measurement.max_steps
     )
-    lab.bucket.write_json(suite_key(EXECUTION), document)
+    lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
     return lab, list(trial_runs(EXECUTION, expand_cells(suite), range(1, suite.measurement.trials + 1)))

@@ -11,7 +11,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation import Rival
-from traindyno.core.verdict.verdict import Finding, Method, Verdict
+from traindyno.core.verdict.verdict import Finding, Verdict
 
 BEST, SECOND, THIRD = "0000000a", "0000000b", "0000000c"
 LABELS = {BEST: "ddp", SECOND: "fsdp", THIRD: "zero1"}
@@ -98,7 +98,6 @@ def make_verdict(**changes: Any) -> Verdict:
         "serial_correlation": 0.0,
         "spent_usd": Decimal("12.40"),
         "is_simulated": False,
-        "method": Method.WHOLE_RUN,
         **changes,
     }
     return Verdict(**given)

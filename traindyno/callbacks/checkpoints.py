@@ -20,7 +20,7 @@ from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE
 
 MARKER = "complete.json"
 MARKER_VERSION = 1
-CHECKSUM = "crc32"  # of the rest of the marker; those of earlier versions have none
+CHECKSUM = "crc32"  # of the rest of the marker
 CHUNK_BYTES = 1 << 22
 
 AnyPath = Union[str, "os.PathLike[str]"]
@@ -112,24 +112,9 @@ def read_marker(folder: Path) -> Dict[str, Any]:
             "{}/{} has version {}; expected version {}".format(folder, MARKER, version, MARKER_VERSION)
         )
     checksum = document.pop(CHECKSUM, None)
-    if not _is_marker(document) or checksum not in (None, _checksum_of(document)):
+    if checksum != _checksum_of(document):
         raise CheckpointRefused("{}/{} is damaged: expected what its checksum is of".format(folder, MARKER))
-    document.setdefault("log", {})  # markers of earlier versions have none
     return document  # type: ignore[no-any-return]
-
-
-def _is_marker(document: Mapping[str, Any]) -> bool:
-    """Whether it has the form of a marker, with no other key: one that was ``crc32`` before is damage."""
-    files, facts, log = document.get("files"), document.get("facts"), document.get("log", {})
-    return (
-        set(document) - {"log"} == {"version", "written_at", "files", "facts"}
-        and isinstance(document["written_at"], (int, float))
-        and isinstance(facts, dict)
-        and isinstance(files, dict)
-        and all(isinstance(each, dict) and set(each) == {"bytes", "crc32"} for each in files.values())
-        and isinstance(log, dict)
-        and all(isinstance(size, int) for size in log.values())
-    )
 
 
 def _checksum_of(content: Mapping[str, Any]) -> str:

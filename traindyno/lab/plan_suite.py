@@ -170,7 +170,7 @@ def planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: P
         latest_end=now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
         cell_count=len(plan.cells),
         run_count=plan.run_count,
-        job_count=sum(lane.job_count or lane.run_count for lane in plan.lanes),
+        job_count=sum(lane.job_count for lane in plan.lanes),
         max_usd=suite.limits.max_usd,
         goal=suite.goal.kind,
         max_steps=suite.measurement.max_steps,

@@ -79,7 +79,7 @@ def _row(result: RunResult) -> list[str | None]:
 
 
 def _run_text(result: RunResult) -> str:
-    """Its id, its seed, and its place in the last job if it shared one. A run of an earlier version has no own seed."""
+    """Its id, its seed, and its place in the last job if it shared one."""
     seed = "" if result.run.seed is None else f", seed {result.run.seed}"
     unknown = " not shown by the script" if seed and result.seed is None else ""
     last = result.attempts[-1] if result.attempts else None

@@ -7,7 +7,6 @@ from traindyno.core.costs.quantity_text import UNKNOWN, number_text, seconds_tex
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.search_path import RoundOutcome, follow_search
-from traindyno.core.verdict.search_text import describe_replaced
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.plot import at, row_label, svg, text
 from traindyno.report.download import PlotData
@@ -21,7 +20,7 @@ TITLE = "Trials by round"
 
 
 def draw_search(report: Report) -> Markup | None:
-    """None where the rounds are not known, as in reports of earlier versions."""
+    """None where the rounds are not known."""
     outcomes = follow_search(report.rounds, report.results)
     if not outcomes:
         return None
@@ -33,7 +32,7 @@ def draw_search(report: Report) -> Markup | None:
     return element(
         "section",
         element("h2", "The search"),
-        element("p", describe_replaced(report.suite) or f"Search: {report.suite.search}.", f" {_spent(outcomes)}"),
+        element("p", f"Search: {report.suite.search}.", f" {_spent(outcomes)}"),
         draw_figure(TITLE, _draw(shown, outcomes, report), data=_data(cells, outcomes), note=note) if shown else None,
         _unmeasured(unmeasured),
         id="search",

@@ -30,7 +30,7 @@ CAPTION = (
 
 
 def draw_slowness(report: Report) -> Markup | None:
-    """None where no cell was probed or waits for data, and in reports of earlier versions."""
+    """None where no cell was probed or waits for data."""
     told = [row for row in report.verdict.ranked_rows if row.step_parts and _is_told(row.step_parts)]
     rows = [_row(row) for row in told[:MOST_CELLS]]
     if not rows:

@@ -42,18 +42,13 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     lab_image = {
         "gpu": job_settings.gpu_image_uri,
         # AWS's CPU image has none of the built-in tasks' packages.
-        "none": None if workload.task is Task.SCRIPT else _cpu_image_uri(job_settings),
+        "none": None if workload.task is Task.SCRIPT else job_settings.cpu_image_uri,
         "neuron": job_settings.neuron_image_uri,
     }.get(stock)
     chosen = settings.image or workload.image
     if chosen is not None:
         return stock_image_uri(chosen, job_settings.region) if is_aws_image_name(chosen) else chosen
     return lab_image or stock_image_uri(_data("stock_images.json")["images"][stock], job_settings.region)
-
-
-def _cpu_image_uri(job_settings: JobSettings) -> str | None:
-    """An execution that an earlier version planned has no CPU image; its GPU image runs without a GPU too."""
-    return job_settings.cpu_image_uri or job_settings.gpu_image_uri
 
 
 def is_aws_image_name(image: str) -> bool:

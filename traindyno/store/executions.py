@@ -34,8 +34,8 @@ class ExecutionRow:
     latest_end: float
     cell_count: int
     run_count: int
-    #: Jobs that carry the planned runs; None in rows of earlier versions.
-    job_count: int | None = None
+    #: Jobs that carry the planned runs.
+    job_count: int
     goal: GoalKind
     #: The cap that holds: jobs can't write it.
     max_usd: Decimal

@@ -44,28 +44,16 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
 
 def difference(found: Identity, expected: Identity) -> str | None:
     """The first entries that differ, as text; None if all are equal."""
-    names = sorted({*found, *expected} - _left_free(found, expected))
+    free: set[str] = set()
+    if {found.get(STRATEGY), expected.get(STRATEGY)} <= COMPOSITIONS:  # a composition resumes as another one
+        free = {SCHEDULE, STRATEGY, *settings_with(Effect.DEGREE)} | ({PROCESSES} - {*expected})
+    names = sorted({*found, *expected} - free)
     differing = [
         f"{name} {found.get(name)!r}, where this run has {expected.get(name)!r}"
         for name in names
         if found.get(name) != expected.get(name)
     ]
     return "; ".join(differing[:3]) or None
-
-
-def _left_free(found: Identity, expected: Identity) -> set[str]:
-    """A composition resumes as another one, streamed data only with the same replicas and batch per device.
-
-    Earlier versions named processes instead of these, and degrees. Such a checkpoint stays with its strategy:
-    ``tensor`` converted layers without a word of it.
-    """
-    is_earlier = PROCESSES in found and REPLICAS not in found
-    free = {REPLICAS, BATCH_SIZE} if is_earlier else set()
-    if {found.get(STRATEGY), expected.get(STRATEGY)} <= COMPOSITIONS:
-        free |= {SCHEDULE} if is_earlier else {SCHEDULE, STRATEGY}
-        if not (is_earlier and REPLICAS in expected):
-            free |= {*settings_with(Effect.DEGREE), *({PROCESSES} - {*expected})}
-    return free
 
 
 def _is_streamed(run: RunSettings) -> bool:

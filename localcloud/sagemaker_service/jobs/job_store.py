@@ -14,7 +14,7 @@ import cattrs
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
 from traindyno.core.documents.versions import Format, VersionUnknown
 
-# A change of SCHEMA or of TrainingJob with which older rows can't be read needs the next version.
+# A change of SCHEMA or of TrainingJob with which stored rows can't be read needs the next version.
 FORMAT = Format(name="the local cloud's stored jobs", version=1, key="user_version")
 SCHEMA = """
 create table if not exists jobs (

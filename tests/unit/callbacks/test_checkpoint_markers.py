@@ -1,16 +1,12 @@
 """A checkpoint of which any bit has changed is refused, and the one before it is used."""
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from traindyno.callbacks.checkpoints import (
-    CHECKSUM,
     CheckpointRefused,
-    check_files,
     mark_complete,
     newest_complete,
     read_marker,
@@ -59,30 +55,6 @@ def test_a_changed_bit_means_the_checkpoint_before(name: str, folder: Path) -> N
     for _ in with_a_bit_changed(folder / "b" / name, every=47 if name == "complete.json" else 1):
         assert newest_complete(folder) == str(folder / "a")
     assert newest_complete(folder) == str(folder / "b")
-
-
-def test_damage_to_a_marker_of_an_earlier_version_ends_in_no_other_error(folder: Path) -> None:
-    """It has no checksum of its own."""
-    marker = folder / "b" / "complete.json"
-    document = json.loads(marker.read_text())
-    del document[CHECKSUM]
-    marker.write_text(json.dumps(document))
-    assert newest_complete(folder) == str(folder / "b")
-    assert read_marker(folder / "b")["facts"] == FACTS
-    for _ in with_a_bit_changed(marker):
-        with suppress(CheckpointRefused):
-            check_files(folder / "b", read_marker(folder / "b")["files"])
-
-
-def test_a_marker_of_an_earlier_version_says_nothing_of_the_log(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "weights").write_text("a")
-    (tmp_path / "a" / "complete.json").write_text(
-        '{"version": 1, "written_at": 1700000600.5, "files": {"weights": {"bytes": 1, "crc32": "e8b7be43"}}, '
-        '"facts": {"step": 9}, "crc32": "c5b62a38"}'
-    )
-    assert newest_complete(tmp_path) == str(tmp_path / "a")
-    assert read_marker(tmp_path / "a")["log"] == {}
 
 
 def test_a_checkpoint_is_used_where_its_log_has_the_lines_of_then(

@@ -77,8 +77,6 @@ def test_a_suite_that_keeps_instances_warm_is_told_why_its_runs_share_no_job() -
     [
         ("grid", ""),
         ("race", "then only cells close behind the best one"),
-        ("eliminate", "search: eliminate is read as search: race"),
-        ("model", "search: model is read as search: race"),
     ],
 )
 def test_the_plan_says_how_the_search_goes_on(search: str, told: str) -> None:

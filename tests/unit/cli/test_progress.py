@@ -159,9 +159,9 @@ def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(monkeypa
     assert (seen.runs_ended, len(seen.ended), seen.jobs) == (2, 0, ())
 
 
-@pytest.mark.parametrize(("planned", "job"), [(6, "job 3 of 6"), (2, "job 3"), (None, "job 3")])
+@pytest.mark.parametrize(("planned", "job"), [(6, "job 3 of 6"), (2, "job 3")])
 def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
-    monkeypatch: pytest.MonkeyPatch, planned: int | None, job: str
+    monkeypatch: pytest.MonkeyPatch, planned: int, job: str
 ) -> None:
     """Two jobs are over: a shared one, and that of a run of its own."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")

@@ -58,24 +58,22 @@ def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(la
 
 
 def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None:
-    """In the form of an execution that was started before the state machine handed on whole items."""
-    event = {"run": run_event(), "token": "t"}
+    run = run_event()
+    event = {"item": {"run": run}, "token": "t"}
     submit_run.handle(event, None)
     (name,) = lab.jobs.jobs
     lab.jobs.end(name, "Failed", reason="AlgorithmError: exit code 1")
     finish_run.handle({"detail": {"TrainingJobName": name}}, None)
     ((_, kind, output),) = lab.answers.given
     assert kind == "success"
-    assert record_run.handle({"run": event["run"], "end": json.loads(output)}, None) == {}
+    assert record_run.handle({"run": run, "end": json.loads(output)}, None) == {}
     (run_id,) = lab.run_rows
     assert lab.summary(run_id).outcome == "user_code_error"
 
 
-@pytest.mark.parametrize("field", ["end", "failure"])
-def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab, field: str) -> None:
-    """Executions that an earlier version has started name it ``failure``."""
+def test_record_run_takes_what_the_state_machine_caught(lab: MemoryLab) -> None:
     caught = {"Error": "SlotUnavailable", "Cause": "no slot freed"}
-    assert record_run.handle({"run": run_event(), field: caught}, None) == {}
+    assert record_run.handle({"run": run_event(), "end": caught}, None) == {}
     (run_id,) = lab.run_rows
     row = lab.summary(run_id)
     assert (row.outcome, row.message) == ("quota_exceeded", "SlotUnavailable: no slot freed")
@@ -114,7 +112,7 @@ def test_the_sweep_logs_its_counts_for_cloudwatch(
     event: dict[str, Any],
     overdue: int,
 ) -> None:
-    submit_run.handle({"run": run_event(), "token": "t"}, None)
+    submit_run.handle({"item": {"run": run_event()}, "token": "t"}, None)
     (name,) = lab.jobs.jobs
     lab.jobs.end(name, "Failed", reason="AlgorithmError: exit code 1")
     monkeypatch.setattr(time, "time", lambda: NOW + 10)

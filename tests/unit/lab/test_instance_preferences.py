@@ -16,10 +16,9 @@ from tests.unit.sagemaker.test_request import first_request, model_problems
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import small_document, small_suite, unprepared_suite
 from traindyno.core.costs.projection import paid_usd
-from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
-from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.s3_keys import job_document_key, plan_key, report_data_key, result_key, step_log_prefix
 from traindyno.core.suite.cells import expand_cells
@@ -196,7 +195,7 @@ def test_a_run_on_its_own_type_is_paid_at_its_own_price() -> None:
 def test_types_are_rows_of_their_own_and_never_averaged() -> None:
     lab, runs = lab_with_preferences()
     suite = parse_suite(small_document(instance_preferences=PREFERENCES))
-    lab.bucket.write_json(plan_key(EXECUTION), to_document(plan(suite)))
+    lab.bucket.write_json(plan_key(EXECUTION), stored_plan(plan(suite)))
     for run in runs:
         end(lab, run, start(lab, run), OTHER if run.trial == 2 else OWN)
         result_of(lab, run)

@@ -11,11 +11,10 @@ from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
 from traindyno.core.costs.receipt import write_receipt
-from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SlotUnavailable, SuiteRefused
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.planning.plan import plan_suite
+from traindyno.core.planning.plan import plan_suite, stored_plan
 from traindyno.core.s3_keys import (
     plan_key,
     ready_tokens_key,
@@ -28,7 +27,7 @@ from traindyno.core.step_log.line import failure_text
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, TokenSet
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import suite_document
+from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.finish_run import finish_run
@@ -67,8 +66,7 @@ def plan(
 
 
 def mark_ready(lab: MemoryLab, key: str, *, made_at: float = NOW) -> None:
-    """Write the marker of an earlier version, which has no version of its own."""
-    marker = {"key": key, "s3_uri": f"s3://results/{tokens_folder(key, 'job')}", "made_at": made_at}
+    marker = {"version": 1, "key": key, "s3_uri": f"s3://results/{tokens_folder(key, 'job')}", "made_at": made_at}
     lab.bucket.write_json(ready_tokens_key(key), marker)
 
 
@@ -245,8 +243,8 @@ def lab_with_preparation(
     lab = MemoryLab(max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds)
     tokens = TokenSet(packing=packing, key=KEY, stages_model=stages_model)
     planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
-    lab.bucket.write_json(suite_key(EXECUTION), suite_document(suite))
-    lab.bucket.write_json(plan_key(EXECUTION), to_document(planned))
+    lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
+    lab.bucket.write_json(plan_key(EXECUTION), stored_plan(planned))
     due = DataPreparation(
         execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type, stages_model=stages_model
     )

@@ -349,7 +349,7 @@ def test_a_jobs_document_is_there_before_its_job_and_the_same_for_each_attempt()
 
 
 def test_a_job_that_cannot_be_requested_is_refused_with_the_reason() -> None:
-    """The planner makes none; a job of an earlier version's plan may be one."""
+    """The planner makes none."""
     world = calm_world(run_count=2)
     kept = [Tokens(key=f"{number}", s3_uri=f"s3://results/{number}/") for number in range(19)]
     run = world.job.runs[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from localcloud import daemons
+from localcloud import cloud, daemons
 from localcloud.home import Daemon, Home, HomeUnusable
 from localcloud.loopback import is_taken
 
@@ -81,3 +81,13 @@ def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(tm
     assert is_taken(port)
     daemons.end_leftovers(home, "parent")
     assert not is_taken(port)
+
+
+def test_a_home_of_another_version_is_refused_with_what_removes_it(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.write(cloud.PORTS, {"aws": 1, "sagemaker": 2})
+    for use in (cloud.require_ports, lambda home: cloud.start(home, tell=print)):
+        with pytest.raises(HomeUnusable, match=r"of another version: .* format-1; .* traindyno local down --erase$"):
+            use(home)
+    cloud.erase(home)
+    assert not home.folder.exists()

@@ -51,7 +51,8 @@ def test_a_file_without_tables_counts_as_new(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "found"), [(0, "user_version 0"), (2, "user_version 2 of a newer Traindyno (update this one)")]
+    ("version", "found"),
+    [(0, "user_version 0 of another Traindyno"), (2, "user_version 2 of another Traindyno")],
 )
 def test_tables_of_another_version_are_refused_and_left_as_they_are(path: Path, version: int, found: str) -> None:
     with_a_document(path)

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -213,13 +212,3 @@ def test_scripts_curve_names_the_global_batch_that_the_log_measured_at_every_siz
     # the batch of a process shrinks, so that this efficiency is no weak one
     assert "Efficiency, by rate" in page
     assert "weak" not in page.lower()
-    without = [replace_batch(each) for each in same_batch(suite, results_of(suite))]
-    assert render(report_of(without, suite)).count("<h3>Curve</h3>") == 2
-
-
-def replace_batch(result: RunResult) -> RunResult:
-    """The result as an earlier version left it, which did not keep the samples of a step."""
-    assert result.measured is not None
-    assert result.measured.throughput is not None
-    throughput = replace(result.measured.throughput, samples_per_step=None)
-    return replace(result, measured=replace(result.measured, throughput=throughput))

@@ -96,12 +96,6 @@ def test_a_script_on_a_cpu_type_needs_none_of_the_labs_packages() -> None:
     assert uri.endswith("/pytorch:2.13-cpu-amzn2023-sagemaker")
 
 
-def test_execution_planned_without_a_cpu_image_keeps_the_gpu_image() -> None:
-    """An earlier version planned it. The GPU image has the lab's packages."""
-    earlier = replace(LAB, cpu_image_uri=None)
-    assert select_image_uri(Settings(instance="ml.m5.xlarge"), WORKLOAD, earlier).endswith("/lab:efa")
-
-
 def test_without_images_of_its_own_the_lab_uses_awss() -> None:
     uri = select_image_uri(Settings(instance="ml.g5.xlarge"), WORKLOAD, SETTINGS)
     assert uri == "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch:2.13-cu133-amzn2023-sagemaker"

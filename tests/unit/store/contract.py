@@ -62,6 +62,7 @@ def execution_row(name: str) -> ExecutionRow:
         latest_end=NOW + 3600.5,
         cell_count=2,
         run_count=4,
+        job_count=4,
         goal=GoalKind.CHEAPEST,
         max_usd=usd("50.10"),
         max_steps=200,

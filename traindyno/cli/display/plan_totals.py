@@ -19,7 +19,6 @@ from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.runs import compares_seeds, most_probe_steps, trial_seed
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Model
-from traindyno.core.verdict.search_text import describe_replaced
 
 WARM_NOTE = "each in a job of its own: warm_pool_seconds keeps the instances of a job for the next one"
 
@@ -39,8 +38,6 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     if suite.warm_pool_seconds:
         yield "", WARM_NOTE
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
-    if (replaced := describe_replaced(suite)) is not None:
-        yield "", replaced
     if any(cell.settings.batch_search for cell in planned.cells):
         yield "batch", probes_text(suite, planned)
     if suite.measurement.probes:
@@ -76,7 +73,7 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
 def _runs_text(suite: Suite, planned: Plan) -> str:
     cells, trials = len(planned.cells), suite.measurement.trials
     is_shared = suite.measurement.jobs is Jobs.SHARED
-    in_jobs = f" in {counted(sum(lane.job_count or 0 for lane in planned.lanes), 'job')}" if is_shared else ""
+    in_jobs = f" in {counted(sum(lane.job_count for lane in planned.lanes), 'job')}" if is_shared else ""
     if suite.search.is_race:
         again = f", then only cells close behind the best one, up to {counted(trials, 'time')} each"
         return f"at most {planned.run_count}{in_jobs}: {cells} in the first round{again}"

@@ -35,10 +35,8 @@ class _Seen:
 def reschedule(result: RunResult) -> Rescheduled | None:
     """None if the full run has checkpoints or evaluations, and the trial shows none: their cost is unknown."""
     measured, given = result.measured, result.full_run
-    # Results of earlier versions left stalls of unknown cause out of the rate.
-    stalls = 1 + (measured.steady_state.stall_share or 0.0) if measured else 1.0
     if given is None or measured is None or measured.throughput is None:
-        return Rescheduled(slower=stalls)
+        return Rescheduled()
     step = rest = 1 / measured.throughput.steps_per_second
     once = added = checkpoint_share = 0.0
     if given.checkpoint_every_minutes is not None:
@@ -53,7 +51,7 @@ def reschedule(result: RunResult) -> Rescheduled | None:
             return None
         rest, once = rest - seen.per_step, once + seen.once_seconds
         added = seen.each / given.evaluate_every_steps
-    return Rescheduled(slower=(rest + added) * (1 + checkpoint_share) / step * stalls, once_seconds=once)
+    return Rescheduled(slower=(rest + added) * (1 + checkpoint_share) / step, once_seconds=once)
 
 
 def checkpoint_seconds(result: RunResult) -> float | None:

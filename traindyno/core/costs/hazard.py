@@ -129,7 +129,7 @@ def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
     count, is_resumed = 0, False
     for result in results:
         measured, attempt, restarts = result.measured, measured_attempt(result), _restarts(result)
-        if measured is None or attempt is None or not restarts or measured.lost_seconds is None:
+        if measured is None or attempt is None or not restarts:
             continue
         count += restarts
         lost += measured.lost_seconds
@@ -186,7 +186,7 @@ def _restarts(result: RunResult) -> int:
     if result.measured is None or attempt is None:
         return 0
     is_reported = result.price.purchase == Purchase.SPOT or attempt.phase_seconds.get(INTERRUPTED)
-    return (result.measured.interruptions or 0) if is_reported else 0
+    return result.measured.interruptions if is_reported else 0
 
 
 def _waits(result: RunResult) -> list[float]:

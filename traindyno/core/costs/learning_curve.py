@@ -31,15 +31,15 @@ def evaluation_curve(result: RunResult, quality: Quality) -> tuple[LearningPoint
         return ()
     found = [(each, each.metrics.get(quality.value)) for each in measured.evaluations]
     return tuple(
-        _point(result, each.step, None if measured.began_at is None else each.time - measured.began_at, value)
+        _point(result, each.step, each.time - measured.began_at, value)
         for each, value in found
         if value is not None and isfinite(value)
     )
 
 
-def _point(result: RunResult, step: int, logged: float | None, value: float) -> LearningPoint:
+def _point(result: RunResult, step: int, logged: float, value: float) -> LearningPoint:
     clock = job_clock(result)
-    if clock is None or logged is None:
+    if clock is None:
         return LearningPoint(step=step, seconds=None, usd=None, value=value)
     usd = clock.usd(logged)
     return LearningPoint(step=step, seconds=clock.seconds(logged), usd=None if usd is None else float(usd), value=value)

@@ -39,8 +39,6 @@ class Prediction:
     usd: Interval | None
     interruptions_per_hour: float
     reason: str | None = None
-    #: In predictions of earlier versions, trials that were not steady.
-    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt, trained_seconds
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.measurement.run_phases import BEFORE_TRAINING, STEADY
+from traindyno.core.measurement.run_phases import BEFORE_TRAINING
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Purchase
@@ -82,7 +82,7 @@ def project_run(result: RunResult) -> Projection | None:
         examples=result.examples,
         samples_per_second=measured.throughput.samples_per_second / scheduled.slower,
         samples_before_steady=measured.samples_before_steady,
-        steady_seconds=_steady_seconds(result, measured) + scheduled.once_seconds,
+        steady_seconds=measured.steady_seconds + scheduled.once_seconds,
         job_time=_without_probes(_without_interruptions(job_time, attempt, measured), result),
         instance_count=result.run.cell.settings.instance_count,
         usd_per_instance_hour=result.price.usd_per_instance_hour,
@@ -170,19 +170,12 @@ def known_cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: D
     return prices.cost_usd(Decimal(str(seconds)), instance_count, usd_per_instance_hour)
 
 
-def _steady_seconds(result: RunResult, measured: MeasuredRun) -> float:
-    """Seconds on the rank that took longest; results of earlier versions have the lowest rank's phase instead."""
-    if measured.steady_seconds is not None:
-        return measured.steady_seconds
-    return result.phases_seconds.get(STEADY, 0.0)
-
-
 def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: MeasuredRun) -> JobTime:
     """The time as it would be if the measured session had been the only one of its job."""
-    lost = (measured.lost_seconds or 0.0) + (measured.kept_seconds or 0.0)
+    lost = measured.lost_seconds + measured.kept_seconds
     if not lost:
         return job_time
-    training = max(0.0, job_time.training - max(0.0, lost - unbilled_seconds(attempt, measured.interruptions or 0)))
+    training = max(0.0, job_time.training - max(0.0, lost - unbilled_seconds(attempt, measured.interruptions)))
     share = job_time.billable_share
     return JobTime(
         wall=max(0.0, job_time.wall - lost),

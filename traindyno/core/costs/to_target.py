@@ -69,7 +69,7 @@ def job_clock(result: RunResult) -> JobClock | None:
 def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
     """None where no evaluation reached the target, or the times of the job are unknown."""
     measured, clock = result.measured, job_clock(result)
-    if measured is None or measured.began_at is None or clock is None:
+    if measured is None or clock is None:
         return None
     before = 0.0
     for evaluation, value in evaluated(measured.evaluations, target):
@@ -87,8 +87,8 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
 
 def _without_lost(logged: float, measured: MeasuredRun) -> float:
     """What other sessions lost is before the measured one, and so before its evaluations."""
-    lost = measured.lost_seconds or 0.0
-    return logged - lost if logged >= lost + (measured.kept_seconds or 0.0) else logged
+    lost = measured.lost_seconds
+    return logged - lost if logged >= lost + measured.kept_seconds else logged
 
 
 def evaluated(evaluations: Sequence[Evaluation], target: QualityTarget) -> list[tuple[Evaluation, float]]:

@@ -31,7 +31,7 @@ class RunSummary:
     is_steady: bool | None = None
     #: The billed time of all attempts, on one instance each; of shared jobs, the run's part.
     billable_seconds: float | None = None
-    #: The same if no job had been shared. None in rows of earlier versions, where none was.
+    #: The same if no job had been shared.
     alone_billable_seconds: float | None = None
     #: The time from the creation of each job to its end, billed or not, as if no job had been shared.
     job_seconds: float
@@ -59,5 +59,5 @@ class RunSummary:
     #: Of a run that was outpaced: the run of its job that was ahead, and the least ratio of its time to that run's.
     outpaced_by: str | None = None
     least_ratio: float | None = None
-    #: After the run's own work; None in rows of earlier versions.
+    #: After the run's own work.
     probe_seconds: float | None = None

@@ -36,7 +36,7 @@ class Contention:
 
 
 def measure_contention(session: Session) -> Contention | None:
-    """None if no process logged host loads (not Linux, a run shorter than a line's interval, an older log)."""
+    """None if no process logged host loads (not Linux, a run shorter than a line's interval)."""
     hosts: dict[str, list[ProcessLog]] = {}
     for process in session.processes:
         if process.host_loads and process.environment is not None:

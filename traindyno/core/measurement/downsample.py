@@ -34,8 +34,7 @@ def _downsample(result: RunResult, *, step_times: int, loss_points: int) -> RunR
 
 
 def _rounded(point: LossPoint) -> LossPoint:
-    seconds = None if point.seconds is None else _five_digits(point.seconds)
-    return replace(point, loss=_five_digits(point.loss), seconds=seconds)
+    return replace(point, loss=_five_digits(point.loss), seconds=_five_digits(point.seconds))
 
 
 def _five_digits(value: float) -> float:

@@ -15,14 +15,14 @@ class LossPoint:
     """Mean loss of ``steps`` neighbouring logged steps, not a number if one of theirs is not finite.
 
     ``samples``: those that all ranks had processed by the last of these steps. ``seconds``: from the begin of the job's
-    log to the end of that step; None in results of earlier versions.
+    log to the end of that step.
     """
 
     step: int
     samples: int
     steps: int
     loss: float
-    seconds: float | None = None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ class StepTimeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """What the step log of one run shows. In results of earlier versions, fields with a default have it."""
+    """What the step log of one run shows."""
 
     steady_state: SteadyState
     #: None if no step was steady, or if a rank's log is missing: then not all work is known.
@@ -53,38 +53,38 @@ class MeasuredRun:
     #: Time between the sessions of the run, and the steps that were repeated.
     gaps: tuple[Gap, ...]
     #: Other work on the hosts.
-    contention: Contention | None = None
+    contention: Contention | None
     #: Standard error of the mean step time, a share of it.
-    relative_error: float | None = None
-    recurring: tuple[RecurringEvent, ...] = ()
-    one_time: tuple[OneTimeEvent, ...] = ()
+    relative_error: float | None
+    recurring: tuple[RecurringEvent, ...]
+    one_time: tuple[OneTimeEvent, ...]
     #: Wall time of the steady window without one-time events.
-    steady_seconds: float | None = None
+    steady_seconds: float
     #: The measured job.
-    job_name: str | None = None
+    job_name: str | None
     #: Number of restarts of the measured job.
-    interruptions: int | None = None
+    interruptions: int
     #: The job's time on repeated work and between its sessions.
-    lost_seconds: float | None = None
+    lost_seconds: float
     #: Epoch second of the job's first logged phase or process.
-    began_at: float | None = None
+    began_at: float
     #: Time of the job's other sessions on steps whose work was kept.
-    kept_seconds: float | None = None
+    kept_seconds: float
     #: Steps of the run, each counted once.
-    steps_done: int | None = None
+    steps_done: int
     #: Steps that were run again.
-    repeated_steps: int | None = None
-    checkpoints: CheckpointCost | None = None
+    repeated_steps: int
+    checkpoints: CheckpointCost | None
     #: Why the run ended before its last step (see ``end_line``).
-    end_reason: str | None = None
-    #: None if there are none, or in earlier results, whose rate leaves them out.
-    undecided_stalls: UndecidedStalls | None = None
-    #: None below 20 steps, and in earlier results.
-    drift: Drift | None = None
-    #: Steps of the steady window that stall; earlier results don't have them.
-    long_steps: tuple[LongSteps, ...] = ()
-    #: What a step consists of; None without a rate, and in earlier results.
-    step_parts: StepParts | None = None
+    end_reason: str | None
+    #: None if there are none.
+    undecided_stalls: UndecidedStalls | None
+    #: None below 20 steps.
+    drift: Drift | None
+    #: Steps of the steady window that stall.
+    long_steps: tuple[LongSteps, ...]
+    #: What a step consists of; None without a rate.
+    step_parts: StepParts | None
 
     @property
     def ended_at_target(self) -> bool:
@@ -100,7 +100,7 @@ class MeasuredRun:
     def is_settled(self) -> bool:
         """Whether the level of the step time neither changes nor drifts: a spread of stalls or noise is no bias."""
         steady = self.steady_state
-        return steady.is_reached or steady.is_only_noisy or steady.stall_share is not None
+        return steady.is_reached or steady.is_only_noisy
 
     @property
     def unsteady_reason(self) -> str | None:

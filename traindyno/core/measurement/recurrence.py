@@ -26,7 +26,7 @@ class RecurringEvent:
     """It happens once in ``steps_between`` steps, each time for ``seconds`` on average; ``count`` were seen.
 
     ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds. ``longest_seconds`` is of
-    stalls; earlier results don't have it.
+    stalls.
     """
 
     name: str

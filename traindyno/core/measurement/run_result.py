@@ -26,6 +26,8 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.workload import FullRun
 
+RUN_RESULT = Format(name="run result", version=1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaidPrice:
@@ -43,7 +45,7 @@ class RunResult:
     """``examples`` is the whole workload's, from which costs are projected.
 
     ``is_simulated`` marks results of a replayed or modelled trace; it is shown wherever the numbers are shown.
-    ``seed``: the trial's, if the run shows that it trained with it; None in results of earlier versions.
+    ``seed``: the trial's, None unless the run shows that it trained with it.
     """
 
     run: Run
@@ -187,15 +189,6 @@ def run_result_document(result: RunResult) -> dict[str, Any]:
 def parse_run_result(document: Mapping[str, Any]) -> RunResult:
     """Raises VersionUnknown."""
     return from_document(RUN_RESULT.read(document), RunResult)
-
-
-def _with_examples(document: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 kept the number of examples in its projection."""
-    projection = document.get("projection") or {}
-    return {**document, "examples": projection.get("examples", 0)}
-
-
-RUN_RESULT = Format(name="run result", version=2, migrations={1: _with_examples})
 
 
 def _measure(

@@ -45,11 +45,11 @@ class Throughput:
     #: None if the device's peak is unknown.
     model_flops_utilization: float | None
     #: Share of ``seconds`` that recurring events take: checkpoints, evaluation, stalls.
-    recurring_share: float = 0.0
-    #: Median over all ranks together, because an epoch's last step may have fewer; None in earlier results.
-    samples_per_step: int | None = None
-    #: Of the step with the most; None in earlier results.
-    most_samples_per_step: int | None = None
+    recurring_share: float
+    #: Median over all ranks together, because an epoch's last step may have fewer.
+    samples_per_step: int
+    #: Samples of the step with the most; None in a thinned log.
+    most_samples_per_step: int | None
 
 
 def measure_table(table: StepTable, *, warmup_steps: int | None, target_half_width: float | None = None) -> StepTime:

@@ -12,14 +12,13 @@ class SingleStall:
     """``seconds`` are its length; ``share`` is its part of the steady window's time, in which it was seen once.
 
     ``share_again`` is what it takes of the same time if it recurs as soon as what was seen allows: after no more steps
-    than the longest part of the window without it. ``step`` is the index of its first step; earlier results don't have
-    it.
+    than the longest part of the window without it. ``step`` is the index of its first step.
     """
 
     seconds: float
     share: float
     share_again: float
-    step: int | None = None
+    step: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,8 @@ class LanePlan:
     #: Jobs in progress at once.
     concurrency: int
     waves: int
-    #: Jobs that carry the runs; None in plans of earlier versions, where each run has its own.
-    job_count: int | None = None
+    #: Jobs that carry the runs.
+    job_count: int
     quota: QuotaReading | None
     price: Price | None
     #: Cost if each job takes one attempt to its time limit, and the longest stop and upload.

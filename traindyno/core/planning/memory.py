@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ BYTES_PER_GB = 10**9
 # Memory of a GPU that no estimate contains. On an H100, with models of 12 to 124 million parameters: about 0.5 GiB for
 # the CUDA context, up to 0.1 more allocated than estimated, up to 0.8 reserved by the allocator and not allocated.
 OUTSIDE_BYTES = 3 * 2**30 // 2
-FINDINGS = Format(name="memory findings", version=1, unmarked=1)
+FINDINGS = Format(name="memory findings", version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +149,12 @@ def findings_document(findings: Mapping[Settings, MemoryFinding]) -> dict[str, A
     return FINDINGS.mark({"findings": found})
 
 
-def parse_findings(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> dict[Settings, MemoryFinding]:
-    """A document without a version is the list of findings. Raises VersionUnknown."""
+def parse_findings(document: Mapping[str, Any]) -> dict[Settings, MemoryFinding]:
+    """Raises VersionUnknown."""
     converter = suite_converter()
-    marked = document if isinstance(document, Mapping) else {"findings": document}
     return {
         converter.structure(each["settings"], Settings): from_document(each["finding"], MemoryFinding)
-        for each in FINDINGS.read(marked)["findings"]
+        for each in FINDINGS.read(document)["findings"]
     }
 
 

@@ -30,7 +30,7 @@ from traindyno.core.planning.quotas import (
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas, refuse_searches
 from traindyno.core.planning.rounds import most_rounds, typical_rounds
 from traindyno.core.planning.waves import wave_counts
-from traindyno.core.statistics.hosts import HostClass, HostPriors
+from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.frozen_software import frozen_notes
@@ -66,13 +66,7 @@ class Plan:
     host_priors: HostPriors | None = None
 
 
-def _with_priors_by_class(document: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 may have one prior of hosts, which earlier executions had updated: it held for every class."""
-    one = document.pop("host_prior", None)
-    return {"host_priors": {kind.value: one for kind in HostClass}, **document} if one is not None else document
-
-
-STORED_PLAN = Format(name="stored plan", version=2, migrations={1: _with_priors_by_class}, unmarked=1)
+STORED_PLAN = Format(name="stored plan", version=1)
 
 
 def stored_plan(plan: Plan) -> dict[str, Any]:

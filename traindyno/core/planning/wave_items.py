@@ -11,7 +11,7 @@ from traindyno.core.jobs.job import Job, owner_document
 from traindyno.core.suite.runs import waiting_seconds
 from traindyno.core.suite.suite import Limits
 
-WAVE_ITEM = Format(name="wave item", version=1, unmarked=1)
+WAVE_ITEM = Format(name="wave item", version=1)
 
 
 def wave_items(jobs: Iterable[Job], limits: Limits) -> list[dict[str, Any]]:

@@ -1,10 +1,10 @@
 """One line of a step log, already JSON, to its value: no required field is missing, each has its type and is possible.
 
 The fields of a kind of line are those of its class in ``content`` or ``steps``, with their types. A field with a
-default may be absent: lines from before it lack it. Fields that the class lacks are ignored: a newer writer added them.
+default may be absent. Fields that the class lacks are ignored.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from math import inf, isfinite, nan
@@ -42,35 +42,27 @@ def _types_of(hint: Any) -> list[type]:
     return [int, float] if hint is float else [hint]
 
 
-def step_reader(kind: type[LoggedStep]) -> Callable[[Mapping[str, Any]], LoggedStep]:
-    """``kind``: the named tuple whose fields a step's line has."""
-    take, defaults, types_by_name = itemgetter(*kind._fields), kind._field_defaults, types_in_json(kind)
+_STEP_FIELDS = itemgetter(*LoggedStep._fields)
 
-    def with_defaults(line: Mapping[str, Any]) -> LoggedStep:
-        try:
-            return kind(*take({**defaults, **line}))
-        except KeyError as error:
-            raise LineInvalid(f"field {error} is missing") from error
 
-    @cache
-    def check_types(types: tuple[type, ...]) -> None:
-        """Checked once per combination of types, of which a log of a hundred thousand lines has a few."""
-        for (name, allowed), found in zip(types_by_name.items(), types, strict=True):
-            _check_type(name, allowed, found)
+def step_of(line: Mapping[str, Any]) -> LoggedStep:
+    try:
+        step = LoggedStep(*_STEP_FIELDS(line))
+    except KeyError as error:
+        raise LineInvalid(f"field {error} is missing") from error
+    loss = step.loss
+    if isinstance(loss, str) and loss in NOT_FINITE:
+        step = step._replace(loss=NOT_FINITE[loss])
+    _check_types_of_step(tuple(map(type, step)))
+    _check_step(step)
+    return step
 
-    def read_step(line: Mapping[str, Any]) -> LoggedStep:
-        try:
-            step = kind(*take(line))
-        except KeyError:
-            step = with_defaults(line)
-        loss = step.loss
-        if isinstance(loss, str) and loss in NOT_FINITE:
-            step = step._replace(loss=NOT_FINITE[loss])
-        check_types(tuple(map(type, step)))
-        _check_step(step)
-        return step
 
-    return read_step
+@cache
+def _check_types_of_step(types: tuple[type, ...]) -> None:
+    """Checked once per combination of types, of which a log of a hundred thousand lines has a few."""
+    for (name, allowed), found in zip(types_in_json(LoggedStep).items(), types, strict=True):
+        _check_type(name, allowed, found)
 
 
 def _check_step(step: LoggedStep) -> None:
@@ -92,11 +84,7 @@ def _check_size(name: str, value: float | None) -> None:
         raise LineInvalid(f"{name}: got a number beyond {LARGEST:g}, expected {-LARGEST:g} to {LARGEST:g}")
 
 
-step_of = step_reader(LoggedStep)
-
-
-# Version 1 has no host_id, no host_load lines, and null for a loss that is not finite.
-STEP_LOG = Format(name="step log", version=SCHEMA_VERSION, migrations={1: dict}, key="schema_version")
+STEP_LOG = Format(name="step log", version=SCHEMA_VERSION, key="schema_version")
 
 
 def environment_of(line: Mapping[str, Any]) -> Environment:
@@ -155,7 +143,7 @@ def host_load_of(line: Mapping[str, Any]) -> HostLoad:
 
 
 def end_reason_of(line: Mapping[str, Any]) -> str | None:
-    """None if the run did all its steps, and in logs of earlier versions."""
+    """None if the run did all its steps."""
     reason: str | None = _take(line, "reason", (str,)) if "reason" in line else None
     return reason
 

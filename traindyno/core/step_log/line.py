@@ -5,14 +5,13 @@ the process's start in epoch milliseconds (a spot interruption gives a rank a se
 and ``time``. All times are epoch seconds of one monotonic clock per process: the wall clock is read once, at its start.
 A number that is not finite is written as text: ``"nan"``, ``"inf"`` or ``"-inf"``, because JSON has no such numbers.
 
-A new field needs a default in ``content`` (of a step: in ``steps``); the reader then reads lines without it.
-``SCHEMA_VERSION`` rises if a field changes its meaning, or with a new kind of line, which earlier readers refuse.
+``SCHEMA_VERSION`` rises if a field changes its meaning, or with a new kind of line.
 """
 
 import math
 from typing import Any, Dict, Optional, Union
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 DIRECTORY_VARIABLE = "TRAINDYNO_STEP_LOG_DIRECTORY"
 CONTAINER_DIRECTORY = "/opt/ml/checkpoints/step_log"
 # The folder of a run's checkpoints; absent if it keeps none

@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 class LoggedStep(NamedTuple):
     """One optimizer step of one process. A tuple, because a run has millions of them to parse.
 
-    The names and types are those of a line (``fields``). A new field needs a default: lines from before it lack it.
+    The names and types are those of a line (``fields``).
     """
 
     step: int

@@ -73,20 +73,12 @@ class Padding(StrEnum):
 
 
 class Search(StrEnum):
-    """``ELIMINATE`` and ``MODEL`` are of earlier versions: they are read, and done as a race."""
-
     RACE = "race"
     GRID = "grid"
-    ELIMINATE = "eliminate"
-    MODEL = "model"
 
     @property
     def is_race(self) -> bool:
-        return self is not Search.GRID
-
-    @property
-    def is_replaced(self) -> bool:
-        return self in (Search.ELIMINATE, Search.MODEL)
+        return self is Search.RACE
 
 
 class Jobs(StrEnum):

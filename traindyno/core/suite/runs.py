@@ -72,7 +72,7 @@ def make_runs(execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_nu
 
 
 def round_of(run: Run) -> str:
-    """The number of the round that the run was planned in; runs of earlier versions name none."""
+    """The number of the round that the run was planned in."""
     return (run.block or "1").partition(".")[0]
 
 

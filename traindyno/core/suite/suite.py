@@ -242,7 +242,7 @@ class Suite:
         default=Search.RACE,
         metadata=describe(
             "race runs every cell once, ends runs that fall behind in their job, and measures the leading cells again;"
-            " grid measures every cell; eliminate and model, of earlier versions, are read as race",
+            " grid measures every cell",
             default="race; grid where each run has its own job",
         ),
     )
@@ -344,12 +344,11 @@ class Run:
     tokens: Tokens | None = None
     #: Its place in the random order of its round, from 1.
     place: int | None = None
-    #: Runs of different cells in one block are measured about the same time. None in earlier documents, where runs with
-    #: one trial number are a block.
+    #: Runs of different cells in one block are measured about the same time.
     block: str | None = None
     #: The lab's copy of the workload's model; None for a model that is not on the Hub.
     model_s3_uri: str | None = None
-    #: That of this trial (``with_seeds``); None in runs of earlier versions, which trained with the cell's.
+    #: That of this trial (``with_seeds``).
     seed: int | None = None
     #: The job that carries it with other runs; None if it has a job of its own.
     job_id: str | None = None

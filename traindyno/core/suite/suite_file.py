@@ -6,14 +6,13 @@ from typing import Any
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Suite, Tokens
 from traindyno.core.suite.suite_converter import JOBS, WRONG_VALUE, suite_converter
 from traindyno.core.suite.workload import Workload
 
-STORED_SUITE = Format(name="stored suite", version=1, unmarked=1)
+STORED_SUITE = Format(name="stored suite", version=1)
 
 
 def structure_suite(document: Mapping[str, Any]) -> Suite:
@@ -32,17 +31,8 @@ def stored_suite(suite: Suite) -> dict[str, Any]:
 
 
 def read_stored_suite(document: Mapping[str, Any]) -> Suite:
-    """The suite as it was accepted: today's rules about what can run do not apply. Raises VersionUnknown.
-
-    One without ``measurement.jobs`` or ``search`` was stored before the field, when each run had its own job and every
-    cell was measured.
-    """
-    found = STORED_SUITE.read(document)
-    measurement = {JOBS: Jobs.SEPARATE.value, **found.get("measurement", {})}
-    suite: Suite = suite_converter().structure(
-        {"search": Search.GRID.value, **found, "measurement": measurement}, Suite
-    )
-    return suite
+    """The suite as it was accepted: today's rules about what can run do not apply. Raises VersionUnknown."""
+    return suite_converter().structure(STORED_SUITE.read(document), Suite)
 
 
 def settings_document(settings: Settings) -> dict[str, Any]:

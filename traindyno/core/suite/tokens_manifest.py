@@ -11,7 +11,7 @@ from traindyno.core.documents.versions import Format, VersionUnknown
 MEMORY_FILE = "traindyno-memory.json"
 TOKENS_MANIFEST = "traindyno-tokens.json"
 MANIFEST = Format(name=TOKENS_MANIFEST, version=1)
-TOKENS_MARKER = Format(name="tokens marker", version=1, unmarked=1)
+TOKENS_MARKER = Format(name="tokens marker", version=1)
 
 
 def tokens_manifest(key: str, parts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.reason_text import merge_reasons
-from traindyno.core.verdict.verdict import Finding, Method, Verdict
+from traindyno.core.verdict.verdict import Finding, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
 NOISY_VARIATION = 0.1
@@ -20,11 +20,6 @@ COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
-    if verdict.method is Method.LATEST_REGIME:
-        yield (
-            "This verdict was made by the method of an earlier version: the rate of a run's latest regime, without"
-            " stalls of which it showed fewer than three. `traindyno report` judges the results again."
-        )
     if verdict.is_simulated:
         yield "Some of these results are simulated: they come from a replayed or modelled trace, not from hardware."
     if verdict.without_result:

@@ -181,7 +181,6 @@ def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> Cell
 
 
 def _measured_row(trials: CellTrials, noise: Noise) -> CellRow:
-    """The figures that rows of all versions have."""
     cell, everything = trials.cell, (*trials.measured, *trials.others)
     runs = [each.measured for each in trials.measured if each.measured]
     throughputs = [each.throughput for each in runs if each.throughput]

@@ -7,10 +7,9 @@ from traindyno.core.statistics.estimates import Interval
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.search_text import none_near
-from traindyno.core.verdict.verdict import Finding, Method, Verdict
+from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
-SURE = 0.999
 # Why nothing is said about the certainty.
 _REASONS = {
     Finding.CONTENDED: "; other work on the hosts slowed some of them down",
@@ -33,7 +32,7 @@ def _work_sentence(verdict: Verdict) -> str:
     seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
     examples = f"The whole work ({count_text(verdict.examples)} examples)"
     work = examples if is_whole else f"Training to {verdict.goal.target}"
-    prediction = row.prediction if is_whole and verdict.method is Method.WHOLE_RUN else None
+    prediction = row.prediction if is_whole else None
     one_run = (prediction.seconds, prediction.usd) if prediction else (None, None)
     time = f"about {seconds_text(seconds.mean)}{_within(one_run[0], seconds_text)}" if seconds else "an unknown time"
     cost = f"about {usd_text(usd.mean)}{_within(one_run[1], usd_text)}" if usd else "an unknown amount"
@@ -70,10 +69,9 @@ def _confidence_sentence(verdict: Verdict) -> str:
 def _certainty(verdict: Verdict) -> str:
     match verdict.finding:
         case Finding.RECOMMENDED:
-            return f"; {_lead(verdict)}"
+            return f"; the claim that it is the best is{_wrongly()}"
         case Finding.WITHIN_TOLERANCE:
-            wrongly = f", a claim that is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else ""
-            return f"; no other cell is better by more than {verdict.tolerance * 100:g} %{wrongly}"
+            return f"; no other cell is better by more than {verdict.tolerance * 100:g} %, a claim that is{_wrongly()}"
         case Finding.ONLY_ONE:
             return f"; {none_near(verdict) or 'no other cell qualifies for the goal'}"
         case Finding.UNDECIDED | Finding.TOO_FEW_TRIALS:
@@ -92,19 +90,5 @@ def _why_undecided(verdict: Verdict) -> str:
     return "these are too few runs to tell the best cells apart"
 
 
-def _lead(verdict: Verdict) -> str:
-    return f"the claim that it is the best is{_wrongly()}" if verdict.method is Method.WHOLE_RUN else _chance(verdict)
-
-
 def _wrongly() -> str:
     return f" wrong in at most {SIGNIFICANCE * 100:g} of 100 such suites"
-
-
-def _chance(verdict: Verdict) -> str:
-    """The words of the first method."""
-    if verdict.confidence is None:
-        return "how often such a lead appears by chance is unknown"
-    if verdict.confidence > SURE:
-        return "such a lead appears by chance in fewer than 1 of 1,000 such suites"
-    times = max(1, round((1 - verdict.confidence) * 1000))
-    return f"such a lead appears by chance in about {times} of 1,000 such suites"

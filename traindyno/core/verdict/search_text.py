@@ -1,11 +1,10 @@
-"""A search in sentences: which cells were dropped and why, and what is done instead of a search of earlier versions."""
+"""A race in sentences: which cells were dropped, and why."""
 
 from collections.abc import Iterator
 
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.search.race import within_of
-from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.verdict import Verdict
 
 
@@ -35,13 +34,3 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
         reach = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
         word = "slower" if verdict.metric.is_time else "dearer"
         yield f"{cells} dropped after one run: {reach} {word} than the recommended cell."
-
-
-def describe_replaced(suite: Suite) -> str | None:
-    """What is done instead of a search that earlier versions had; None for today's."""
-    if not suite.search.is_replaced:
-        return None
-    return (
-        f"search: {suite.search} is read as search: race: every cell runs once, and those that are close behind the"
-        " best one run again."
-    )

@@ -116,7 +116,7 @@ def _tail(runs: Sequence[MeasuredRun]) -> float:
 
     Steps of one cause whose lengths hardly differ have no tail; a single one is a stall that may recur.
     """
-    seconds = sum(run.steady_seconds or 0.0 for run in runs)
+    seconds = sum(run.steady_seconds for run in runs)
     groups = join_alike(group for run in runs for group in run.long_steps)
     return TAIL_BEYOND_LONGEST * sum(group.beyond_mean for group in groups) / seconds if seconds > 0 else 0.0
 
@@ -127,9 +127,9 @@ def _comes_at_any_step(stall: SingleStall, of_trials: Sequence[Sequence[SingleSt
     What happens once in each run, at one step or not, stays undecided.
     """
     alike = [[other for other in own if are_alike(stall.seconds, other.seconds)] for own in of_trials]
-    steps = [other.step for own in alike for other in own if other.step is not None]
+    steps = [other.step for own in alike for other in own]
     is_in_each = all(alike)
-    return not is_in_each and stall.step is not None and any(not are_at_one_step(stall.step, other) for other in steps)
+    return not is_in_each and any(not are_at_one_step(stall.step, other) for other in steps)
 
 
 def _mean_drift(drifts: Sequence[Drift]) -> Drift | None:

@@ -32,7 +32,7 @@ from traindyno.core.verdict.scaling import fit_all
 from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
-VERDICT = Format(name="verdict", version=2, unmarked=1)
+VERDICT = Format(name="verdict", version=1)
 # One trial has no spread.
 LEAST_COMPARED = 2
 
@@ -53,15 +53,6 @@ class Finding(StrEnum):
 
 
 SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
-
-
-class Method(StrEnum):
-    """By which rule a verdict was made."""
-
-    #: The latest regime's rate without stalls of which no run showed three; cells compared as independent trials.
-    LATEST_REGIME = "latest_regime"
-    #: All time after warm-up, with everything in it; cells compared by round; what is undecided is a range.
-    WHOLE_RUN = "whole_run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +99,12 @@ class Verdict:
     is_simulated: bool
     #: Curves of the time over the number of instances, from three measured sizes on.
     scaling: tuple[ScalingFit, ...] = ()
-    #: Number of runs in the rounds of the execution; None in verdicts without rounds and of earlier versions.
+    #: Number of runs in the rounds of the execution; None in verdicts without rounds.
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
     without_result: tuple[str, ...] = ()
-    #: The suite's limit of repeats of a contended trial; None in verdicts of earlier versions.
+    #: The suite's limit of repeats of a contended trial.
     max_contended_repeats: int | None = None
-    #: Verdicts of earlier versions don't name it.
-    method: Method = Method.LATEST_REGIME
     #: What the trials leave open beside their noise makes the answer open: longer ones decide sooner than more of them.
     needs_longer_trials: bool = False
     #: Trials on the same hosts don't decide, however many.
@@ -134,12 +123,6 @@ class Verdict:
         """Whether no run of the whole work would end at the observed rate, so that the figures leave it out."""
         compared = (self.recommended, *(rival.cell_id for rival in self.rivals))
         return any(row.is_without_interruptions for row in self.rows if row.cell_id in compared)
-
-    @property
-    def confidence(self) -> float | None:
-        """1 - the largest p value, which texts of the first method call confidence. None if one is unknown."""
-        known = [rival.comparison.p for rival in self.rivals if rival.comparison.p is not None]
-        return 1 - max(known) if known and len(known) == len(self.rivals) else None
 
     def related(self, *relations: Relation) -> tuple[Rival, ...]:
         return tuple(rival for rival in self.rivals if rival.relation in relations)
@@ -221,7 +204,6 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         tolerance=suite.tolerance,
         significance=significance,
         finding=_find(rows, found, metric) if evidence.unlike is None else Finding.UNLIKE_WORK,
-        method=Method.WHOLE_RUN,
         needs_longer_trials=found.needs_longer_trials if found else False,
         recommended=found.best.cell.cell_id if found else None,
         expected=(corrected_row(found, rows, noise, suite.goal.target, significance=significance) if found else None),
@@ -252,7 +234,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
 
 
 def parse_verdict(document: Mapping[str, Any]) -> Verdict:
-    """Raises VersionUnknown. `traindyno report` computes a verdict of an older version again from the results."""
+    """Raises VersionUnknown."""
     return from_document(VERDICT.read(document), Verdict)
 
 

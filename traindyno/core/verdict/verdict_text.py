@@ -31,7 +31,7 @@ from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.search_text import describe_search, none_near
-from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Method, Verdict
+from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Verdict
 
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
@@ -182,16 +182,10 @@ def _within_tolerance(verdict: Verdict, row: CellRow) -> str:
 
 
 def _error(verdict: Verdict) -> str:
-    """How often such claims may be wrong, which earlier versions did not say."""
-    return f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)" if _is_claimed(verdict) else ""
-
-
-def _is_claimed(verdict: Verdict) -> bool:
-    return _is_whole(verdict) and not verdict.is_without_interruptions
-
-
-def _is_whole(verdict: Verdict) -> bool:
-    return verdict.method is Method.WHOLE_RUN
+    """How often such claims may be wrong."""
+    if verdict.is_without_interruptions:
+        return ""
+    return f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)"
 
 
 def _reservation(verdict: Verdict, row: CellRow) -> str:
@@ -200,7 +194,7 @@ def _reservation(verdict: Verdict, row: CellRow) -> str:
     if row.failed:
         diverged = f", {row.diverged} diverged" if row.diverged else ""
         parts.append(f"{row.failed} of its {row.attempted} trials failed{diverged}")
-    if row.unsteady_trials and not (_is_whole(verdict) and verdict.finding in SETTLED):
+    if row.unsteady_trials and verdict.finding not in SETTLED:
         parts.append(f"{row.unsteady_trials} of its {row.trials} measured trials did not reach a steady state")
     return f" Note: {'; '.join(parts)}." if parts else ""
 
@@ -226,8 +220,7 @@ def _support(verdict: Verdict) -> Iterator[str]:
         count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})
         tolerance = share_text(verdict.parities[0].tolerance)
         yield f"The losses of the {count} cells that should learn alike agree within {tolerance}."
-    if _is_whole(verdict):
-        yield _contents(verdict)
+    yield _contents(verdict)
 
 
 def _slowness(verdict: Verdict) -> Iterator[str]:
@@ -249,14 +242,9 @@ def _margin(verdict: Verdict, rival: Rival) -> str:
     saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
     if rival.relation is not Relation.BEATEN:
         return f"It was {saving} below {second.label} ({trials}). This difference may be noise{_at_look(verdict)}."
-    if _is_whole(verdict):
-        claim = " The claim that a cell beats each other one is wrong in at most"
-        wrong = f"{claim} {share_text(SIGNIFICANCE, digits=0)} of suites." if _is_claimed(verdict) else ""
-        return f"That is {saving} less than the runner-up, {second.label} ({trials}).{wrong}"
-    sure = (
-        "" if verdict.confidence is None else f"; confidence that it beats each cell {_confidence(verdict.confidence)}"
-    )
-    return f"That is {saving} less than the runner-up, {second.label} ({trials}{sure})."
+    claim = " The claim that a cell beats each other one is wrong in at most"
+    wrong = "" if verdict.is_without_interruptions else f"{claim} {share_text(SIGNIFICANCE, digits=0)} of suites."
+    return f"That is {saving} less than the runner-up, {second.label} ({trials}).{wrong}"
 
 
 def _at_look(verdict: Verdict) -> str:
@@ -324,7 +312,7 @@ def _needs(verdict: Verdict) -> str:
 
 def _one_run(verdict: Verdict) -> Interval | None:
     """The prediction interval of the goal's own quantity."""
-    prediction = verdict.expected.prediction if verdict.expected and _is_whole(verdict) else None
+    prediction = verdict.expected.prediction if verdict.expected else None
     if prediction is None or verdict.metric not in (Metric.SECONDS, Metric.USD):
         return None
     return prediction.seconds if verdict.metric is Metric.SECONDS else prediction.usd
@@ -398,7 +386,3 @@ def _better(verdict: Verdict) -> str:
 
 def _tolerance(verdict: Verdict) -> str:
     return f"{verdict.tolerance * 100:g} %"
-
-
-def _confidence(confidence: float) -> str:
-    return "above 99.9 %" if confidence > 0.999 else share_text(confidence)

@@ -67,7 +67,7 @@ def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
     if found_samples is None or not found_samples.samples:
         raise ModelNotServable(
             f"run {found.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data was"
-            " streamed without an evaluation_split, holds no text, or an older version trained it; run the suite again"
+            " streamed without an evaluation_split, or holds no text"
         )
 
 

@@ -42,7 +42,7 @@ def project_training(
         examples=examples,
         samples_per_second=measured.throughput.samples_per_second,
         samples_before_steady=measured.samples_before_steady,
-        steady_seconds=measured.steady_seconds or measured.throughput.seconds,
+        steady_seconds=measured.steady_seconds,
         job_time=time,
         instance_count=read_billed(job)[1],
         usd_per_instance_hour=usd_per_instance_hour,

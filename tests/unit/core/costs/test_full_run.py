@@ -79,14 +79,6 @@ def test_a_cost_that_no_trial_shows_is_unknown_and_not_zero(shown: dict[str, obj
     assert verdict.refused == {CELL.cell_id: expected}
 
 
-def test_stalls_that_earlier_versions_left_out_are_in_the_projection() -> None:
-    result = trial(None)
-    assert result.measured is not None
-    state = replace(result.measured.steady_state, is_reached=False, reason="stalls", stall_share=0.04)
-    stalled = replace(result, measured=replace(result.measured, steady_state=state))
-    assert seconds(stalled) - seconds(result) == pytest.approx(0.04 * 9_994, rel=1e-3)
-
-
 def test_results_without_a_schedule_are_read_and_those_with_one_come_back() -> None:
     result = trial(BOTH, one_time=(once("checkpoint", 6.0),))
     document = run_result_document(result)

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
@@ -18,11 +16,3 @@ def test_losses_and_evaluations_know_their_time_and_money() -> None:
     second = training_curve(result)[1]
     assert (second.step, second.seconds) == (1, 91.0)
     assert second.usd == pytest.approx(0.31)
-
-
-def test_a_result_of_an_earlier_version_has_steps_only() -> None:
-    result = completed_result(make_cell(), 1, after=[evaluation_line(START + 30, 20, {"accuracy": 0.7})])
-    assert result.measured is not None
-    older = replace(result, measured=replace(result.measured, began_at=None))
-    assert evaluation_curve(older, Quality.ACCURACY) == (LearningPoint(step=20, seconds=None, usd=None, value=0.7),)
-    assert evaluation_curve(replace(result, measured=None), Quality.ACCURACY) == ()

@@ -317,7 +317,7 @@ def _learned(result: RunResult) -> CellHistory:
     return learn_from(make_suite(), [past])[summary.cell_id]
 
 
-def test_a_stored_result_keeps_its_share_and_one_of_an_earlier_version_has_none() -> None:
+def test_a_stored_result_keeps_its_share() -> None:
     works = [
         Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
         for trial in (1, 2)
@@ -325,25 +325,16 @@ def test_a_stored_result_keeps_its_share_and_one_of_an_earlier_version_has_none(
     _, (_, result) = together("j0", works, PRICE)
     document = run_result_document(result)
     assert parse_run_result(json.loads(json.dumps(document))).attempts == result.attempts
-    earlier = {
-        **document,
-        "attempts": [{name: value for name, value in each.items() if name != "share"} for each in document["attempts"]],
-    }
-    assert [each.share for each in parse_run_result(earlier).attempts] == [None]
 
 
-@pytest.mark.parametrize("is_earlier", [False, True])
-def test_the_history_of_a_cell_is_that_of_jobs_of_one_run(is_earlier: bool) -> None:
+def test_the_history_of_a_cell_is_that_of_jobs_of_one_run() -> None:
     works = [
         Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
         for trial in (1, 2)
     ]
     _, (result, _) = together("j0", works, PRICE)
-    summary = summarise(apart(works[0], PRICE) if is_earlier else result)
-    if is_earlier:
-        summary = replace(summary, alone_billable_seconds=None, overhead_seconds=None, overhead_billable_seconds=None)
-    past = past_run(summary, max_steps=200)
+    past = past_run(summarise(result), max_steps=200)
     assert past is not None
     # 20 + 45 to start, 105.5 for the run, 7 to upload; 60 more that are not billed
     assert (past.billable_seconds, past.seconds) == pytest.approx((177.5, 237.5))
-    assert past.overhead_billable_seconds == (None if is_earlier else pytest.approx(72))
+    assert past.overhead_billable_seconds == pytest.approx(72)

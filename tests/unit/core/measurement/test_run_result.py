@@ -145,18 +145,6 @@ def test_a_document_reads_back_equal_and_is_plain_json() -> None:
     assert type(run_result_document(result)["outcome"]) is str
 
 
-def test_a_result_without_the_fields_of_later_versions_is_read_and_projected_alike() -> None:
-    result = completed_result(make_cell(), 1)
-    document = json.loads(json.dumps(run_result_document(result)))
-    later = ["relative_error", "recurring", "one_time", "steady_seconds", "job_name", "interruptions", "lost_seconds"]
-    later += ["undecided_stalls", "drift", "long_steps"]
-    for name in later:
-        del document["measured"][name]
-    del document["measured"]["throughput"]["recurring_share"]
-    del document["measured"]["steady_state"]["note"], document["measured"]["steady_state"]["is_only_noisy"]
-    assert project_run(parse_run_result(document)) == project_run(result)
-
-
 def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
     seconds = [1.0 + 0.001 * step for step in range(200)]
     seconds[120] += 40.0

@@ -90,7 +90,7 @@ def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
         ),
         (
             json.dumps({**line.environment_line(1.0, 0, 1, "h", {}), "schema_version": 9}),
-            "got schema_version 9 of a newer Traindyno .*, expected 1 to 2",
+            "got schema_version 9 of another Traindyno, expected 1",
         ),
         (json.dumps(line.environment_line(1.0, 2, 2, "h", {})), "rank 2 is not within a world of 2"),
         (json.dumps(line.environment_line(1.0, 1, 2, "h", {})), "the name says rank 0"),

@@ -560,19 +560,11 @@ def without_search(**changes: Any) -> dict[str, Any]:
         (without_search(measurement={"jobs": "separate"}), Search.GRID, 5),
         (without_search(measurement={}, warm_pool_seconds=600), Search.GRID, 5),
         (small_document(measurement={"jobs": "separate"}, search="race"), Search.RACE, 9),
-        (small_document(measurement={}, search="eliminate"), Search.ELIMINATE, 9),
-        (small_document(measurement={"trials": 3}, search="model"), Search.MODEL, 3),
     ],
-    ids=["nothing", "trials", "grid", "separate", "warm", "separate race", "eliminate", "model"],
+    ids=["nothing", "trials", "grid", "separate", "warm", "separate race"],
 )
 def test_a_race_is_the_default_where_runs_share_jobs(document: dict[str, Any], search: Search, trials: int) -> None:
     suite = parse_suite(document)
     assert (suite.search, suite.measurement.trials) == (search, trials)
     assert read_stored_suite(stored_suite(suite)) == suite
     assert suite.search.is_race is (search is not Search.GRID)
-
-
-def test_a_stored_suite_without_a_search_measured_every_cell() -> None:
-    stored = stored_suite(parse_suite(small_document(measurement={"trials": 3})))
-    old = {name: value for name, value in stored.items() if name != "search"}
-    assert read_stored_suite(old).search is Search.GRID

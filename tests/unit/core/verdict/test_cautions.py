@@ -11,7 +11,7 @@ from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.verdict import Finding, Method
+from traindyno.core.verdict.verdict import Finding
 
 HOSTS = "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; others may differ."
 UNKNOWN_HOSTS = "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
@@ -95,12 +95,6 @@ def test_reasons_that_differ_in_their_numbers_are_one_sentence() -> None:
 def test_what_a_settled_answer_holds_for_is_not_said_of_an_open_one() -> None:
     (text,) = cautions({"unsteady_trials": 3}, finding=Finding.UNDECIDED)
     assert text == "3 trials of ddp did not reach a steady state; they are included."
-
-
-def test_a_verdict_of_an_earlier_version_says_by_which_method_it_was_made() -> None:
-    first, *others = cautions(method=Method.LATEST_REGIME, second={"unsteady_trials": 1})
-    assert first.startswith("This verdict was made by the method of an earlier version: the rate of a run's latest")
-    assert others == ["1 trial of fsdp did not reach a steady state; it is included."]
 
 
 def test_contended_trials_are_named_unless_the_headline_does() -> None:

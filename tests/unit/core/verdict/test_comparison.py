@@ -15,7 +15,6 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.pricing import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.suite.suite_file import read_stored_suite, suite_document
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.comparison import Change, NotComparable, compare_executions
 from traindyno.core.verdict.execution_record import ExecutionRecord
@@ -180,11 +179,8 @@ def test_interruptions_that_one_execution_expects_are_expected_of_both() -> None
 
 
 def test_shared_jobs_are_a_named_difference_and_cells_stay_comparable() -> None:
-    """The earlier execution was stored before suites named their jobs."""
     shared = suite_of(measurement=Measurement(jobs=Jobs.SHARED))
-    document = suite_document(shared)
-    del document["measurement"]["jobs"]
-    separate = read_stored_suite(document)
+    separate = suite_of(measurement=Measurement(jobs=Jobs.SEPARATE))
     compared = compare_executions(record("old", separate, STEADY), record("new", shared, STEADY))
     assert {each.name: (each.first, each.second) for each in compared.running} == {
         "measurement.jobs": ("separate", "shared")

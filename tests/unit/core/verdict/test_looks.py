@@ -34,4 +34,3 @@ def test_a_grid_is_judged_once() -> None:
 def test_each_further_trial_of_a_race_has_the_same_share() -> None:
     shares = [looks(Search.RACE, trials).significance for trials in (1, 2, 6)]
     assert shares == [0.05, 0.05, 0.01]
-    assert looks(Search.MODEL, 6) == looks(Search.ELIMINATE, 6) == looks(Search.RACE, 6)

@@ -15,7 +15,7 @@ from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Search, Strategy
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report, build_report
 from traindyno.core.verdict.search_path import Round, follow_search
@@ -147,13 +147,6 @@ def test_the_picture_of_the_search_has_a_hollow_dot_for_an_outpaced_run(verdict:
     assert len(dots) == len(CELLS)
     assert {title.split(" in round 1")[0].split(":")[0] for title in hollow} == {BEHIND.label, FURTHER.label}
     assert all("outpaced: at least" in title for title in hollow)
-
-
-def test_a_report_says_what_was_done_instead_of_an_earlier_search(verdict: Verdict) -> None:
-    report = reported(verdict)
-    drawn = draw_search(replace(report, suite=replace(report.suite, search=Search.MODEL)))
-    assert drawn is not None
-    assert "search: model is read as search: race" in drawn
 
 
 def test_the_report_shows_it_as_what_it_is(verdict: Verdict) -> None:

@@ -14,7 +14,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
-from traindyno.core.verdict.verdict import Finding, Method, Verdict
+from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 
@@ -88,23 +88,6 @@ def test_all_runs_count_and_only_measured_cells() -> None:
     assert how_sure(make_verdict(rows=rows)).startswith(f"{basis}; ")
     assert "10 runs measured 2 of 3 cells;" in how_sure(make_verdict(rows=rows, spent_usd=None))
     assert "10 simulated runs measured" in how_sure(make_verdict(rows=rows, is_simulated=True))
-
-
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [
-        (0.9, "such a lead appears by chance in about 900 of 1,000 such suites"),
-        (0.01, "such a lead appears by chance in about 10 of 1,000 such suites"),
-        (0.001, "such a lead appears by chance in about 1 of 1,000 such suites"),
-        (0.0009, "such a lead appears by chance in fewer than 1 of 1,000 such suites"),
-        (None, "how often such a lead appears by chance is unknown"),
-    ],
-)
-def test_verdicts_of_earlier_versions_keep_the_chance_of_the_nearest_rival(p: float | None, text: str) -> None:
-    rows = (make_row(), make_row(SECOND), make_row(THIRD))
-    rivals = (make_rival(p=p), make_rival(THIRD, p=0.0001))
-    verdict = make_verdict(rows=rows, rivals=rivals, method=Method.LATEST_REGIME)
-    assert how_sure(verdict).endswith(f"; {text}.")
 
 
 @pytest.mark.parametrize(

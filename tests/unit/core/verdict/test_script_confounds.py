@@ -92,20 +92,11 @@ def test_the_report_of_trainium_names_the_hardware_and_its_software_and_no_contr
 def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name: str) -> None:
     suite = suite_of(name)
     known = results_of(suite)
-    for results in (known, [unknown_batch(each) for each in known]):
-        verdict = verdict_of(suite, results)
-        found = [each for confound in verdict.confounds for each in confound.differences]
-        assert "learning rate" not in [each.name for each in found]
-        stated = {text for each in found if each.name == "global batch" for text in (each.first, each.second)}
-        assert stated <= {str(batch) for batch in (all_measured(suite).values() if results is known else ())}
-
-
-def unknown_batch(result: RunResult) -> RunResult:
-    """The result as an earlier version left it."""
-    assert result.measured is not None
-    assert result.measured.throughput is not None
-    throughput = replace(result.measured.throughput, samples_per_step=None)
-    return replace(result, measured=replace(result.measured, throughput=throughput))
+    verdict = verdict_of(suite, known)
+    found = [each for confound in verdict.confounds for each in confound.differences]
+    assert "learning rate" not in [each.name for each in found]
+    stated = {text for each in found if each.name == "global batch" for text in (each.first, each.second)}
+    assert stated <= {str(batch) for batch in all_measured(suite).values()}
 
 
 def test_a_larger_measured_batch_on_more_processes_is_named() -> None:
@@ -131,7 +122,6 @@ def test_samples_of_a_step_are_the_measured_ones_and_unknown_if_trials_differ() 
     assert gather_evidence(suite, cells, results).samples_per_step == all_measured(suite)
     other = completed_result(cells[0], 3, samples=17, suite=suite)
     assert cells[0].cell_id not in gather_evidence(suite, cells, [*results, other]).samples_per_step
-    assert gather_evidence(suite, cells, [unknown_batch(each) for each in results]).samples_per_step == {}
 
 
 def test_scripts_learn_alike_only_with_equal_arguments_and_measured_batches() -> None:

@@ -28,7 +28,7 @@ FAST, SLOW = expand_cells(SUITE)
 
 def a_stall(share: float, most_share: float, seconds: float = 30.0) -> UndecidedStalls:
     again = (1 - share) * most_share / (1 - most_share)
-    return UndecidedStalls(single=(SingleStall(seconds=seconds, share=share, share_again=again),))
+    return UndecidedStalls(single=(SingleStall(seconds=seconds, share=share, share_again=again, step=100),))
 
 
 STALLS = a_stall(0.02, 0.08)
@@ -129,7 +129,7 @@ def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
 )
 def test_stalls_of_several_trials_at_different_steps_recur(steps: tuple[int | None, ...], is_decided: bool) -> None:
     def run_of(step: int | None, seconds: float = 30.0) -> MeasuredRun:
-        single = SingleStall(seconds=seconds, share=0.02, share_again=0.08, step=step)
+        single = SingleStall(seconds=seconds, share=0.02, share_again=0.08, step=step or 0)
         return replace(a_run(), undecided_stalls=UndecidedStalls(single=(single,)) if step else None)
 
     assert find_undecided([run_of(step) for step in steps]).stalls.is_empty is is_decided

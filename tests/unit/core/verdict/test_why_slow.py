@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.core.measurement.test_step_parts import probe_line
 from tests.unit.report.test_report import report_of
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.run_samples import PRICE, make_attempt, make_run, make_suite
 from tests.unit.step_log_samples import file_name, log_lines
 from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.jobs.outcome import Outcome
@@ -98,19 +98,3 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
     cells = [re.sub(r"<[^>]*>", "", cell) for cell in section.split("<td")[1:]]
     # waiting, data, communication of one process, optimizer, the rest
     assert [cell.rpartition(">")[2] for cell in cells][1:6] == [f"{share} % (± 0 %)" for share in (40, 40, 0, 10, 50)]
-
-
-def test_a_result_of_an_earlier_version_has_no_parts() -> None:
-    result = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=read_step_log({file_name(): log_lines(step_seconds=[0.1] * 50)}),
-        price=PRICE,
-    )
-    document = run_result_document(result)
-    assert document["measured"].pop("step_parts") is not None
-    earlier = parse_run_result(document)
-    assert earlier.measured is not None
-    assert earlier.measured.step_parts is None
