@@ -75,18 +75,9 @@ mutants: install .envs/mutants/.installed ## Change the core in small ways, and 
 bench: install .envs/syne_tune/.installed ## Measure speed and memory, and write docs/performance.md
 	$(BIN)/python -m bench
 
-nightly: install ## Rehearse 1,000 runs under faults and 1,000 in shared jobs, kill each process of a shared job in each phase, interrupt 110 spot runs, train every model type, send 20,000 damaged suites and 5,000 damaged step logs, documents and deployments through all readers, simulate ten times as much
-	TRAINDYNO_FUZZ_COUNT=20000 $(BIN)/python -m pytest tests/fuzz --numprocesses logical
-	TRAINDYNO_DAMAGED_EXECUTIONS=300 $(BIN)/python -m pytest tests/local/test_damaged_executions.py
-	TRAINDYNO_INTERRUPTED_RUNS=100 TRAINDYNO_INTERRUPTED_TRAININGS=10 $(BIN)/python -m pytest tests/local/test_spot_interruptions.py
-	TRAINDYNO_EVERY_STRATEGY=1 $(BIN)/python -m pytest tests/training/test_checkpoints.py tests/training/test_memory.py tests/training/test_mesh.py tests/training/test_strategies.py tests/training/test_strategy_table.py
-	TRAINDYNO_EVERY_FAMILY=1 $(BIN)/python -m pytest tests/training/test_families.py tests/training/test_family_refusals.py
-	TRAINDYNO_REPEATS=1 $(BIN)/python -m pytest tests/local/test_chaos.py tests/local/test_found_batches.py tests/local/test_notebooks.py tests/local/test_reference_suites.py tests/local/test_rehearsal.py
-	TRAINDYNO_SHARED_RUNS=1000 TRAINDYNO_THROTTLED_SHARE=0.1 $(BIN)/python -m pytest tests/local/test_shared_chaos.py
-	TRAINDYNO_EVERY_KILL=1 $(BIN)/python -m pytest tests/training/test_shared_job_kills.py
-	TRAINDYNO_THROTTLED_EXECUTIONS=20 $(BIN)/python -m pytest tests/local/test_throttling.py
-	TRAINDYNO_SIMULATIONS=10 $(BIN)/python -m pytest tests/simulations
-	TRAINDYNO_CHAOS_SEEDS=1,2,3,4,5 TRAINDYNO_SEED_RUNS=200 TRAINDYNO_THROTTLED_SHARE=0.3 $(BIN)/python -m pytest tests/local/test_chaos_seeds.py --numprocesses 3 --no-loadscope-reorder
+nightly: install ## Run every test, those marked nightly too: simulations, chaos, every strategy with every model (hours)
+	TRAINDYNO_NIGHTLY=1 $(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --no-loadscope-reorder --ignore tests/local
+	TRAINDYNO_NIGHTLY=1 $(BIN)/python -m pytest tests/local
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)
 	$(BIN)/python -m tests.xla.xla_environment .envs/xla

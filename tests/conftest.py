@@ -8,6 +8,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.nightly import NIGHTLY
+
 SEEDS = "tests/local/test_chaos_seeds.py"
 # Beginnings of paths; the first that fits names the group, and groups are begun in this order: beside tests that wait,
 # those that compute.
@@ -78,6 +80,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Togethe
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not NIGHTLY and "nightly" not in config.option.markexpr:
+        left_out = [item for item in items if item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: ORDER.index(beginning_of(path_of(item.nodeid))))
 

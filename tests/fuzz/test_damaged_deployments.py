@@ -1,7 +1,6 @@
 """Whatever a deployment is started with, DeployModel answers the task by the name of an error, or waits for AWS."""
 
 import json
-import os
 import random
 from dataclasses import replace
 from typing import Any
@@ -10,13 +9,14 @@ import pytest
 
 from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_document
+from tests.nightly import NIGHTLY
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, SETTINGS, MemoryServing
 from traindyno.core.serving.deployment import Hosting
 from traindyno.core.serving.deployment_document import deployment_document
 from traindyno.lab.serving.deploy_model import deploy_model
 
-COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000")) // 4
+COUNT = (20_000 if NIGHTLY else 2000) // 4
 PARTS = 2
 MOST_CPU_SECONDS = 10.0
 TRANSFORM = replace(

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.nightly import NIGHTLY
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryLab
 from tests.unit.planned_lab import measure, planned
 from tests.unit.serving_in_memory import SAMPLES
@@ -27,7 +27,7 @@ from traindyno.lab.plan_round import plan_next_round
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import DocumentDamaged
 
-COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000")) // 4
+COUNT = (20_000 if NIGHTLY else 2000) // 4
 INSTEAD: tuple[Any, ...] = (None, True, -1, 0.5, "", "\ud800", "x" * 99, [], [[]], {}, {"a": {}}, 10**400)
 KINDS: dict[str, Callable[[Any], object]] = {
     "suite": read_stored_suite,

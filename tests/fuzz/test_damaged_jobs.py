@@ -1,7 +1,6 @@
 """Damaged descriptions of training jobs end in a suite that is accepted, or in JobNotImportable with a message."""
 
 import json
-import os
 import random
 from copy import deepcopy
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import VALUES, damaged_document
+from tests.nightly import NIGHTLY
 from tests.unit.sagemaker.test_imported_jobs import DECISIONS, REQUESTS, Bucket, description
 from tests.unit.sagemaker.test_model_trainer import CAPTURED
 from tests.unit.sagemaker.test_request import first_request
@@ -22,7 +22,7 @@ from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.program import JobNotImportable
 
-COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000")) // 2
+COUNT = (20_000 if NIGHTLY else 2000) // 2
 PARTS = 4
 MOST_CPU_SECONDS = 10.0
 JOBS = [

@@ -1,7 +1,6 @@
 """Whatever the files of a step log hold, RecordRun stores an outcome, and JudgeSuite can read it."""
 
 import json
-import os
 import random
 from collections.abc import Mapping
 from copy import deepcopy
@@ -10,6 +9,7 @@ import pytest
 
 from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_document, damaged_text
+from tests.nightly import NIGHTLY
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
 from tests.unit.planned_lab import measure, planned
 from tests.unit.step_log_samples import START, file_name, log_lines
@@ -24,7 +24,7 @@ from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.record_run import record_run
 from traindyno.lab.submit_run import submit_run
 
-COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000")) // 4
+COUNT = (20_000 if NIGHTLY else 2000) // 4
 PARTS = 8
 JUDGED_SHARE = 0.1
 MOST_CPU_SECONDS = 10.0

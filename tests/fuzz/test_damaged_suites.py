@@ -1,7 +1,6 @@
 """Damaged suites and requests end in a refusal with a message: no traceback, no hang, nothing that can't be stored."""
 
 import json
-import os
 import random
 from collections.abc import Iterator
 from decimal import Decimal
@@ -23,6 +22,7 @@ from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service import EXTRA_VALUES
 from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_document, damaged_text
+from tests.nightly import NIGHTLY
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_suite
 from traindyno.api.suite_text import SuiteUnreadable, read_suite_text
@@ -37,7 +37,7 @@ from traindyno.sagemaker.request import build_training_job_request
 
 SUITES = Path(__file__).parents[2] / "suites"
 SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
-COUNT = int(os.environ.get("TRAINDYNO_FUZZ_COUNT", "2000"))
+COUNT = 20_000 if NIGHTLY else 2000
 PARTS = 8
 MOST_CPU_SECONDS = 10.0
 ENVIRONMENT = {

@@ -1,10 +1,8 @@
 """Many runs while capacity, requests and events fail, the service is killed, and another execution is aborted.
 
-``make nightly`` runs 1,000 of them, or ``TRAINDYNO_CHAOS_RUNS``. ``make test`` has one seed of the same faults, with
-fewer runs and more checks (``test_chaos_seeds.py``).
+``test_chaos_seeds.py`` has fewer runs and more checks under the same faults.
 """
 
-import os
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,20 +11,13 @@ from typing import Any
 import pytest
 
 from tests.local.chaos_lab import SIMULATED_WORKLOAD, SLOW_LANE, ChaosLab, until
-from tests.local.repeats import repeat_of
 
-SEEDS = "tests/local/test_chaos_seeds.py"
 pytestmark = [
     pytest.mark.local,
     pytest.mark.timeout(1500),
-    repeat_of(
-        f"{SEEDS}::test_the_executions_succeed_and_their_books_agree_to_the_second_and_the_cent",
-        f"{SEEDS}::test_most_runs_complete_and_say_that_they_are_simulated",
-        f"{SEEDS}::test_no_job_outlives_an_execution_that_was_ended",
-        f"{SEEDS}::test_every_job_is_known_to_the_table_and_has_ended",
-    ),
+    pytest.mark.nightly,
 ]
-RUNS = int(os.environ.get("TRAINDYNO_CHAOS_RUNS", "1000"))
+RUNS = 1000
 LANES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge")
 TRIALS = 3
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))

@@ -2,8 +2,8 @@
 
 In each seed, three executions run at once under lost, late and repeated events, shortages and throttling of every API,
 one of them at a tight cap with warm pools, and the service is killed. Then an execution is aborted and one is stopped
-while their jobs run. At last MiniStack is killed during another one. There is one seed with 36 runs, or
-``TRAINDYNO_CHAOS_SEEDS`` seeds with ``TRAINDYNO_SEED_RUNS`` runs.
+while their jobs run. At last MiniStack is killed during another one. There is one seed with 36 runs,
+or in ``make nightly`` five with 200.
 """
 
 import os
@@ -26,6 +26,7 @@ from tests.local.oracle import Evidence, check_ended, check_finished, check_paid
 from tests.local.recorded_calls import check_calls, writing_calls
 from tests.local.small_disk import full_disk, is_small_disk, small_disk
 from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_document
+from tests.nightly import NIGHTLY
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Executions
 from traindyno.aws.log_tail import LogTail
@@ -36,13 +37,13 @@ from traindyno.cli.inputs.local_restart import settle_restart
 from traindyno.lab.services import LabServices
 from traindyno.store.results_bucket import ResultsBucket
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(3600)]
-SEEDS = [int(word) for word in os.environ.get("TRAINDYNO_CHAOS_SEEDS", "1").split(",")]
-RUNS = int(os.environ.get("TRAINDYNO_SEED_RUNS", "36"))
+pytestmark = [pytest.mark.local, pytest.mark.nightly, pytest.mark.timeout(3600)]
+SEEDS = (1, 2, 3, 4, 5) if NIGHTLY else (1,)
+RUNS = 200 if NIGHTLY else 36
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
 SMALL_CELLS = 2
 # Of the requests to every API, MiniStack's too. With 0.3, a seed takes three times as long as with 0.03.
-THROTTLED_SHARE = float(os.environ.get("TRAINDYNO_THROTTLED_SHARE", "0.03"))
+THROTTLED_SHARE = 0.3 if NIGHTLY else 0.03
 # There is room for one or two jobs at once, which may run for 600 s and keep their instances for 60 s.
 CAPPED_LIMITS = {"max_usd": 3, "max_hours": 100, "max_job_seconds": 600, "max_attempts": 12}
 KEEP_SECONDS = 60

@@ -1,10 +1,9 @@
 """A damaged suite that comes by StartExecution is refused by the name of an error, or planned; no state fails.
 
-A few executions, or ``TRAINDYNO_DAMAGED_EXECUTIONS``: ``make nightly`` asks for 300.
+A few executions, in ``make nightly`` 300.
 """
 
 import json
-import os
 import random
 import time
 from collections import Counter
@@ -16,12 +15,13 @@ import pytest
 
 from tests.fuzz.mutations import damaged_document
 from tests.local.local_lab import LocalLab
+from tests.nightly import NIGHTLY
 from traindyno.api.suite_text import read_suite_text
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.s3_keys import plan_key
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(1200)]
-COUNT = int(os.environ.get("TRAINDYNO_DAMAGED_EXECUTIONS", "8"))
+pytestmark = [pytest.mark.local, pytest.mark.nightly, pytest.mark.timeout(1200)]
+COUNT = 300 if NIGHTLY else 8
 AT_ONCE = 8
 MOST_SECONDS = 120
 MOST_INPUT_BYTES = 200_000  # Step Functions takes 256 KiB

@@ -9,8 +9,8 @@ import pytest
 
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, wait_until
-from tests.local.repeats import repeat_of
 from tests.local.running_service import RunningService, start_service
+from tests.nightly import repeat_of
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_document
 from traindyno import bundle

@@ -8,7 +8,7 @@ from localcloud.home import ENVIRONMENTS, HOME_VARIABLE
 from localcloud.sagemaker_service.host.local_images import SEPARATE_ENVIRONMENTS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
-from tests.local.repeats import repeat_of
+from tests.nightly import repeat_of
 from tests.notebook_cells import run_cells
 from tests.xla.xla_environment import make_environment
 from traindyno.api.notebook import Figure

@@ -7,7 +7,7 @@ import pytest
 
 from tests.local.chaos_lab import PACED_LANES, SIMULATED_WORKLOAD, ChaosLab, until
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 # Virtual time passes as the machine's does: functions that are late on a busy machine are as late in virtual time. A
 # function may come a second late here before its request meets the limit of one a second.

@@ -12,7 +12,7 @@ from localcloud.home import ENVIRONMENTS
 from localcloud.sagemaker_service.host.local_images import SEPARATE_ENVIRONMENTS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
-from tests.local.repeats import REPEATS, repeat_of
+from tests.nightly import NIGHTLY, repeat_of
 from tests.xla.xla_environment import make_environment
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
@@ -70,7 +70,7 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
     suite["workload"]["hyperparameters"] |= SCRIPT_SUITES[name]
     suite["workload"]["environment"] = ONE_THREAD
     suite["training"]["seed"] = 4
-    if not REPEATS:  # one cell for each number of processes
+    if not NIGHTLY:  # one cell for each number of processes
         del suite["matrix"]["hyperparameters.batch_size"][1:]
     report = report_of(lab, name, suite)
     assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]

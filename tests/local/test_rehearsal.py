@@ -11,7 +11,7 @@ from bench.rehearsal_findings import differences
 from bench.rehearsal_traces import PACKS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
-from tests.local.repeats import REPEATS, repeat_of
+from tests.nightly import repeat_of
 
 pytestmark = pytest.mark.local
 
@@ -66,7 +66,7 @@ def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     assert [*differences(PACK, findings(report))] == []
 
 
-@pytest.mark.skipif(not REPEATS, reason="minutes of simulated jobs: only make nightly plays the packs' suites")
+@pytest.mark.nightly  # minutes of simulated jobs
 @pytest.mark.parametrize("kind", ["original", "modern"])
 @pytest.mark.parametrize("pack", PACKS)
 def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(

@@ -1,7 +1,6 @@
 """Many runs in shared jobs on spot instances, under faults of every kind, with functions and the service killed.
 
-``make nightly`` has ``TRAINDYNO_SHARED_RUNS`` of them, 1,000 in about 40 jobs. Without the variable nothing runs.
-An oracle recomputes everything from raw records.
+There are 36 of them, or in ``make nightly`` 1,000 in about 40 jobs. An oracle recomputes everything from raw records.
 """
 
 import os
@@ -22,19 +21,20 @@ from tests.local.chaos_lab import SIMULATED_WORKLOAD, ChaosLab
 from tests.local.oracle import Evidence, find_strays, gather
 from tests.local.shared_oracle import check_shared, count_ends, shared_jobs
 from tests.local.test_chaos import ENDED, FAULTS, counted
+from tests.nightly import NIGHTLY
 from traindyno.core.planning.jobs import MOST_RUNS
 
 pytestmark = [
     pytest.mark.local,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif("TRAINDYNO_SHARED_RUNS" not in os.environ, reason="make nightly sets TRAINDYNO_SHARED_RUNS"),
+    pytest.mark.nightly,
 ]
 NAME = "carried"
 LANES = ("ml.g4dn.4xlarge", "ml.g5.24xlarge", "ml.g6.24xlarge")  # no other test uses them, because they count jobs
 TRIALS = 2
-RUNS = int(os.environ.get("TRAINDYNO_SHARED_RUNS", "36"))
+RUNS = 1000 if NIGHTLY else 36
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
-THROTTLED_SHARE = float(os.environ.get("TRAINDYNO_THROTTLED_SHARE", "0.03"))
+THROTTLED_SHARE = 0.1
 SEED = 7
 SHARED_FAULTS = {
     **FAULTS,

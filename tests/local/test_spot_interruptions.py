@@ -1,12 +1,10 @@
 """Spot jobs lose their instances at random steps, with and without notice, and each step is counted once.
 
-The tests run a small script a few times, or ``TRAINDYNO_INTERRUPTED_RUNS`` times: ``make nightly`` runs it 100 times,
-some of them with the built-in training loop.
+The tests run a small script a few times. ``make nightly`` runs it 100 times, and the built-in training loop ten times.
 """
 
 import io
 import json
-import os
 import tarfile
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,6 +17,7 @@ from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, job_request, wait_until
 from tests.local.running_service import RunningService, start_service
+from tests.nightly import NIGHTLY
 from tests.training.run_documents import run_document
 from tests.unit.run_samples import make_cell, make_run, make_suite
 from traindyno import bundle
@@ -29,8 +28,8 @@ from traindyno.core.step_log.reader import read_step_log
 from traindyno.sagemaker.job_description import read_job_end
 
 pytestmark = [pytest.mark.local, pytest.mark.timeout(3600)]
-RUNS = int(os.environ.get("TRAINDYNO_INTERRUPTED_RUNS", "3"))
-BUILT_IN_RUNS = int(os.environ.get("TRAINDYNO_INTERRUPTED_TRAININGS", "0"))
+RUNS = 100 if NIGHTLY else 3
+BUILT_IN_RUNS = 10
 STEPS, EVERY = 150, 10
 INTERRUPTIONS = 2
 USD_PER_HOUR = Decimal("0.36")
@@ -195,9 +194,7 @@ def test_the_receipts_of_interrupted_runs_are_right(interrupted: list[SpotRun]) 
     assert {run.job["TrainingJobName"]: receipt_errors(run) for run in interrupted if receipt_errors(run)} == {}
 
 
-@pytest.mark.skipif(
-    not BUILT_IN_RUNS, reason="minutes of starting PyTorch: make nightly sets TRAINDYNO_INTERRUPTED_TRAININGS"
-)
+@pytest.mark.nightly  # minutes of starting PyTorch
 def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: RunningService) -> None:
     steps = 60
     document = run_document(

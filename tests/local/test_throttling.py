@@ -1,11 +1,10 @@
 """Suites end as usual while three of ten requests to every API are throttled.
 
-Two executions run at once, or ``TRAINDYNO_THROTTLED_EXECUTIONS``: ``make nightly`` asks for 20.
+Two executions run at once, in ``make nightly`` 20.
 """
 
 import http.client
 import json
-import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,9 +19,10 @@ from localcloud.gate import authorization
 from tests.local.chaos_lab import ChaosLab, until
 from tests.local.oracle import check_finished, find_strays, gather
 from tests.local.test_chaos import ENDED, suite_document
+from tests.nightly import NIGHTLY
 
-pytestmark = [pytest.mark.local, pytest.mark.timeout(900)]
-EXECUTIONS = int(os.environ.get("TRAINDYNO_THROTTLED_EXECUTIONS", "2"))
+pytestmark = [pytest.mark.local, pytest.mark.nightly, pytest.mark.timeout(900)]
+EXECUTIONS = 20 if NIGHTLY else 2
 LANE = "ml.g4dn.8xlarge"  # no other test uses this cloud, because they count the jobs of their lanes
 THROTTLED_SHARE = 0.3
 SEED = 11

@@ -1,6 +1,5 @@
 """Many suites with known truth, decided by the lab's own functions, and how often the decision was right or wrong."""
 
-import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +7,7 @@ from functools import cache
 from math import exp, log, sqrt
 
 from tests.simulations.noise_models import Cells, NoiseModel, Shape, independent
+from tests.simulations.repetitions import TIMES
 from tests.unit.run_samples import completed_result, make_cell
 from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
@@ -20,7 +20,6 @@ from traindyno.core.verdict.recommendation import Recommendation, recommend
 
 SEED = 20261121
 TOLERANCE = 0.02
-TIMES = int(os.environ.get("TRAINDYNO_SIMULATIONS", "1"))
 REPETITIONS = {2: 600, 8: 300, 32: 80}
 
 

@@ -7,7 +7,8 @@ from statistics import fmean
 
 import pytest
 
-from tests.simulations.decisions import TIMES, as_cell_trials, value_of
+from tests.simulations.decisions import as_cell_trials, value_of
+from tests.simulations.repetitions import TIMES
 from traindyno.core.statistics.hosts import STATED_PRIOR, HostClass, Trial
 from traindyno.core.verdict.cell_trials import compare_cells, measure_noise
 

@@ -1,6 +1,6 @@
 """A race on response surfaces keeps its limits: what it spends, how good its cell is, and what it claims.
 
-TRAINDYNO_SIMULATIONS=10 is `make nightly`: ten times as many suites.
+`make nightly` takes ten times as many suites.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,9 @@ from statistics import median
 
 import pytest
 
-from tests.simulations.decisions import TIMES, Share
+from tests.simulations.decisions import Share
 from tests.simulations.race_lab import Conditions, claims_too_much, race, run_steps, step_seconds
+from tests.simulations.repetitions import TIMES
 from tests.simulations.response_surface import TABLES_FOLDER, Surface, SurfaceCell, read_surfaces
 from traindyno.core.suite.choices import GoalKind, Jobs
 from traindyno.core.verdict.verdict import Finding

@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from tests.simulations.decisions import TIMES
+from tests.simulations.repetitions import TIMES
 from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
 from tests.simulations.shared_suites import SharedFigures, measure_shared
 from tests.simulations.suites.figures import (

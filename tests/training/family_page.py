@@ -93,8 +93,7 @@ def section(found: Mapping[str, Mapping[str, str]]) -> str:
             "",
             "*equal*: the losses and weights after ten steps are those of one process. *refused*: a job ends before its"
             " first step, with the reason of that number. The heads say by how many processes. `make test` trains each"
-            " family under tensor, pipeline and, in turn, one other column of up to four processes; `make nightly`"
-            " under all columns.",
+            " family under one column of up to four processes, in turn; `make nightly` under all columns.",
             "",
             f"| model type | task | {' | '.join(heads)} |",
             f"|---|---|{'---|' * len(heads)}",

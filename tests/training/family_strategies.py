@@ -39,14 +39,12 @@ TRAINED = (
     *(f"causal-lm/{kind}" for kind in ("mixtral", "opt", "phi3", "qwen3_moe", "qwen3_next")),
     *(f"masked-lm/{kind}" for kind in ("albert", "bert", "deberta-v2", "esm", "longformer", "modernbert", "roberta")),
 )
-# These cut a model by its layers' kinds.
-CUTTING = ("tensor", "pipeline")
-IN_TURN = tuple(name for name, way in TRIED.items() if name not in CUTTING and way.processes <= 4)
+IN_TURN = tuple(name for name, way in TRIED.items() if way.processes <= 4)
 
 
 def some_strategies() -> dict[str, tuple[str, ...]]:
-    """Every family with the two strategies that cut it, and with one of the others in turn."""
-    return {name: (*CUTTING, IN_TURN[number % len(IN_TURN)]) for number, name in enumerate(TRAINED)}
+    """Every family with one strategy, in turn."""
+    return {name: (IN_TURN[number % len(IN_TURN)],) for number, name in enumerate(TRAINED)}
 
 
 def all_strategies() -> dict[str, tuple[str, ...]]:

@@ -1,19 +1,18 @@
 """The rows of the table of strategies: what is trained, by how many processes, and what it is compared with.
 
-``make test`` trains most rows, and every model with each strategy; ``make nightly`` also every model in every row.
+``make nightly`` trains every model in every row, ``make test`` each strategy and kind of composition with one model.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.nightly import NIGHTLY
 from tests.training.strategy_cases import MODELS, Case
 from traindyno.core.suite.choices import Compiler, OptimizerName, PipelineSchedule, Precision, ShardScope, Strategy
 from traindyno.core.suite.settings import LearningRate, TensorLayers
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
-EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make nightly sets it
 REFERENCE_OPTIONS = ("optimizer", "learning_rate", "precision", "gradient_clip_norm", "seed")
 # FSDP keeps gradients in fp16 until they are reduced. With some initial weights one overflows at the first loss scale,
 # and FSDP skips an update that one process makes; with those of this seed none does.
@@ -50,7 +49,7 @@ class Row:
 
     @property
     def trained(self) -> tuple[str, ...]:
-        return tuple(model for model in self.models if EVERY_STRATEGY or model in self.always)
+        return tuple(model for model in self.models if NIGHTLY or model in self.always)
 
     def case(self, model: str) -> Case:
         return Case(model=model, options=self.options, layer_count=self.layer_count)
@@ -95,14 +94,21 @@ MEMORY_OPTIONS = {
 
 
 def _rows() -> list[Row]:
-    plain = [Row(label=name, processes=2, options=options) for name, options in FAMILIES.items() if name != "pipeline"]
-    pipelines = [Row(label=f"pipeline, {schedule}", processes=2, options=options) for schedule, options in SCHEDULES]
+    plain = [
+        *(Row(label=name, processes=2, options=options) for name, options in FAMILIES.items() if name != "pipeline"),
+        *(Row(label=f"pipeline, {schedule}", processes=2, options=options) for schedule, options in SCHEDULES),
+    ]
     memory = [
         Row(label=f"{name}, {MEMORY_LABEL}", processes=2, options={**options, **MEMORY_OPTIONS})
         for name, options in FAMILIES.items()
     ]
     lower = [
-        Row(label=f"{name}, {precision}", processes=2, options={**options, "precision": precision, "seed": LOWER_SEED})
+        Row(
+            label=f"{name}, {precision}",
+            processes=2,
+            options={**options, "precision": precision, "seed": LOWER_SEED},
+            always=("gptj",) if (name, precision) in (("fsdp", Precision.FP16), ("pipeline", Precision.BF16)) else (),
+        )
         for precision in (Precision.BF16, Precision.FP16)
         for name, options in FAMILIES.items()
     ]
@@ -110,7 +116,7 @@ def _rows() -> list[Row]:
         label="tensor, by transformers' own plan",
         processes=2,
         models=("llama", "qwen3"),
-        always=("llama", "qwen3"),
+        always=("qwen3",),
         options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1},
     )
     by_suite = Row(
@@ -152,9 +158,8 @@ def _rows() -> list[Row]:
             options={**composed, "pipeline_degree": 2, "micro_batches": 2, "tensor_plan": CHOSEN_LAYERS},
         ),
     ]
-    in_turn = [_in_turn(rows) for rows in (memory, lower, _four_processes())]
-    by_turns = (*in_turn[0], *in_turn[1], by_transformers, by_suite, gathered, *in_turn[2], experts, *mesh)
-    return [*plain, *pipelines, *by_turns, *_meshes(), *_compiled(), *_xla()]
+    two = (*_in_turn(plain), *_in_turn(memory), *lower, by_transformers, by_suite, gathered)
+    return [*two, *_four_processes(), experts, *mesh, *_meshes(), *_compiled(), *_xla()]
 
 
 def _in_turn(rows: Iterable[Row]) -> list[Row]:
@@ -168,14 +173,24 @@ def _four_processes() -> list[Row]:
     deep = {"strategy": Strategy.PIPELINE, "pipeline_degree": 4, "micro_batches": 4}
     one_f_one_b = {**deep, "pipeline_schedule": PipelineSchedule.ONE_F_ONE_B}
     return [
-        *(Row(label=name, processes=4, options=FAMILIES[name]) for name in ("ddp", "zero1", "fsdp")),
-        Row(label="fsdp, hybrid", processes=4, options=hybrid),
-        Row(label="tensor", processes=4, options=tensor),
-        Row(label="tensor × data", processes=4, options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1}),
-        Row(label="pipeline, gpipe", processes=4, options=deep),
-        Row(label="pipeline, 1f1b", processes=4, options=one_f_one_b),
+        *(Row(label=name, processes=4, options=FAMILIES[name], always=()) for name in ("ddp", "zero1", "fsdp")),
+        Row(label="fsdp, hybrid", processes=4, options=hybrid, always=("bert",)),
+        Row(label="tensor", processes=4, options=tensor, always=()),
+        Row(
+            label="tensor × data",
+            processes=4,
+            options={**FAMILIES["tensor"], "gradient_clip_norm": 0.1},
+            always=("albert",),
+        ),
+        Row(label="pipeline, gpipe", processes=4, options=deep, always=()),
+        Row(label="pipeline, 1f1b", processes=4, options=one_f_one_b, always=()),
         *(
-            Row(label=f"pipeline, {schedule} × data", processes=4, options={**options, "gradient_clip_norm": 0.1})
+            Row(
+                label=f"pipeline, {schedule} × data",
+                processes=4,
+                options={**options, "gradient_clip_norm": 0.1},
+                always=("gpt2",) if schedule is PipelineSchedule.INTERLEAVED else (),
+            )
             for schedule, options in SCHEDULES
         ),
     ]
@@ -196,10 +211,8 @@ MESHES_OF_EIGHT: Mapping[str, Mapping[str, int]] = {
 }
 ALWAYS_ON_MESHES = {
     ("shard × pipeline", MEMORY_LABEL): "gpt2",  # with tied weights
-    ("shard × pipeline", Precision.BF16): "mixtral",
     ("replicate × pipeline", MEMORY_LABEL): "llama",
     ("tensor × pipeline", MEMORY_LABEL): "qwen3",  # with norms whose gradients are parts
-    ("shard × tensor", MEMORY_LABEL): "llama",
     ("shard × tensor", Precision.BF16): "gpt2",  # with layers that are converted
 }
 
@@ -250,11 +263,11 @@ def _compiled() -> list[Row]:
                 options={**FAMILIES[name], **inductor},
             )
             for name, model, layers, always in (
-                ("ddp", "gpt2", 1, ("gpt2",)),
+                ("ddp", "gpt2", 1, ()),
                 ("zero1", "gpt2", 1, ()),  # compiled as ddp's
                 ("fsdp", "gptj", 1, ("gptj",)),
                 ("tensor", "albert", 1, ()),
-                ("pipeline", "bert", 2, ("bert",)),
+                ("pipeline", "bert", 2, ()),
             )
         ),
         *(
@@ -276,7 +289,7 @@ def _xla() -> list[Row]:
     xla = {"compiler": Compiler.XLA, "gradient_clip_norm": 0.1}
     single, ddp = {"strategy": Strategy.SINGLE, **xla}, {"strategy": Strategy.DDP, **xla}
     return [
-        Row(label="single, xla", environment="xla", processes=1, layer_count=1, always=("gpt2",), options=single),
+        Row(label="single, xla", environment="xla", processes=1, layer_count=1, always=(), options=single),
         Row(label="ddp, xla", environment="xla", processes=2, layer_count=1, always=("albert",), options=ddp),
     ]
 

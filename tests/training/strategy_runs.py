@@ -9,9 +9,10 @@ from pathlib import Path
 
 import torch
 
+from tests.nightly import NIGHTLY
 from tests.training.forked_jobs import run_forked
 from tests.training.strategy_cases import Case
-from tests.training.strategy_rows import EVERY_STRATEGY, ROWS, Row
+from tests.training.strategy_rows import ROWS, Row
 from tests.training.strategy_trial import Trained, train
 from tests.xla.xla_environment import make_environment
 from training.process.topology import Topology
@@ -21,7 +22,7 @@ WORKER = Path(__file__).with_name("strategy_worker.py")
 COMPILED = str(REPOSITORY / ".torchinductor")
 # Process groups of a case live as long as the job, with their threads: later cases take longer and longer.
 MOST_CASES = 25
-LIMIT_SECONDS = 3600 if EVERY_STRATEGY else 480
+LIMIT_SECONDS = 3600 if NIGHTLY else 480
 XLA_ENVIRONMENT = {
     "PJRT_DEVICE": "CPU",
     # Compiling is what takes the time, and the speed of what is compiled is not measured here.

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import distributed
 
+from tests.nightly import NIGHTLY
 from tests.training.checkpointed import Attempt, Ended, train_attempt, train_attempts
 from tests.training.forked import run_group
 from tests.training.run_documents import write_texts
@@ -25,7 +26,6 @@ from training.process.topology import read_topology
 DROPOUT = {"dropout": 0.1}
 # PyTorch says this of every checkpoint of one process, which is nothing to be warned of.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")
-EVERY_STRATEGY = bool(os.environ.get("TRAINDYNO_EVERY_STRATEGY"))  # make nightly sets it
 STREAMED = "ddp, streamed"
 SPREAD: dict[str, dict[str, Any]] = {
     "ddp": {"strategy": "ddp", "loader_workers": 1, "prefetch_factor": 2, **DROPOUT},
@@ -34,14 +34,14 @@ SPREAD: dict[str, dict[str, Any]] = {
     # Two accumulated batches and three workers: a resumed run begins in the middle of the workers' turns.
     STREAMED: {"strategy": "ddp", "loader_workers": 3, "gradient_accumulation_steps": 2, **DROPOUT},
 }
-if EVERY_STRATEGY:
+if NIGHTLY:
     SPREAD |= {
         "fsdp": {"strategy": "fsdp", **DROPOUT},
         "zero1": {"strategy": "zero1", **DROPOUT},
         "tensor": {"strategy": "tensor", "tensor_degree": 2},
         "sgd": {"strategy": "ddp", "optimizer": "sgd", "gradient_clip_norm": 0.1},
     }
-TOLD = tuple(SPREAD)[: None if EVERY_STRATEGY else 1]
+TOLD = tuple(SPREAD)[: None if NIGHTLY else 1]
 CUT_OFF, RESUMED_AFTER, TOLD_AFTER, STEPS = 3, 2, 3, 5
 
 
@@ -111,7 +111,7 @@ def test_a_run_that_is_told_to_stop_loses_no_step(spread: Trained, name: str) ->
     assert_same(found["after told"], found["whole"], range(TOLD_AFTER + 1, STEPS + 1))
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)] if EVERY_STRATEGY else [(2, 4)])
+@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)] if NIGHTLY else [(2, 4)])
 def test_another_number_of_processes_resumes_with_the_same_losses(tmp_path: Path, before: int, after: int) -> None:
     def attempt(strategy: str, processes: int, **changes: Any) -> Attempt:
         settings = {"strategy": strategy, "batch_size_per_device": 8 // processes}

@@ -1,12 +1,12 @@
 """The families of transformers train as transformers' own models do. ``make nightly`` tries every family."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 import torch
 import transformers
 
+from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES, PAGE, outcomes_on_page, row, version_line
 from tests.training.family_strategies import TRAINED, all_strategies, outcomes, some_strategies, with_tensor_plan
 from tests.training.family_sweep import compare, one_thread
@@ -15,9 +15,8 @@ from tests.training.strategy_table import DOCUMENT
 from training.models.gradients import leaves_parameters_out
 from training.models.objective import Objective
 
-EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make nightly sets it
 LEAST_EQUAL = 120
-SHARDED = with_tensor_plan(NAMES) if EVERY_FAMILY else ()
+SHARDED = with_tensor_plan(NAMES) if NIGHTLY else ()
 REQUIREMENTS = PAGE.parents[1] / "requirements.txt"
 
 
@@ -27,14 +26,14 @@ def _one_thread() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", NAMES if EVERY_FAMILY else TRAINED)
+@pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)
 def test_a_family_trains_as_the_page_says(name: str) -> None:
     assert row(name, compare(name)) in PAGE.read_text().splitlines()
 
 
 @pytest.fixture(scope="module")
 def divided() -> dict[str, dict[str, str]]:
-    return outcomes(all_strategies() if EVERY_FAMILY else some_strategies())
+    return outcomes(all_strategies() if NIGHTLY else some_strategies())
 
 
 @pytest.mark.timeout(1800)

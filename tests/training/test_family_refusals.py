@@ -3,13 +3,13 @@
 ``make nightly`` asks every family; ``make test`` some of each kind.
 """
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from transformers import PreTrainedConfig
 
+from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES
 from tests.training.family_sweep import one_thread
 from tests.training.small_models import small_config
@@ -26,10 +26,9 @@ from training.models.pipeline_stages import cut
 from training.process.topology import Topology
 from training.strategies import build_strategy
 
-EVERY_FAMILY = bool(os.environ.get("TRAINDYNO_EVERY_FAMILY"))  # make nightly sets it
 # With a plan and without one, with a wrong one, with experts, that can't be cut.
 SOME = (*(f"causal-lm/{kind}" for kind in ("apertus", "gpt2", "llama4", "mixtral", "opt")), "masked-lm/longformer")
-FAMILIES = NAMES if EVERY_FAMILY else SOME
+FAMILIES = NAMES if NIGHTLY else SOME
 # The number of processes, and how they are divided.
 MESHES: dict[str, tuple[int, dict[str, Any]]] = {
     "tensor, 3": (3, {"strategy": Strategy.TENSOR}),

@@ -1,6 +1,5 @@
 """Memory estimates: fake tensors need what real ones do, counted by the same tracker, and by hand."""
 
-import os
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.nightly import NIGHTLY
 from tests.training.forked import run_group
 from tests.training.shape_watch import watched_shapes
 from traindyno.core.planning.fitting_batch import fitting_batch
@@ -124,7 +124,7 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     assert shapes.wrong == set()
 
 
-@pytest.mark.parametrize("times", [1.5, 4])
+@pytest.mark.parametrize("times", [1.5, pytest.param(4, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", CASES | COMPOSED)
 def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
@@ -196,7 +196,7 @@ def test_a_tokenizer_that_is_yet_to_be_trained_decides_the_embeddings() -> None:
 
 
 PIPELINES: dict[str, dict[str, Any]] = {"1f1b": {"pipeline_schedule": "1f1b", "precision": "bf16"}}
-if os.environ.get("TRAINDYNO_EVERY_STRATEGY"):  # make nightly sets it
+if NIGHTLY:
     PIPELINES |= {"gpipe": {"pipeline_schedule": "gpipe"}, "interleaved": {"pipeline_schedule": "interleaved"}}
 
 
@@ -231,10 +231,12 @@ def test_the_estimate_of_a_pipeline_is_what_its_largest_real_process_needs() -> 
 
 COMPOSITIONS: dict[str, dict[str, Any]] = {
     "pipeline x tensor": {"pipeline_degree": 2, "tensor_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"},
-    "pipeline x shard": {"pipeline_degree": 2, "shard_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"},
-    "shard x tensor": {"shard_degree": 2, "tensor_degree": 2},
 }
-if os.environ.get("TRAINDYNO_EVERY_STRATEGY"):
+if NIGHTLY:
+    COMPOSITIONS |= {
+        "pipeline x shard": {**COMPOSITIONS["pipeline x tensor"], "tensor_degree": 1, "shard_degree": 2},
+        "shard x tensor": {"shard_degree": 2, "tensor_degree": 2},
+    }
     COMPOSITIONS |= {
         f"{name}, {schedule}": {**COMPOSITIONS[name], "pipeline_schedule": schedule}
         for name in ("pipeline x tensor", "pipeline x shard")

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch.distributed.tensor import DTensor
 
+from tests.nightly import NIGHTLY
 from tests.training.checkpointed import Attempt, train_attempts
 from tests.training.forked import run_group
 from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.strategy_cases import GPT, LLAMA, Case, blueprint_of, global_batch
-from tests.training.strategy_rows import EVERY_STRATEGY
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Strategy
 from training.process.process_group import end_process_group
@@ -45,7 +45,7 @@ def gradients(options: dict[str, Any]) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize(
     ("options", "processes"),
     [({"shard_degree": 2}, 2), ({"shard_degree": 2, "pipeline_degree": 2, "micro_batches": 2}, 4)][
-        : None if EVERY_STRATEGY else 1
+        : None if NIGHTLY else 1
     ],
 )
 def test_accumulated_batches_of_unequal_length_all_count(options: dict[str, Any], processes: int) -> None:
@@ -75,7 +75,7 @@ RESUMED = [
     ("tensor 2 × shard 2", "pipeline 2"),
     ("pipeline 2", "fsdp"),
 ]
-if EVERY_STRATEGY:
+if NIGHTLY:
     RESUMED = [(before, after) for before in COMPOSITIONS for after in COMPOSITIONS]
 
 

@@ -17,12 +17,12 @@ import pytest
 
 from localcloud.loopback import free_port
 from localcloud.sagemaker_service.host import loopback_torchrun
+from tests.nightly import NIGHTLY
 from tests.training.jobs import REPO_ROOT
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 from traindyno.core.jobs.journal_format import STATE
 from traindyno.parent.ends import has_ended
 
-EVERY_KILL = bool(os.environ.get("TRAINDYNO_EVERY_KILL"))
 pytestmark = pytest.mark.timeout(300)
 HOST, MANY_FILES = "algo-1", 40_000
 STEPS, HELD_STEP = 6, 3
@@ -104,7 +104,7 @@ def every_kill() -> Iterator[Kill]:
         yield from (Kill(victim="loader", phase=phase, is_forked=is_forked) for is_forked in (True, False))
 
 
-@pytest.mark.parametrize("kill", [kill for kill in every_kill() if EVERY_KILL or kill.is_small], ids=str)
+@pytest.mark.parametrize("kill", [kill for kill in every_kill() if NIGHTLY or kill.is_small], ids=str)
 def test_a_killed_process_costs_its_run_or_its_job_what_was_in_progress(kill: Kill, tmp_path: Path) -> None:
     job = job_of(tmp_path, kill)
     with job.start() as guard:

@@ -1,10 +1,11 @@
-"""docs/strategies.md says what the tests found. TRAINDYNO_WRITE_DOCS=1 TRAINDYNO_EVERY_STRATEGY=1 writes it anew."""
+"""docs/strategies.md says what the tests found. TRAINDYNO_WRITE_DOCS=1 TRAINDYNO_NIGHTLY=1 writes it anew."""
 
 import os
 
 import pytest
 
-from tests.training.strategy_rows import EVERY_STRATEGY, Row
+from tests.nightly import NIGHTLY
+from tests.training.strategy_rows import Row
 from tests.training.strategy_runs import LIMIT_SECONDS, differences, reference_of, results_of
 from tests.training.strategy_table import DOCUMENT, REFUSED, generated, reasons, write_part
 from tests.training.strategy_trial import Trained
@@ -26,7 +27,7 @@ def passed(row: Row, model: str) -> bool:
 @pytest.mark.timeout(3 * LIMIT_SECONDS)
 def test_the_documents_table_is_what_the_strategies_did() -> None:
     writes = bool(os.environ.get("TRAINDYNO_WRITE_DOCS"))
-    assert EVERY_STRATEGY or not writes, "TRAINDYNO_WRITE_DOCS also needs TRAINDYNO_EVERY_STRATEGY=1: expected both"
+    assert NIGHTLY or not writes, "TRAINDYNO_WRITE_DOCS also needs TRAINDYNO_NIGHTLY=1: expected both"
     table = generated(passed)
     if writes:
         write_part(table)

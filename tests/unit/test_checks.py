@@ -61,16 +61,6 @@ def test_the_index_of_the_documentation_names_every_page() -> None:
     assert pages == set(re.findall(r"\(([a-z-]+\.md)\)", index))
 
 
-def test_make_chaos_runs_every_repeat_that_make_test_leaves_out() -> None:
-    repeats = {
-        path.relative_to(REPO_ROOT).as_posix()
-        for path in TESTS.rglob("test_*.py")
-        if re.search(r"^from tests\.local\.repeats import .*\brepeat_of\b", path.read_text(), flags=re.MULTILINE)
-    }
-    (line,) = [line for line in MAKEFILE.splitlines() if "TRAINDYNO_REPEATS=1" in line]
-    assert repeats == set(re.findall(r"tests/\S+\.py", line))
-
-
 def test_names_of_tests_have_fewer_than_80_characters() -> None:
     names = {name for path in TESTS.rglob("*.py") for name in re.findall(r"\bdef (test_\w+)", path.read_text())}
     assert "test_names_of_tests_have_fewer_than_80_characters" in names

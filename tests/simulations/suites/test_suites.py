@@ -1,19 +1,18 @@
 """Whole suites keep the limits of docs/method.md, each widened by two standard errors of the number of suites."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.simulations.logged_runs import judge
-from tests.simulations.repetitions import VARIABLE, repetitions
+from tests.simulations.repetitions import TIMES, repetitions
 from tests.simulations.scenarios import Scenario
 from tests.simulations.suites.figures import Row, measure
 from tests.simulations.suites.logs import STEPS
 from tests.simulations.suites.rows import ROWS
 from tests.simulations.suites.single_runs import JUDGED_RUNS
 
-SUITES = 10 * int(os.environ.get(VARIABLE, "1"))
+SUITES = 10 * TIMES
 RUNS = 40
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "method.md"
 # Rows that miss a limit, which the page lists with their figures.
