@@ -17,6 +17,8 @@ from traindyno.sagemaker.job_settings import LabJobs
 
 LONG_SECONDS = 300
 SWEEP_SECONDS = 900
+# A run's step log is read whole. FinishRun and the sweep record the runs of a stopped execution.
+RECORDING_MIB = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +65,14 @@ class Functions(LabFunctions):
         self.plan_round = self._plan_round()
         self.submit_run = self._submit_run(launch)
         self.finish_run = self._function(
-            "FinishRun", self._grants.finishing(), timeout_seconds=LONG_SECONDS, is_for_events=True
+            "FinishRun",
+            self._grants.finishing(),
+            timeout_seconds=LONG_SECONDS,
+            memory_mib=RECORDING_MIB,
+            is_for_events=True,
         )
         self.record_run = self._function(
-            "RecordRun", self._grants.recording(), timeout_seconds=LONG_SECONDS, memory_mib=1024
+            "RecordRun", self._grants.recording(), timeout_seconds=LONG_SECONDS, memory_mib=RECORDING_MIB
         )
         self.reconcile_runs = self._reconcile_runs(sweep_lease_seconds)
         self.stop_runs = self._stop_runs()
@@ -124,6 +130,7 @@ class Functions(LabFunctions):
             grants,
             timeout_seconds=SWEEP_SECONDS,
             environment=environment,
+            memory_mib=RECORDING_MIB,
             is_for_events=True,
         )
 

@@ -47,6 +47,9 @@ def handle(event: dict[str, Any], context: Context) -> None:
             pace=turn,
             quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
         )
-        line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped)
-    counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}
-    sys.stdout.write(metrics_line(counts, lab=environment.lab, now=time.time()) + "\n")
+        failed = len(swept.failures)
+        line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=failed)
+        counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}
+        sys.stdout.write(metrics_line(counts, lab=environment.lab, now=time.time()) + "\n")
+        if swept.failures:
+            raise swept.failures[0]  # so that the alarm for failed functions is on

@@ -153,6 +153,14 @@ def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
         assert (REPO_ROOT / f"{module}.py").is_file()
 
 
+def test_functions_that_record_runs_have_the_memory_for_a_whole_step_log() -> None:
+    """RecordRun, and those that record the runs of an execution that was stopped."""
+    functions = lab(target="local").of_type("AWS::Lambda::Function").values()
+    recording = {f"lambdas.{name}.handler.handle" for name in ("record_run", "finish_run", "reconcile_runs")}
+    memory = {each["Handler"]: each["MemorySize"] for each in functions if each["Handler"] in recording}
+    assert memory == dict.fromkeys(recording, 1024)
+
+
 def test_a_job_gets_the_code_of_the_built_in_tasks() -> None:
     assembly = synthesise(target="local")
     (path,) = assembly.folder.glob("asset.*.tar.gz")

@@ -1,5 +1,6 @@
 """The sweep: finish jobs whose event was lost, and stop jobs that outlast their execution, its hours or its cap."""
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,10 +12,11 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
-from traindyno.core.suite.job_time import MARGIN_SECONDS
+from traindyno.core.suite.job_time import MARGIN_SECONDS, STOP_SECONDS
 from traindyno.lab.budget import BudgetServices, hold_all, hold_more, time_usd
 from traindyno.lab.finish_run import FinishRunServices, finish_run
 from traindyno.lab.stop_runs import Pace, StopRunsServices, stop_job, stop_jobs, stop_runs
+from traindyno.lab.use_case import Failures
 from traindyno.sagemaker.job_description import is_ending, running_seconds
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
@@ -38,13 +40,14 @@ class ReconcileRunsServices(FinishRunServices, StopRunsServices, BudgetServices,
 class Swept:
     """``overdue``: attempts that had ended and were not finished, without those of shared jobs whose end is known: they
     wait for the next attempt, or for their runs to be recorded. ``left``: the ended ones for which this sweep had no
-    time.
+    time. ``failures``: the errors of executions and attempts that the next sweep tries again.
     """
 
     open: int
     overdue: int
     left: int
     stopped: int
+    failures: tuple[Exception, ...] = ()
 
 
 def sweep(
@@ -56,24 +59,35 @@ def sweep(
     pace: Pace,
     quiet_seconds: float = QUIET_SECONDS,
 ) -> Swept:
-    """Attempts that were submitted less than ``quiet_seconds`` ago are left to their events."""
+    """Attempts that were submitted less than ``quiet_seconds`` ago are left to their events.
+
+    What fails for one execution or attempt stops no other one. Each sweep takes them in another order, so that the end
+    of its time does not leave the same ones each time.
+    """
     rows = [row for row in services.attempts.list_open() if now - row.submitted_at > quiet_seconds]
+    random.Random(now).shuffle(rows)
     # One listing shows which of them still run, for any number of jobs.
     ages = services.jobs.working(jobs_prefix(lab), now=now) if rows else {}
-    stopped = 0
-    for name in sorted({row.owner.execution_id for row in rows}):
+    stopped, failures = 0, Failures()
+    for name in dict.fromkeys(row.owner.execution_id for row in rows):
         own = [row for row in rows if row.owner.execution_id == name]
-        stopped += _stop_execution(name, own, ages=ages, services=services, executions=executions, now=now, pace=pace)
+        with failures.kept(execution=name):
+            stopped += _stop_execution(
+                name, own, ages=ages, services=services, executions=executions, now=now, pace=pace
+            )
     ended = [row for row in rows if row.job_name not in ages]
     done = 0
     for row in ended:
         if not pace.may_go_on():
             break
-        finish_run(row.job_name, lab=lab, services=services, now=now)
+        with failures.kept(execution=row.owner.execution_id, job=row.job_name):
+            finish_run(row.job_name, lab=lab, services=services, now=now)
         done += 1
         pace.sleep(SECONDS_BETWEEN_LOOKS)
     overdue = sum(row.end is None or not isinstance(row.owner, Job) for row in ended)
-    return Swept(open=len(rows), overdue=overdue, left=len(ended) - done, stopped=stopped)
+    return Swept(
+        open=len(rows), overdue=overdue, left=len(ended) - done, stopped=stopped, failures=tuple(failures.errors)
+    )
 
 
 def _stop_execution(
@@ -114,9 +128,9 @@ def stop_overruns(
 
     ``rows`` are the open attempts of one execution, ``ages`` the seconds since the creation of the jobs that still
     run. Only jobs old enough to have used up their reservation are described. A job that uploads holds what the others
-    leave.
+    leave. Raises the first error after each job was tried.
     """
-    stopped = 0
+    stopped, failures = 0, Failures()
     ending: list[tuple[AttemptRow, float]] = []
     for row in rows:
         age_seconds = ages.get(row.job_name)
@@ -124,18 +138,24 @@ def stop_overruns(
             continue
         if not pace.may_go_on():
             break
-        job = services.jobs.describe(row.job_name)
-        pace.sleep(SECONDS_BETWEEN_LOOKS)
-        # None while nothing is billed yet, and for a job that has ended: FinishRun reads its cost.
-        billed_seconds = None if job is None else running_seconds(job, now=now)
-        if job is None or billed_seconds is None:
-            continue
-        if row.stopped_for is not None or is_ending(job):
-            ending.append((row, billed_seconds))
-        elif not _holds_overrun(row, billed_seconds, services):
-            stopped += stop_job(row.job_name, Outcome.COST_STOPPED, services=services, pace=pace)
+        with failures.kept(execution=row.owner.execution_id, job=row.job_name):
+            job = services.jobs.describe(row.job_name)
+            pace.sleep(SECONDS_BETWEEN_LOOKS)
+            # None while nothing is billed yet, and for a job that has ended: FinishRun reads its cost.
+            billed_seconds = None if job is None else running_seconds(job, now=now)
+            if job is None or billed_seconds is None:
+                continue
+            if row.stopped_for is not None or is_ending(job):
+                ending.append((row, billed_seconds))
+            elif not _holds_overrun(row, billed_seconds, services):
+                # SageMaker is probably ending it: the script has two minutes after SIGTERM.
+                is_timed_out = billed_seconds <= row.max_job_seconds + STOP_SECONDS + MARGIN_SECONDS
+                outcome = Outcome.TIMED_OUT if is_timed_out else Outcome.COST_STOPPED
+                stopped += stop_job(row.job_name, outcome, services=services, pace=pace)
     for row, billed_seconds in ending:
-        _hold_for_upload(row, billed_seconds, services)
+        with failures.kept(execution=row.owner.execution_id, job=row.job_name):
+            _hold_for_upload(row, billed_seconds, services)
+    failures.raise_first()
     return stopped
 
 

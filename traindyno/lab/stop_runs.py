@@ -8,6 +8,7 @@ from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.errors import SuiteInvalid, SuiteRefused, Throttled
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.lab.use_case import Failures
 from traindyno.store.attempts import AttemptRows
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.start_slots import StartSlots
@@ -53,13 +54,18 @@ def free_start_slots(execution_id: str, *, services: StopRunsServices, now: floa
 
 
 def stop_jobs(execution_id: str, outcome: Outcome, *, services: StopRunsServices, pace: Pace) -> int:
-    """The number of stopped jobs. Their ends arrive as events; the sweep stops those for which no time is left."""
-    stopped = 0
+    """The number of stopped jobs. Their ends arrive as events; the sweep stops those for which no time is left.
+
+    Raises the first error after each job was tried.
+    """
+    stopped, failures = 0, Failures()
     for row in services.attempts.list_open(execution_id):
         if not pace.may_go_on():
             break
         if row.end is None:
-            stopped += stop_job(row.job_name, outcome, services=services, pace=pace)
+            with failures.kept(execution=execution_id, job=row.job_name):
+                stopped += stop_job(row.job_name, outcome, services=services, pace=pace)
+    failures.raise_first()
     return stopped
 
 

@@ -23,6 +23,26 @@ class LogFields:
         self.values |= values
 
 
+@dataclass
+class Failures:
+    """The errors of steps that don't depend on each other: each is logged, and the next step is still tried."""
+
+    errors: list[Exception] = field(default_factory=list)
+
+    @contextmanager
+    def kept(self, **about: str) -> Iterator[None]:
+        try:
+            with named_errors():
+                yield
+        except Exception as error:
+            LOG.exception("not done; a later sweep tries it again", extra=about)
+            self.errors.append(error)
+
+    def raise_first(self) -> None:
+        if self.errors:
+            raise self.errors[0]
+
+
 @contextmanager
 def use_case(name: str, **about: str | None) -> Iterator[LogFields]:
     """Logs ``name`` with ``about``, what was noted, ``seconds``, and ``error`` if the use case failed.

@@ -1,10 +1,16 @@
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
+from tests.unit.lab_in_memory import EXECUTION, NOW, PLANNED, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
 from traindyno.aws.executions import RUNNING
+from traindyno.core.errors import Throttled
+from traindyno.core.suite.suite import Run
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.stop_runs import Pace
 from traindyno.lab.submit_run import submit_run
+from traindyno.store.results_bucket import ObjectMissing
 
 FORGOTTEN = "FORGOTTEN"  # Step Functions deletes an execution 90 days after its end
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
@@ -68,3 +74,62 @@ def test_a_sweep_without_time_says_what_it_left() -> None:
     lab.jobs.end(second, "Completed")
     looks = iter([True, False])
     assert look(lab, pace=Pace(may_go_on=lambda: next(looks), sleep=lambda _: None)).left == 1
+
+
+def test_an_execution_that_cannot_be_finished_stops_the_sweep_of_no_other() -> None:
+    """The suite of one execution is gone and StopTrainingJob refuses one of its jobs; the sweep still raises."""
+    lab, names = lab_with_jobs(3)
+    poisoned, *others = names
+    first = lab.attempt(poisoned)
+    assert isinstance(first.owner, Run)
+    lab.change_attempt(poisoned, owner=replace(first.owner, execution_id="aa-poisoned"))
+    lab.table.items["execution#aa-poisoned", "suite"] = {
+        **replace(PLANNED, execution_id="aa-poisoned", is_stopping=True).to_item()
+    }
+    for name in names:
+        lab.jobs.end(name, "Completed")
+    lab.answers.gone = {"token-0"}
+    swept = look(lab)
+    assert [type(each) for each in swept.failures] == [ObjectMissing]
+    assert [answer[0] for answer in lab.answers.given] == ["token-1", "token-2"]
+    assert all(lab.attempt(name).end for name in others)
+
+
+def test_a_throttled_row_leaves_the_later_ones_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, names = lab_with_jobs(3)
+    for name in names:
+        lab.jobs.end(name, "Completed")
+    describe = lab.jobs.describe
+    seen: list[str] = []
+
+    def throttled_first(name: str) -> Any:
+        seen.append(name)
+        if len(seen) == 1:
+            raise Throttled("rate")
+        return describe(name)
+
+    monkeypatch.setattr(lab.jobs, "describe", throttled_first)
+    swept = look(lab)
+    assert [str(each) for each in swept.failures] == ["rate"]
+    assert len(lab.answers.given) == 2
+
+
+def test_each_sweep_takes_the_rows_in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep whose time ends early would otherwise leave the same rows each time."""
+    lab, names = lab_with_jobs(4)
+    for name in names:
+        lab.jobs.end(name, "Completed")
+    firsts: set[str] = set()
+    monkeypatch.setattr(lab.jobs, "describe", firsts.add)
+    for minute in range(30):
+        once = iter([True, False])
+        look(lab, now=NOW + 500 + minute, pace=Pace(may_go_on=lambda once=once: next(once), sleep=lambda _: None))
+    assert firsts == {*names}
+
+
+def test_one_job_that_cannot_be_stopped_leaves_none_of_the_others_running() -> None:
+    lab, names = lab_with_jobs(3)
+    lab.jobs.stop_refusals = [Throttled("rate"), Throttled("rate")]
+    swept = look(lab, status="ABORTED")
+    assert len(lab.jobs.stopped) == len(names) - 1
+    assert [str(each) for each in swept.failures] == ["rate"]
