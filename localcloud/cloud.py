@@ -29,6 +29,7 @@ from localcloud.loopback import LOOPBACK, free_port, is_taken
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
+NAMES = {MINISTACK: "MiniStack", SAGEMAKER: "the local SageMaker service"}
 OPTIONS = "service-options"
 MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
 PORTS, RESTARTED = "ports", "restarted"
@@ -52,9 +53,9 @@ class CloudStatus:
     problem: str | None
 
 
-def environment_of(home: Home) -> dict[str, str]:
+def environment_of(home: Home, *, needs_service: bool = True) -> dict[str, str]:
     """The environment of a process that uses the local cloud, which must run."""
-    return local_environment(require_ports(home), read_access_key(home))
+    return local_environment(require_ports(home, needs_service=needs_service), read_access_key(home))
 
 
 def status(home: Home) -> CloudStatus:
@@ -79,25 +80,42 @@ def require_format(home: Home) -> None:
         )
 
 
-def require_ports(home: Home) -> Ports:
+def require_ports(home: Home, *, needs_service: bool = True) -> Ports:
+    """``needs_service``: executions are listed, stopped and reported without the SageMaker service."""
     require_format(home)
-    ports = _ports(home)
-    if ports is None:
-        raise LocalCloudFailed(f"no local cloud runs in {home.folder}; start one with: traindyno local up")
-    return ports
+    ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
+    if ministack and sagemaker:
+        return Ports(aws=ministack.port, sagemaker=sagemaker.port)
+    if ministack:
+        before = home.read_as(PORTS, Ports)
+        if before and not needs_service:
+            return Ports(aws=ministack.port, sagemaker=before.sagemaker)
+        raise LocalCloudFailed(
+            f"the local SageMaker service of the local cloud in {home.folder} has ended, and its training jobs with "
+            "it; to start it again: traindyno local up"
+        )
+    if sagemaker:
+        raise LocalCloudFailed(
+            f"MiniStack of the local cloud in {home.folder} has ended, and its executions with it; to end the training "
+            "jobs that still run: traindyno local down; to start it again: traindyno local up"
+        )
+    raise LocalCloudFailed(
+        f"no local cloud runs in {home.folder}, so no execution and no training job of it runs; to start one: "
+        "traindyno local up"
+    )
+
+
+def find_ended(home: Home) -> str | None:
+    """Which part of this local cloud has ended; None if both run."""
+    ended = [name for part, name in NAMES.items() if not daemons.running(home, part)]
+    return (
+        f"{' and '.join(ended)} of the local cloud has ended; to start it again: traindyno local up" if ended else None
+    )
 
 
 def find_stall(home: Home) -> str | None:
     """Why this local cloud makes no progress: a part has ended, does not answer, or reports a problem."""
-    found = status(home)
-    ended = [
-        name
-        for name, is_running in (("MiniStack", found.ministack), ("the local SageMaker service", found.sagemaker))
-        if not is_running
-    ]
-    if ended:
-        return f"{' and '.join(ended)} of the local cloud has ended; start it again with: traindyno local up"
-    return found.problem
+    return find_ended(home) or status(home).problem
 
 
 def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[str] = ()) -> Ports:

@@ -9,13 +9,12 @@ from traindyno.api.lab_target import Lab
 from traindyno.api.notebook import ReportPage, Say, display_here, say_on_output
 from traindyno.api.plans import PlannedSuite, file_lines, plan_in_account
 from traindyno.api.progress import follow
-from traindyno.api.reports import read_page, read_report
+from traindyno.api.reports import FoundReport, read_report, require_success
 from traindyno.api.results import Results, results_of
 from traindyno.api.starting import start_suite
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.aws.account import account_of
 from traindyno.aws.executions import Execution
-from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.travelling_files import allowed_path
 
@@ -43,26 +42,28 @@ class SuiteExecution:
         Interrupting it leaves the execution running. Returns itself. Raises ExecutionFailed.
         """
         with self.lab.opened() as target:
-            read_report(target, follow(target, self.execution_id, display_here(say)))
+            require_success(target, follow(target, self.execution_id, display_here(say)))
         return self
 
     def report(self) -> ReportPage:
-        """Raises ExecutionFailed, or ReportMissing while it runs."""
-        with self.lab.opened() as target:
-            data = read_report(target, target.describe(self.execution_id)).report
-            return ReportPage(data, read_page(target, self.execution_id).decode())
+        """Of an execution that was stopped or failed: what it measured until then.
+
+        Raises ExecutionFailed if that is nothing, or ReportMissing while it runs.
+        """
+        found = self._find_report()
+        return ReportPage(found.report, found.html.decode())
 
     def verdict(self) -> Verdict:
         """Raises as ``report`` does."""
-        return self._data().verdict
+        return self._find_report().report.verdict
 
     def results(self) -> Results:
         """A row for each run. Raises as ``report`` does."""
-        return results_of(self._data())
+        return results_of(self._find_report().report)
 
-    def _data(self) -> Report:
+    def _find_report(self) -> FoundReport:
         with self.lab.opened() as target:
-            return read_report(target, target.describe(self.execution_id)).report
+            return read_report(target, target.describe(self.execution_id))
 
 
 def plan(

@@ -67,6 +67,14 @@ class LabTarget:
 
         return cloud.find_stall(home.Home.from_environment())
 
+    def find_ended(self) -> str | None:
+        """Which part of the local cloud has ended; None if both run, and for a lab on AWS."""
+        if not self.is_local:
+            return None
+        from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+        return cloud.find_ended(home.Home.from_environment())
+
     def require_space(self) -> None:
         """Raises DiskFull if the disk of the local cloud has no space for another execution."""
         if self.is_local:
@@ -147,8 +155,15 @@ class Lab:
             yield self.find()
 
 
+def require_local_service() -> None:
+    """Raises LocalCloudFailed unless the local cloud runs with its SageMaker service, which has quotas and prices."""
+    from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+    cloud.require_ports(home.Home.from_environment())
+
+
 def _local_environment() -> dict[str, str]:
     require_checkout("the local cloud")
     from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
 
-    return cloud.environment_of(home.Home.from_environment())
+    return cloud.environment_of(home.Home.from_environment(), needs_service=False)

@@ -1,5 +1,6 @@
 """The report of an execution that has ended, or why it has none."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,12 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
-from traindyno.core.verdict.report_data import Report, parse_report
+from traindyno.core.verdict.cell_trials import is_measured
+from traindyno.core.verdict.report_data import Report, parse_report, report_document
+from traindyno.lab.judge_suite import report_results
+from traindyno.lab.warm_pools import read_warm_pools
+from traindyno.report.html import render
+from traindyno.store.results import load_results
 
 # The errors that end an execution before any of its runs started.
 REFUSALS = {SuiteInvalid.__name__, SuiteRefused.__name__, PreparationFailed.__name__}
@@ -36,28 +42,48 @@ class ReportUnwritable(TraindynoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReport:
-    """``document`` is the data as it is stored."""
+class FoundReport:
+    """``document`` is the data as it is stored, ``html`` is the page.
+
+    ``why_incomplete``: why the execution ended before its verdict; empty if it did not.
+    """
 
     document: dict[str, Any]
     report: Report
+    html: bytes
+    why_incomplete: tuple[str, ...] = ()
 
 
-def read_report(target: LabTarget, ended: Execution) -> StoredReport:
-    """Raises ExecutionFailed, or ReportMissing."""
+def read_report(target: LabTarget, ended: Execution) -> FoundReport:
+    """The stored report; for an execution that was stopped or failed, the report of what it measured until then.
+
+    Raises ExecutionFailed if it measured nothing, or ReportMissing.
+    """
     if ended.status in UNSUCCESSFUL:
-        raise ExecutionFailed(ended, _failure_lines(target, ended))
-    found = target.results.find_as(
-        report_data_key(ended.execution_id), lambda stored: StoredReport(document=stored, report=parse_report(stored))
-    )
+        return _report_of_failed(target, ended)
+    found = target.results.find_as(report_data_key(ended.execution_id), lambda stored: (stored, parse_report(stored)))
     if found is None:
         raise ReportMissing(f"{ended.execution_id} ({ended.status.lower()}) has no report yet; see: traindyno watch")
-    return found
+    document, report = found
+    return FoundReport(document=document, report=report, html=target.results.read(report_html_key(ended.execution_id)))
 
 
-def read_page(target: LabTarget, execution_id: str) -> bytes:
-    """The report's HTML."""
-    return target.results.read(report_html_key(execution_id))
+def require_success(target: LabTarget, ended: Execution) -> None:
+    """Raises ExecutionFailed."""
+    if ended.status in UNSUCCESSFUL:
+        raise ExecutionFailed(ended, _failure_lines(target, ended))
+
+
+def _report_of_failed(target: LabTarget, ended: Execution) -> FoundReport:
+    name, why = ended.execution_id, _failure_lines(target, ended)
+    if ended.error in REFUSALS or not any(map(is_measured, load_results(target.results, name))):
+        raise ExecutionFailed(ended, why)
+    facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
+    pools = read_warm_pools(target.services.executions.find(name), lab=target.deployment.lab, jobs=target.services.jobs)
+    report = report_results(name, bucket=target.results, facts=facts, now=ended.ended_at or time.time(), pools=pools)
+    return FoundReport(
+        document=report_document(report), report=report, html=render(report).encode(), why_incomplete=tuple(why)
+    )
 
 
 def write_report(folder: Path, execution_id: str, content: bytes) -> Path:

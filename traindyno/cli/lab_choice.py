@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from traindyno.api.checkout import require_checkout
-from traindyno.api.lab_target import Lab, LabTarget
+from traindyno.api.lab_target import Lab, LabTarget, require_local_service
 from traindyno.cli import option_values
 from traindyno.cli.option_rules import Command, Rule, refuse, with_parameters, with_rules
 from traindyno.cli.output import OutputFormat
@@ -63,10 +63,12 @@ class AccountChoice:
     def chosen(self) -> Lab:
         return Lab(local=self.local, region=self.region, profile=self.profile)
 
-    def choose(self) -> None:
+    def choose(self, *, needs_service: bool = True) -> None:
         """Make every AWS client that is created after this call use the chosen account."""
         if self.local:
             require_checkout("--local")
+            if needs_service:
+                require_local_service()
         environment = self.chosen.environment()
         os.environ.clear()
         os.environ.update(environment)
@@ -86,7 +88,7 @@ class LabChoice(AccountChoice):
 
     def find_target(self) -> LabTarget:
         """Choose the account, and find the lab in it."""
-        self.choose()
+        self.choose(needs_service=False)
         return self.chosen.find()
 
 

@@ -20,7 +20,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.claims import ClaimJudgement, judge_claims
 from traindyno.core.verdict.pricing import price_options
-from traindyno.core.verdict.report_data import build_report, report_document
+from traindyno.core.verdict.report_data import Report, build_report, report_document
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document, with_planned
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.lab.warm_pools import with_warm_pools
@@ -40,6 +40,18 @@ def judge_suite(
     pools: Sequence[WarmPool] = (),
 ) -> Verdict:
     """``pools``: the released warm pools of the execution's jobs."""
+    report = report_results(execution_id, bucket=bucket, facts=facts, now=now, pools=pools)
+    bucket.write_json(verdict_key(execution_id), verdict_document(report.verdict))
+    bucket.write_json(report_data_key(execution_id), report_document(report))
+    bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
+    executions.judge(execution_id, _judgement(report.verdict, now))
+    return report.verdict
+
+
+def report_results(
+    execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float, pools: Sequence[WarmPool] = ()
+) -> Report:
+    """The report of the results that are in the bucket. It changes nothing."""
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     results = with_warm_pools(load_results(bucket, execution_id), pools)
@@ -50,7 +62,7 @@ def judge_suite(
         [run_id for each in rounds for run_id in each.run_ids],
         results,
     )
-    report = build_report(
+    return build_report(
         execution_id=execution_id,
         created_at=now,
         suite=suite,
@@ -71,11 +83,6 @@ def judge_suite(
         memory=load_memory(bucket, plan),
         claims=_judge_claims(suite, cells, results),
     )
-    bucket.write_json(verdict_key(execution_id), verdict_document(verdict))
-    bucket.write_json(report_data_key(execution_id), report_document(report))
-    bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
-    executions.judge(execution_id, _judgement(verdict, now))
-    return verdict
 
 
 def _judge_claims(suite: Suite, cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[ClaimJudgement, ...]:

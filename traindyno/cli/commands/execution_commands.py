@@ -1,6 +1,8 @@
 """`traindyno list` and `traindyno stop`: a lab's executions, and the end of one before it is complete."""
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Annotated
@@ -9,11 +11,15 @@ import typer
 from rich.table import Table
 
 from traindyno.api.lab_target import LabTarget
+from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
 from traindyno.aws.executions import Execution
+from traindyno.cli.commands.run_commands import show_report
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
 from traindyno.cli.lab_choice import (
+    DEFAULT_FOLDER,
     ExecutionArgument,
+    FolderOption,
     FormatOption,
     LabChoice,
     with_options_of,
@@ -22,7 +28,7 @@ from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.errors import TraindynoError
 
-STOP_SECONDS = 600.0
+STOP_SECONDS, SECONDS_BETWEEN_LINES = 600.0, 60.0
 
 
 class JobsStillRunning(TraindynoError):
@@ -69,32 +75,53 @@ def list_executions(
 def stop(
     choice: LabChoice,
     execution: ExecutionArgument,
+    folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Stop an execution, wait until its training jobs are stopped, and print its cost."""
+    """Stop an execution, wait until its training jobs are stopped, print its cost and the verdict of what it measured.
+
+    The HTML report of the measured runs is written as well.
+    """
     target = choice.find_target()
     found = target.describe(execution)
     if not found.is_running:
         tell(f"{execution} has ended already ({found.status.lower()})")
     else:
         receipt = f"traindyno report {execution} --receipt{target.option}"
+        # First: a task of the execution may go on after its end, and SubmitRun would start its job.
+        target.services.executions.mark_stopping(execution)
         target.executions.stop(execution, reason=f"a person stopped it with traindyno stop; its cost: {receipt}")
-        tell(f"stopping {execution}")
-    _await_jobs(target, execution)
+        tell(f"stopping {execution}: it starts no further training job")
+    await_jobs(target, execution)
     tell(f"{execution} is stopped; all its training jobs have ended")
     for line in summary(read_receipt(target, execution)):
         tell(line)
     tell(f"to list each job: traindyno report {execution} --receipt{target.option}")
+    with suppress(ExecutionFailed, ReportMissing):  # it measured nothing, or Step Functions is still ending it
+        show_report(read_report(target, target.describe(execution)), OutputFormat.TABLE, folder)
 
 
-def _await_jobs(target: LabTarget, execution: str) -> None:
-    deadline = time.monotonic() + STOP_SECONDS
+def await_jobs(
+    target: LabTarget,
+    execution: str,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Say each minute for which jobs it waits."""
+    began = told_at = clock()
     while names := [row.job_name for row in target.services.attempts.list_open(execution)]:
-        if time.monotonic() > deadline:
+        listed = f"{len(names)} training job{'s' if names[1:] else ''}: {', '.join(names)}"
+        ended = target.find_ended()
+        if clock() - began > STOP_SECONDS or ended:
+            reason = ended or f"they have not ended after {STOP_SECONDS:.0f} s"
             raise JobsStillRunning(
-                f"after {STOP_SECONDS:.0f} s these training jobs have not ended: {', '.join(names)}; "
-                "the lab's ReconcileRuns function continues to stop them"
+                f"{execution} is stopped and starts no further training job; it waited for the end of {listed}; "
+                f"{reason}; the lab's ReconcileRuns function stops and settles them"
             )
-        time.sleep(1)
+        if clock() - told_at >= SECONDS_BETWEEN_LINES:
+            told_at = clock()
+            tell(f"waiting for the end of {listed}")
+        sleep(1)
 
 
 def _list(target: LabTarget, found: Execution) -> ListedExecution:

@@ -10,7 +10,7 @@ import typer
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.plans import file_lines
-from traindyno.api.reports import ExecutionFailed, read_page, read_report, write_report
+from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, write_report
 from traindyno.api.starting import start_suite
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
@@ -108,7 +108,10 @@ def report(
     output: FormatOption = OutputFormat.TABLE,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
-    """Print the verdict of an execution that has ended, and download its HTML report; or print its receipt."""
+    """Print the verdict of an execution that has ended, and download its HTML report; or print its receipt.
+
+    Of an execution that was stopped or failed, it judges the runs that were measured until then.
+    """
     target = choice.find_target()
     if receipt:
         paid = read_receipt(target, execution)
@@ -150,12 +153,23 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
         for line in failed.lines:
             tell(line)
         raise typer.Exit(REFUSED if failed.is_refusal else FAILED) from None
+    show_report(found, output, folder)
+    if found.why_incomplete:
+        raise typer.Exit(FAILED)
+    if not any(map(is_measured, found.report.results)):
+        tell(f"no run of {len(found.report.results)} was measured")
+        raise typer.Exit(NOTHING_MEASURED)
+
+
+def show_report(found: FoundReport, output: OutputFormat, folder: Path) -> None:
+    """Print the verdict and write the page. An execution that was stopped or failed has what it measured until then."""
+    for line in found.why_incomplete:
+        tell(line)
+    if found.why_incomplete:
+        measured = sum(map(is_measured, found.report.results))
+        tell(f"the verdict is from the {measured} runs that were measured before")
     if output is OutputFormat.JSON:
         print_json(found.document)
     else:
         print_verdict(STANDARD_OUTPUT, found.report)
-    path = write_report(folder, ended.execution_id, read_page(target, ended.execution_id))
-    tell(f"report: {path}")
-    if not any(map(is_measured, found.report.results)):
-        tell(f"no run of {len(found.report.results)} was measured")
-        raise typer.Exit(NOTHING_MEASURED)
+    tell(f"report: {write_report(folder, found.report.execution_id, found.html)}")
