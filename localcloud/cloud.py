@@ -22,7 +22,6 @@ from localcloud.home import (
     Home,
     HomeUnusable,
     Ports,
-    Restarted,
     ServiceOptions,
 )
 from localcloud.loopback import LOOPBACK, free_port, is_taken
@@ -32,7 +31,7 @@ SAGEMAKER = "sagemaker"
 NAMES = {MINISTACK: "MiniStack", SAGEMAKER: "the local SageMaker service"}
 OPTIONS = "service-options"
 MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
-PORTS, RESTARTED = "ports", "restarted"
+PORTS = "ports"
 # `up` makes this file in a new home. A change with which a home of before can't be used needs another name.
 FORMAT = "format-1"
 MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
@@ -121,13 +120,15 @@ def find_stall(home: Home) -> str | None:
 def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[str] = ()) -> Ports:
     """Starts the parts that don't run. State of earlier starts is kept.
 
-    ``service_options`` are further arguments of the local SageMaker service. If MiniStack still runs and the service
-    does not, the service starts with the arguments that it had.
+    ``service_options`` are further arguments of the local SageMaker service. If one part has ended, the service starts
+    with the arguments that it had.
     """
     require_format(home)
-    is_restart = make_access_key(home) and stop(home)
-    if is_restart:
-        tell("the local cloud starts again, because it ran without an access key")
+    make_access_key(home)
+    was_running = False
+    if not daemons.running(home, MINISTACK) and daemons.stop(home, SAGEMAKER, seconds=STOP_SECONDS):
+        was_running = True
+        tell("MiniStack has ended, and its executions with it: their training jobs are stopped")
     ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
     for part in (MINISTACK, SAGEMAKER):
         daemons.end_leftovers(home, part)
@@ -135,13 +136,11 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     home.state(FORMAT).touch(mode=0o600)
     home.write(PORTS, asdict(ports))
     if not ministack:
-        if home.read_as(RESTARTED, Restarted) is None:
-            home.write(RESTARTED, asdict(Restarted(at=time.time())))
         tell(f"starting MiniStack on {LOOPBACK}:{ports.aws}")
         _start_ministack(home, ports)
     if not sagemaker:
         tell(f"starting the local SageMaker service on {LOOPBACK}:{ports.sagemaker}")
-        before = home.read_as(OPTIONS, ServiceOptions) if ministack or is_restart else None
+        before = home.read_as(OPTIONS, ServiceOptions) if ministack or was_running else None
         start_sagemaker(home, ports, service_options or (before.options if before else ()))
     return ports
 
@@ -156,6 +155,9 @@ def stop(home: Home, *, seconds: float = STOP_SECONDS) -> bool:
 
 
 def erase(home: Home) -> None:
+    """Ends both parts also where their documents are damaged or of another version."""
+    for part in (SAGEMAKER, MINISTACK):
+        daemons.find_again(home, part)
     stop(home)
     shutil.rmtree(home.folder, ignore_errors=True)
 
@@ -167,57 +169,23 @@ def save_state(home: Home, ports: Ports) -> None:
         pass
 
 
-def has_buckets(home: Home) -> bool:
-    objects = home.state(MINISTACK_OBJECTS)
-    return objects.exists() and any(path.is_dir() for path in objects.glob("*/*"))
-
-
-def reset_lost_state(home: Home, ports: Ports) -> Path:
-    """Makes MiniStack delete the rest of a state that was lost; returns the folder of its objects.
-
-    Buckets are folders and outlive the stacks that created them: a new stack could not create them again.
-    """
-    objects, kept = home.state(MINISTACK_OBJECTS), home.state(f"lost-objects-{int(time.time())}")
-    kept.mkdir(mode=0o700)
-    for path in list(objects.iterdir()) if objects.exists() else ():
-        path.rename(kept / path.name)
-    request = request_to(home, ports.aws, "/_ministack/reset", method="POST")
-    with daemons.WITHOUT_PROXY.open(request, timeout=60):
-        return kept
-
-
-def _ports(home: Home) -> Ports | None:
-    ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
-    return Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
-
-
 def _choose_ports(home: Home, ministack: Daemon | None, sagemaker: Daemon | None) -> Ports:
     """The ports of the last start if they are free: deployed resources hold URLs with ports.
 
     A running part expects the other part at its last port, which must then be free.
     """
-    before = home.read_as(PORTS, Ports)
     if ministack and sagemaker:
         return Ports(aws=ministack.port, sagemaker=sagemaker.port)
-    if ministack:
-        return Ports(aws=ministack.port, sagemaker=_same_port(home, before.sagemaker if before else None))
-    if sagemaker:
-        return Ports(aws=_same_port(home, before.aws if before else None), sagemaker=sagemaker.port)
-    return Ports(aws=_port(before.aws if before else None), sagemaker=_port(before.sagemaker if before else None))
-
-
-def _same_port(home: Home, wanted: int | None) -> int:
-    if wanted is None:
+    before = home.read_as(PORTS, Ports)
+    if ministack is None:
+        return Ports(aws=_port(before.aws if before else None), sagemaker=_port(before.sagemaker if before else None))
+    if before is None or is_taken(before.sagemaker):
         raise LocalCloudFailed(
-            f"a part of the local cloud in {home.folder} runs, and the port at which it expects the other part is "
-            "unknown; run: traindyno local down, then: traindyno local up"
+            f"MiniStack of the local cloud in {home.folder} runs, and the port at which it expects the SageMaker "
+            f"service is {'taken by another program' if before else 'unknown'}; run: traindyno local down, then: "
+            "traindyno local up"
         )
-    if is_taken(wanted):
-        raise LocalCloudFailed(
-            f"port {wanted} is taken by another program: the running part of the local cloud in {home.folder} expects "
-            "the other part there; run: traindyno local down, then: traindyno local up"
-        )
-    return wanted
+    return Ports(aws=ministack.port, sagemaker=before.sagemaker)
 
 
 def _port(wanted: int | None) -> int:

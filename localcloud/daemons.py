@@ -5,15 +5,13 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import psutil
 
-from localcloud.disk_space import is_full, require_rest
-from localcloud.home import Daemon, Home, Ports
+from localcloud.home import Daemon, Home
 from localcloud.private_files import OWNER_ONLY, open_private
 from traindyno.core.errors import TraindynoError
 
@@ -25,7 +23,6 @@ LOOK_AGAIN_SECONDS = 0.05
 WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 # In a daemon's environment: its home, its name and its port.
 PART = "TRAINDYNO_LOCAL_PART"
-ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SAGEMAKER")
 
 
 class LocalCloudFailed(TraindynoError):
@@ -59,11 +56,10 @@ def start(
     home.write_daemon(name, daemon)
     deadline = time.monotonic() + START_SECONDS
     while not answers(health):
-        if process.poll() is not None or time.monotonic() > deadline or is_full(home.folder):
+        if process.poll() is not None or time.monotonic() > deadline:
             silence = f"no answer from {health.full_url} in {START_SECONDS:.0f} s"
             why = silence if process.poll() is None else "it ended"
             stop(home, name, seconds=KILL_SECONDS)
-            require_rest(home.folder)
             raise LocalCloudFailed(f"{name} did not start: {why}. The end of {log}:\n{tail(log)}")
         time.sleep(LOOK_AGAIN_SECONDS)
     return daemon
@@ -102,24 +98,14 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
 
 
 def find_again(home: Home, name: str) -> None:
-    """Writes the document of a daemon that runs, and whose document was lost."""
+    """Writes the document of a daemon anew, whatever it is now: without a daemon that runs, none is left."""
+    home.forget(name)
     marked = [process for number in psutil.pids() if (process := _daemon_of(number, home, name))]
     if marked:
         # Programs that it started may have its environment too, and are younger.
         oldest = min(marked, key=lambda process: process.create_time())
         port = int(oldest.environ()[PART].rpartition(":")[2])
         home.write_daemon(name, Daemon(process_id=oldest.pid, started_at=oldest.create_time(), port=port))
-
-
-def find_ports(home: Home, names: Iterable[str]) -> Ports | None:
-    """The ports at which a daemon that runs expects both parts, from its environment; None if none of them runs."""
-    for daemon in (running(home, name) for name in names):
-        if daemon:
-            environment = psutil.Process(daemon.process_id).environ()
-            aws, sagemaker = (urlsplit(environment.get(name, "")).port for name in ENDPOINTS)
-            if aws and sagemaker:
-                return Ports(aws=aws, sagemaker=sagemaker)
-    return None
 
 
 def _daemon_of(process_id: int, home: Home, name: str) -> psutil.Process | None:

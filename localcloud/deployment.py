@@ -13,14 +13,13 @@ from pathlib import Path
 import psutil
 
 from localcloud import cloud
+from localcloud.aws_client import local_client
 from localcloud.credentials import read_access_key
 from localcloud.daemons import LOOK_AGAIN_SECONDS, LocalCloudFailed, tail
-from localcloud.deployed_resources import DeployedResources
-from localcloud.disk_space import require_rest
 from localcloud.environment import ACCOUNT, REGION, local_environment
 from localcloud.home import REPO_ROOT, Deployed, Home, Ports
 from localcloud.private_files import OWNER_ONLY, open_private
-from localcloud.state_files import keep_deployed_state
+from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 
 DEPLOYED = "deployed"
 TIME_LIMIT_SECONDS = 600
@@ -32,18 +31,13 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     settings = [word for name, value in (context or {}).items() for word in ("--context", f"{name}={value}")]
     fingerprint = _fingerprint() + " ".join(settings)
     before = home.read_as(DEPLOYED, Deployed)
-    resources = DeployedResources(local_environment(ports, read_access_key(home)))
-    lost = find_lost(before, resources, has_buckets=cloud.has_buckets(home))
-    if before and lost is None and before.fingerprint == fingerprint:
-        return False
-    if lost is not None:
-        kept = cloud.reset_lost_state(home, ports)
-        tell(
-            f"the local cloud has lost {lost}, because MiniStack was killed before it saved its state or a file of it "
-            "is damaged; deploying again. Its rows are lost with it: executions, attempts, spending. The objects of "
-            f"the old buckets, results and reports among them, are in {kept}"
+    if before and not _has_stack(home, ports):
+        raise LocalCloudFailed(
+            f"the local cloud in {home.folder} has lost what was deployed into it; remove it with: traindyno local "
+            "down --erase, then start a new one with: traindyno local up"
         )
-        before = None
+    if before and before.fingerprint == fingerprint:
+        return False
     if not before:
         tell("bootstrapping the CDK toolkit")
         # Run in a folder without cdk.json, so that the CDK does not start the app: bootstrap does not need it.
@@ -53,21 +47,14 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
     own_output = ("--output", str(home.state("cdk.out")))  # two local clouds may be started at the same time
     _cdk(home, ports, "deploy", "--all", "--require-approval", "never", *app, *own_output, *settings, folder=REPO_ROOT)
     cloud.save_state(home, ports)
-    keep_deployed_state(home)
-    home.write(DEPLOYED, asdict(Deployed(fingerprint=fingerprint, stacks=tuple(sorted(resources.complete_stacks())))))
+    home.write(DEPLOYED, asdict(Deployed(fingerprint=fingerprint)))
     return True
 
 
-def find_lost(before: Deployed | None, resources: DeployedResources, *, has_buckets: bool) -> str | None:
-    """What of the last deployment is gone: its stacks, or resources that a stack still lists. None if nothing is.
-
-    Buckets outlive their stacks, and show that there were some where ``before`` is lost too.
-    """
-    complete = resources.complete_stacks()
-    if not set(before.stacks) <= complete if before else has_buckets and not complete:
-        return "its stacks"
-    missing = [each for stack in sorted(complete) for each in resources.missing(stack)]
-    return f"{missing[0]}{f' and {len(missing) - 1} more' if missing[1:] else ''}" if missing else None
+def _has_stack(home: Home, ports: Ports) -> bool:
+    client = local_client(local_environment(ports, read_access_key(home)), "cloudformation")
+    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])
+    return any(row["StackName"] == lab_stack_name(DEFAULT_LAB) for page in pages for row in page["StackSummaries"])
 
 
 def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
@@ -100,11 +87,10 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
 
 
 def _wait(process: "subprocess.Popen[bytes]", home: Home) -> int:
-    """The exit status. On a full disk the deployment would wait for minutes for an answer that can't be written."""
+    """The exit status."""
     deadline = time.monotonic() + TIME_LIMIT_SECONDS
     try:
         while process.poll() is None:
-            require_rest(home.folder)
             if time.monotonic() > deadline:
                 raise LocalCloudFailed(f"cdk did not end within {TIME_LIMIT_SECONDS} s")
             time.sleep(LOOK_AGAIN_SECONDS)

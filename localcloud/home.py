@@ -35,8 +35,10 @@ class DocumentDamaged(HomeUnusable):
     """A document of the home is not as the local cloud wrote it."""
 
     def __init__(self, path: Path, why: str) -> None:
-        self.why = why
-        super().__init__(f"{path} is damaged: {why}; set it aside with: traindyno local up")
+        super().__init__(
+            f"{path} is damaged, or of another version: {why}; remove the local cloud with: traindyno local down "
+            "--erase, then start a new one with: traindyno local up"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +68,9 @@ class ServiceOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployed:
-    """The sources and the context of the last deployment, and the stacks that it made."""
+    """The sources and the context of the last deployment."""
 
     fingerprint: str
-    stacks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restarted:
-    """MiniStack was started at this time, in epoch seconds, and what ended with the one before is not settled yet."""
-
-    at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +80,6 @@ class Credentials:
     access_key_id: str
 
 
-# The forms of the documents in the home.
-FORMS = {
-    "ministack": Daemon,
-    "sagemaker": Daemon,
-    "ports": Ports,
-    "service-options": ServiceOptions,
-    "deployed": Deployed,
-    "restarted": Restarted,
-    "credentials": Credentials,
-}
 Form = TypeVar("Form")
 
 

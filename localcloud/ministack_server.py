@@ -38,7 +38,6 @@ from localcloud.access_denied import refusal_answer
 from localcloud.function_workers import Worker, WorkerPool
 from localcloud.ministack_answers import SingleAnswers, with_error_type
 from localcloud.ministack_gate import MiniStackGate, equip_functions
-from localcloud.save_pause import pause_seconds
 from localcloud.throttling import Throttle
 from localcloud.unstarted_executions import find_start_refusal
 from localcloud.waiting_tasks import WaitingTasks
@@ -46,6 +45,8 @@ from localcloud.worker_processes import ForkedWorkers
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 TRIES = 5
+# What changed after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a core.
+LEAST_PAUSE_SECONDS, PAUSE_FACTOR = 5.0, 20
 LOG = logging.getLogger("traindyno")
 Scope = Mapping[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -90,7 +91,7 @@ class Saver:
             self._has_changed.wait()
             began = time.thread_time()  # CPU time of this thread: wall time grows when the machine is busy.
             self.save()
-            time.sleep(pause_seconds(time.thread_time() - began, load=os.getloadavg()[0], cores=os.cpu_count() or 1))
+            time.sleep(max(LEAST_PAUSE_SECONDS, PAUSE_FACTOR * (time.thread_time() - began)))
 
 
 class RequestFilter:

@@ -169,7 +169,6 @@ class Service:
             "cores": list(self._settings.cores),
         }
         return Administration(
-            state_folder=self._settings.state_folder,
             store=self._store,
             faults=self._faults,
             quotas=self._quotas,

@@ -1,17 +1,11 @@
 """The service's current problems by part, and worker threads that report theirs."""
 
-import errno
 import logging
-import os
 import threading
 from collections.abc import Callable
-from pathlib import Path
-
-from traindyno.callbacks.full_disk import LEAST_FREE_BYTES, disk_text, has_no_space, is_disk_full
 
 LOG = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
-FULL_DATABASE = "disk is full"
 INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
 
 
@@ -112,25 +106,9 @@ def write_until_done(write: Callable[[], object], *, health: ServiceHealth, part
             return
 
 
-def find_disk_problem(folder: Path, least_free_bytes: int = LEAST_FREE_BYTES) -> dict[str, str]:
-    """The problem under the part's name ``disk``; empty while there is space."""
-    return {"disk": disk_problem(folder)} if has_no_space(folder, least_free_bytes) else {}
-
-
-def disk_problem(folder: Path) -> str:
-    """With the kernel's words, which other problems of a full disk have too."""
-    return f"{os.strerror(errno.ENOSPC)}: {disk_text(folder)}; free space on it: it holds what jobs read and write"
-
-
-def explain_fault(error: BaseException, folder: Path) -> BaseException | str:
-    """The problem of the folder's disk if that is full, or was at the error: SQLite does not name the folder."""
-    was_full = is_disk_full(error) or FULL_DATABASE in str(error) or find_disk_problem(folder)
-    return disk_problem(folder) if was_full else error
-
-
-def internal_error(error: BaseException | str) -> str:
+def internal_error(error: BaseException) -> str:
     """The failure reason for a fault of this service, with its text: SageMaker's own sentence has no cause."""
-    return f"{INTERNAL_ERROR} ({error if isinstance(error, str) else error_text(error)})"
+    return f"{INTERNAL_ERROR} ({error_text(error)})"
 
 
 def error_text(error: BaseException) -> str:

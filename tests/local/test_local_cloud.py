@@ -1,7 +1,6 @@
 """A local cloud whose parts are killed, started twice, asked by web pages, and stopped."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from localcloud import cloud
 from localcloud.home import Ports
 from tests.local.forked_programs import REPO_ROOT
+from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
 
 pytestmark = pytest.mark.local
@@ -58,16 +58,20 @@ def refusal(url: str, **headers: str) -> int:
     return caught.value.code
 
 
-@pytest.mark.parametrize("part", [cloud.MINISTACK, cloud.SAGEMAKER])
-def test_up_starts_only_the_part_that_is_missing(own: LocalLab, part: str) -> None:
-    (other,) = {cloud.MINISTACK, cloud.SAGEMAKER} - {part}
-    healthy = process_of(own, other).pid
-    kill(own, part)
+def test_up_starts_a_service_that_has_ended_and_stop_needs_ministack_only(own: LocalLab) -> None:
+    healthy = process_of(own, cloud.MINISTACK).pid
+    kill(own, cloud.SAGEMAKER)
     assert cloud.find_stall(own.home) is not None
+    assert own.traindyno("list", "--local").status == 0
+    unknown = own.traindyno("stop", "never-started", "--local")
+    assert "has no execution" in unknown.errors
+    plan = own.traindyno("plan", str(REPO_ROOT / "suites" / "quickstart.yaml"), "--local")
+    assert plan.status == 1
+    assert "the local SageMaker service of the local cloud in" in plan.errors
     up = own.traindyno("local", "up")
     assert up.status == 0, up.errors
     assert "nothing to deploy" in up.errors
-    assert process_of(own, other).pid == healthy
+    assert process_of(own, cloud.MINISTACK).pid == healthy
     assert cloud.find_stall(own.home) is None
 
 
@@ -121,32 +125,18 @@ def test_what_was_written_before_the_last_save_outlives_a_kill_of_ministack(own:
     assert MARK_TABLE in own.client("dynamodb").list_tables()["TableNames"]
 
 
-def test_up_puts_back_what_was_deployed_for_damaged_files(own: LocalLab) -> None:
-    table, service = own.deployment().table, process_of(own, cloud.SAGEMAKER).pid
+def test_a_cloud_that_has_lost_what_was_deployed_says_how_to_start_anew(own: LocalLab) -> None:
     kill(own, cloud.MINISTACK)
-    state = own.home.state(cloud.MINISTACK_STATE)
-    rows = (state / "dynamodb.json").read_bytes()
-    (state / "dynamodb.json").write_bytes(rows[: len(rows) // 2])
-    (state / "stepfunctions.json").write_bytes(b"")
-    own.home.document(cloud.SAGEMAKER).write_text("[]")
+    stacks = own.home.state(cloud.MINISTACK_STATE) / "cloudformation.json"
+    kept = stacks.read_bytes()
+    stacks.unlink()
     up = own.traindyno("local", "up")
-    assert up.status == 0, up.errors
-    for name in ("dynamodb.json", "stepfunctions.json", "sagemaker.json"):
-        assert f"{name} was damaged" in up.errors
-    assert "nothing to deploy" in up.errors
-    assert process_of(own, cloud.SAGEMAKER).pid == service
-    assert table in own.client("dynamodb").list_tables()["TableNames"]
-    assert own.traindyno("list", "--local").status == 0
-
-
-def test_up_deploys_again_where_the_tables_are_gone(own: LocalLab) -> None:
-    """The stacks still list them."""
+    assert up.status == 1
+    assert "has lost what was deployed into it" in up.errors
+    assert "local down --erase" in " ".join(up.errors.split())
     kill(own, cloud.MINISTACK)
-    (own.home.state(cloud.MINISTACK_STATE) / "dynamodb.json").unlink()
-    up = own.traindyno("local", "up")
-    assert up.status == 0, up.errors
-    assert "has lost AWS::DynamoDB::GlobalTable" in up.errors
-    assert own.traindyno("list", "--local").status == 0
+    stacks.write_bytes(kept)
+    assert own.traindyno("local", "up").status == 0
 
 
 def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) -> None:
@@ -194,7 +184,7 @@ def test_a_read_only_home_is_a_message(own: LocalLab, tmp_path: Path) -> None:
     assert "Traceback" not in answer.errors
 
 
-def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab) -> None:
+def start_sleeping(own: LocalLab, name: str) -> None:
     suite = {
         "goal": "fastest",
         "search": "grid",
@@ -210,7 +200,11 @@ def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab)
         "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300, "max_contended_repeats": 0},
     }
     path = own.write_suite("sleeping", suite)
-    assert own.traindyno("run", str(path), "--local", "--no-wait", "--name", "sleeping-1").status == 0
+    assert own.traindyno("run", str(path), "--local", "--no-wait", "--name", name).status == 0
+
+
+def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab) -> None:
+    start_sleeping(own, "sleeping-1")
     refused = own.traindyno("local", "down")
     assert refused.status == 1
     assert "would end as failed: sleeping-1" in refused.errors
@@ -219,9 +213,27 @@ def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab)
     assert own.traindyno("local", "down", "--yes").status == 0
     up = own.traindyno("local", "up")
     assert up.status == 0, up.errors
-    assert "execution sleeping-1: was running and has ended" in up.errors
-    assert re.search(r"start it again with: traindyno run (sleeping|SUITE)\.yaml --local", up.errors)
+    assert "execution sleeping-1 was running and has failed" in up.errors
     assert own.traindyno("report", "--receipt", "sleeping-1", "--local").status == 0
+
+
+def test_executions_of_a_ministack_that_was_killed_fail_and_their_jobs_end(own: LocalLab) -> None:
+    start_sleeping(own, "sleeping-2")
+    sagemaker = own.client("sagemaker")
+
+    def jobs() -> list[str]:
+        found = sagemaker.list_training_jobs(NameContains="sleeping")["TrainingJobSummaries"]
+        return [job["TrainingJobName"] for job in found if job["TrainingJobStatus"] == "InProgress"]
+
+    eventually(jobs)
+    cloud.save_state(own.home, cloud.require_ports(own.home))
+    kill(own, cloud.MINISTACK)
+    up = own.traindyno("local", "up")
+    assert up.status == 0, up.errors
+    assert "MiniStack has ended, and its executions with it: their training jobs are stopped" in up.errors
+    assert "execution sleeping-2 was running and has failed" in up.errors
+    assert jobs() == []
+    assert "sleeping-2: failed: States.ServiceRestart" in own.traindyno("report", "sleeping-2", "--local").errors
 
 
 def test_down_waits_for_an_up(own: LocalLab) -> None:

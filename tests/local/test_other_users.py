@@ -6,7 +6,6 @@ access key counts.
 
 import contextlib
 import http.client
-import json
 import multiprocessing
 import os
 import re
@@ -26,10 +25,9 @@ from botocore.exceptions import ClientError
 from localcloud import cloud
 from localcloud.credentials import read_access_key
 from localcloud.gate import authorization
-from localcloud.home import ENVIRONMENTS, REPO_ROOT, Home, HomeUnusable
+from localcloud.home import ENVIRONMENTS, REPO_ROOT, HomeUnusable
 from localcloud.worker_fork_server import SERVICES
 from tests.archives import tar_gz
-from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
 from tests.local.test_hosting import HANDLER, make_endpoint, wait_for
 
@@ -285,34 +283,3 @@ def test_the_key_is_in_no_log_no_argument_and_no_document(hosted: LocalLab) -> N
     status = hosted.traindyno("local", "status", "--format", "json")
     assert key not in status.output + status.errors
     assert hosted.traindyno("local", "env", "--format", "json").json()["AWS_ACCESS_KEY_ID"] == key
-
-
-def test_an_older_home_gets_its_key_at_the_next_up(tmp_path: Path) -> None:
-    """Its services ran without one, so they start again, with the settings that they had."""
-    lab = LocalLab(tmp_path)
-    home, told = lab.home, list[str]()
-    try:
-        with home.alone(tell=told.append):
-            cloud.start(home, tell=told.append, service_options=("--grant-quotas", "7"))
-        ports, first = cloud.require_ports(home), read_access_key(home)
-        make_older(home)
-        with pytest.raises(HomeUnusable, match=r"no access key.*traindyno local up"):
-            cloud.environment_of(home)
-        assert cloud.start(home, tell=told.append) == ports
-        assert "the local cloud starts again, because it ran without an access key" in told
-        assert home.read(cloud.OPTIONS) == {"options": ["--grant-quotas", "7"]}
-        key = read_access_key(home)
-        assert key != first
-        eventually(lambda: answer_of(ports.sagemaker, ("GET", "/health", authorization(key)))[0] == 200)
-        assert answer_of(ports.aws, ("GET", "/_ministack/health", authorization(first)))[0] == 403
-        assert json.loads(answer_of(ports.sagemaker, ("GET", "/health", authorization(first)))[1])["message"]
-        modes = [stat.filemode(path.stat().st_mode) for path in (home.folder, *home.folder.rglob("*"))]
-        assert [mode for mode in modes if not mode.endswith("------")] == []
-    finally:
-        cloud.stop(home)
-
-
-def make_older(home: Home) -> None:
-    home.state("credentials.json").unlink()
-    for path in (home.folder, *home.folder.rglob("*")):
-        path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))

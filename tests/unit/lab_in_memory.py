@@ -28,7 +28,6 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.lab.services import LabServices
-from traindyno.sagemaker.job_origin import JobOrigin, read_origin, read_tags
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
@@ -150,13 +149,6 @@ class ScriptedJobs(TrainingJobs):
             for name, job in self.jobs.items()
             if name_part in name and job["TrainingJobStatus"] in {"InProgress", "Stopping"}
         }
-
-    def list_names(self, name_part: str) -> Iterator[str]:
-        return (name for name in list(self.jobs) if name_part in name)
-
-    def find_origin(self, job_name: str) -> JobOrigin | None:
-        job = self.jobs.get(job_name)
-        return read_origin(job, read_tags(job)) if job else None
 
     def keeping_warm(self, name_part: str) -> list[str]:
         return [pool.job_name for pool in self.warm_pools(name_part) if not pool.is_over]

@@ -97,10 +97,6 @@ class MemoryTable(Table):
         sort_key = "execution_id" if index else "sk"
         return iter(copy.deepcopy(sorted(found, key=lambda item: str(item[sort_key]), reverse=latest_first)))
 
-    def scan(self, condition: str, *, values: Item) -> Iterator[Item]:
-        found = [item for item in self.items.values() if _Expression(condition, item, values, {}).holds()]
-        return iter(copy.deepcopy(found))
-
 
 class _Expression:
     """One expression over one item; conditions with a missing attribute don't hold."""

@@ -42,7 +42,7 @@ class SuiteExecution:
         Interrupting it leaves the execution running. Returns itself. Raises ExecutionFailed.
         """
         with self.lab.opened() as target:
-            require_success(target, follow(target, self.execution_id, display_here(say)))
+            require_success(follow(target, self.execution_id, display_here(say)))
         return self
 
     def report(self) -> ReportPage:

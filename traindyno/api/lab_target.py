@@ -75,21 +75,6 @@ class LabTarget:
 
         return cloud.find_ended(home.Home.from_environment())
 
-    def require_space(self) -> None:
-        """Raises DiskFull if the disk of the local cloud has no space for another execution."""
-        if self.is_local:
-            from localcloud import disk_space, home  # noqa: PLC0415  (the wheel lacks it)
-
-            disk_space.require_space(home.Home.from_environment().folder)
-
-    def find_full_disk(self, *, cause: str) -> str | None:
-        """The sentence about the disk of the local cloud, if it led to ``cause``; None for a lab on AWS."""
-        if not self.is_local:
-            return None
-        from localcloud import disk_space, home  # noqa: PLC0415  (the wheel lacks it)
-
-        return disk_space.find_full_disk(home.Home.from_environment().folder, cause=cause)
-
     @property
     def function_logs(self) -> str:
         """Where the errors of the lab's functions are."""

@@ -68,14 +68,14 @@ def read_report(target: LabTarget, ended: Execution) -> FoundReport:
     return FoundReport(document=document, report=report, html=target.results.read(report_html_key(ended.execution_id)))
 
 
-def require_success(target: LabTarget, ended: Execution) -> None:
+def require_success(ended: Execution) -> None:
     """Raises ExecutionFailed."""
     if ended.status in UNSUCCESSFUL:
-        raise ExecutionFailed(ended, _failure_lines(target, ended))
+        raise ExecutionFailed(ended, _failure_lines(ended))
 
 
 def _report_of_failed(target: LabTarget, ended: Execution) -> FoundReport:
-    name, why = ended.execution_id, _failure_lines(target, ended)
+    name, why = ended.execution_id, _failure_lines(ended)
     if ended.error in REFUSALS or not any(map(is_measured, load_results(target.results, name))):
         raise ExecutionFailed(ended, why)
     facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
@@ -100,8 +100,6 @@ def write_report(folder: Path, execution_id: str, content: bytes) -> Path:
     return path
 
 
-def _failure_lines(target: LabTarget, ended: Execution) -> list[str]:
-    is_own = ended.error == PreparationFailed.__name__  # a script of the suite, which may fill other disks
-    why_full = None if is_own else target.find_full_disk(cause=ended.cause or "")
+def _failure_lines(ended: Execution) -> list[str]:
     status = f"{ended.execution_id}: {ended.status.lower()}{f': {ended.error}' if ended.error else ''}"
-    return [line for line in (status, why_full, ended.cause) if line]
+    return [line for line in (status, ended.cause) if line]

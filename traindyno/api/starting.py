@@ -28,7 +28,6 @@ def start_suite(
     made = f"{suite.suite.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     execution_id = made if name is None else name
     check_execution_name(execution_id)
-    target.require_space()
     for line in files:
         say(line)
     stage = StagingArea(

@@ -161,11 +161,6 @@ class Table:
         }
         return _pages(self._table.query, arguments)
 
-    def scan(self, condition: str, *, values: Item) -> Iterator[Item]:
-        """The items for which the condition holds. It reads the whole table, page by page."""
-        arguments = {"FilterExpression": condition, "ExpressionAttributeValues": values, "ConsistentRead": True}
-        return _pages(self._table.scan, arguments)
-
 
 def _pages(read: Callable[..., Mapping[str, Any]], arguments: dict[str, Any]) -> Iterator[Item]:
     while True:

@@ -20,7 +20,6 @@ from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.sagemaker.job_description import read_ages
 from traindyno.sagemaker.job_names import job_name_of
-from traindyno.sagemaker.job_origin import JobOrigin, build_tags_request, read_names, read_origin, read_tags
 from traindyno.sagemaker.kept_instances import build_release_request, read_warm_pools
 
 if TYPE_CHECKING:
@@ -76,18 +75,6 @@ class TrainingJobs:
                 raise Throttled(f"{job_name}: {error}") from error
             raise
         return True
-
-    def list_names(self, name_part: str) -> Iterator[str]:
-        """The names of all jobs that contain ``name_part``, the latest first."""
-        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=name_part, PaginationConfig={"PageSize": 100}
-        )
-        return (name for page in pages for name in read_names(page))
-
-    def find_origin(self, job_name: str) -> JobOrigin | None:
-        """None for a job that the lab did not start, or that does not exist."""
-        job = self.describe(job_name)
-        return read_origin(job, read_tags(self._sagemaker.list_tags(**build_tags_request(job)))) if job else None
 
     def keeping_warm(self, name_part: str) -> list[str]:
         """Names of ended jobs that contain ``name_part`` and whose instances are kept, and billed, for another job."""

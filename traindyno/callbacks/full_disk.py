@@ -43,26 +43,24 @@ def full_folder(error: BaseException, environment: Mapping[str, str] = os.enviro
     """
     for folder in _folders(error, environment):
         with contextlib.suppress(OSError):  # the working directory may be gone
-            if has_no_space(folder.absolute(), LEAST_FREE_BYTES):
+            if has_no_space(folder.absolute()):
                 return folder.absolute()
     return None
 
 
-def disk_text(folder: Path, needed_bytes: int = LEAST_FREE_BYTES) -> str:
+def disk_text(folder: Path) -> str:
     """The state of a disk that was too full, by a folder on it."""
     disk = shutil.disk_usage(existing(folder))
     if not disk.total:
         return "the disk of {} was full, its size is unknown".format(folder)
-    state = "has too little space" if disk.free < needed_bytes else "was full"
-    if disk.free < LEAST_FREE_BYTES:
-        state = "is full"
+    state = "is full" if disk.free < LEAST_FREE_BYTES else "was full"
     return "the disk of {} {}, {} of {} are free".format(folder, state, size_text(disk.free), size_text(disk.total))
 
 
-def has_no_space(folder: Path, least_free_bytes: int) -> bool:
+def has_no_space(folder: Path) -> bool:
     """False also for a file system that does not say how large it is, as /proc and some of FUSE: it reports 0."""
     disk = shutil.disk_usage(existing(folder))
-    return disk.total > 0 and disk.free < least_free_bytes
+    return disk.total > 0 and disk.free < LEAST_FREE_BYTES
 
 
 def size_text(count: int) -> str:

@@ -1,6 +1,6 @@
 """Reserve what a job may cost at most, and settle what it did cost: no job starts or runs past the execution's cap."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Protocol
 
@@ -10,12 +10,11 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.errors import ServiceFault, SlotUnavailable
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import owner_text
-from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
-from traindyno.store.spending import Reservation, Settlement, Spending, SpendingRow, rounded_up
+from traindyno.store.spending import Reservation, Settlement, Spending
 
 
 class BudgetServices(Protocol):
@@ -94,28 +93,6 @@ def _settlement(row: AttemptRow, end: Attempt) -> Settlement | None:
         spent_usd=placed_usd(row, end, end.billable_seconds),
         keeps_pool=bool(end.keep_warm_seconds),
     )
-
-
-def money_of(rows: Iterable[AttemptRow], pools: Mapping[str, WarmPool]) -> SpendingRow:
-    """The spending of an execution as its attempts and its ended warm ``pools``, by job name, show it."""
-    exposed = spent = Decimal(0)
-    kept: set[str] = set()
-    for row in rows:
-        exposed += rounded_up(row.reserved_usd)
-        settlement = _settlement(row, row.end) if row.end else None
-        if row.end is None or settlement is None:
-            continue
-        paid = rounded_up(settlement.spent_usd)
-        exposed += paid - rounded_up(settlement.released_usd)
-        spent += paid
-        pool = pools.get(row.job_name)
-        if pool is not None:
-            paid = rounded_up(placed_usd(row, row.end, pool.retained_seconds))
-            exposed += paid - rounded_up(time_usd(row, row.end.keep_warm_seconds))
-            spent += paid
-        elif settlement.keeps_pool:
-            kept.add(row.job_name)
-    return SpendingRow(exposed_usd=exposed, spent_usd=spent, pools=frozenset(kept))
 
 
 def time_usd(row: AttemptRow, seconds: float) -> Decimal:

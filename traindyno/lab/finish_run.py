@@ -48,18 +48,12 @@ def finish_run(job_name: str, *, lab: str, services: FinishRunServices, now: flo
     if row.end is not None:  # an earlier call failed between its end and the answer
         _report_end(row, services=services)
         return row
-    ended = record_job_end(row, lab=lab, services=services, now=now)
-    if ended:
-        _report_end(ended, services=services)
-    return ended
-
-
-def record_job_end(row: AttemptRow, *, lab: str, services: FinishRunServices, now: float) -> AttemptRow | None:
-    """The attempt with its job's end, which is settled; None while the job runs, or if its end is known already."""
     end, pool = _find_end(row, lab=lab, services=services, now=now)
     ended = record_end(row, end, services=services) if end else None
     if ended and pool:
         settle_pool(pool, services=services)
+    if ended:
+        _report_end(ended, services=services)
     return ended
 
 

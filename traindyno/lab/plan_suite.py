@@ -134,20 +134,14 @@ def _store(
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     source = bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
     row = replace(
-        planned_execution(suite, plan, source_s3_uri=source, prices=prices, now=now),
+        _planned_execution(suite, plan, source_s3_uri=source, prices=prices, now=now),
         script_s3_uri=_kept_script(suite, bucket, execution_id),
         cpu_image_uri=settings.cpu_image_uri,
         gpu_image_uri=settings.gpu_image_uri,
         neuron_image_uri=settings.neuron_image_uri,
     )
-    note_execution(suite, row, services=services)
-
-
-def note_execution(suite: Suite, row: ExecutionRow, *, services: PlanSuiteServices) -> None:
-    """The execution's row, and its entry in the index of works. Safe to repeat."""
     services.executions.create(row)
-    started_at = round(row.started_at)
-    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=row.execution_id, started_at=started_at))
+    services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))
 
 
 def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str | None:
@@ -161,7 +155,7 @@ def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str 
         raise SuiteRefused([f"workload.source: nothing is at {script}: {STAGED_CODE}"]) from error
 
 
-def planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: PriceList, now: float) -> ExecutionRow:
+def _planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: PriceList, now: float) -> ExecutionRow:
     """The row of an execution whose jobs run with the code at ``source_s3_uri``, without script and images."""
     return ExecutionRow(
         execution_id=plan.execution_id,

@@ -12,8 +12,6 @@ from traindyno.core.suite.suite import Run
 JOB_NAME_CHARACTERS = 63
 SUITE_NAME_CHARACTERS = 15
 ATTEMPT_PART = re.compile(r"-a(?P<number>\d+)$")
-# What follows the execution: the cell and the trial of a run, the key and the kind of a preparation, a shared job's id.
-OWNER_PART = re.compile(r".*-(?P<digest>[0-9a-f]{8})-(?:[0-9a-f]*-(?:t\d+|[a-z]+)|j[0-9a-z-]+)-a\d+")
 
 
 def training_job_name(run: Run, suite_name: str, *, attempt: int, lab: str) -> str:
@@ -49,12 +47,6 @@ def job_name_prefix(execution_id: str, suite_name: str, *, lab: str) -> str:
 def execution_digest(execution_id: str) -> str:
     """What the names of an execution's jobs say of it."""
     return hashlib.sha1(execution_id.encode(), usedforsecurity=False).hexdigest()[:8]
-
-
-def digest_in(job_name: str) -> str | None:
-    """The digest of the job's execution; None for a name of another form."""
-    found = OWNER_PART.fullmatch(job_name)
-    return found["digest"] if found else None
 
 
 def attempt_number(job_name: str) -> int | None:

@@ -1,6 +1,6 @@
 """Rows of attempts: the training job, the task that waits for it, and the job's end."""
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Self
@@ -77,18 +77,6 @@ class AttemptRows:
         item = self._table.get(_key(job_name))
         return AttemptRow.from_item(item) if item else None
 
-    def list_names(self) -> Iterator[str]:
-        """The training jobs of all attempts. It reads the whole table, like ``list_of``."""
-        return (str(item["pk"]).removeprefix(JOB_PREFIX) for item in self._scan())
-
-    def list_of(self, executions: Container[str]) -> Iterator[AttemptRow]:
-        """All attempts of these executions, closed ones too."""
-        return (AttemptRow.from_item(item) for item in self._scan() if item[EXECUTION] in executions)
-
-    def restore(self, row: AttemptRow) -> bool:
-        """Write the row of a job that exists, without a reservation; False if it has its row."""
-        return self._table.put(row.to_item(), condition="attribute_not_exists(pk)")
-
     def hand_over(self, job_name: str, token: str) -> bool:
         """Another task now waits for this attempt; False if the job's end is known already."""
         return self._update(job_name, "token", token)
@@ -107,9 +95,6 @@ class AttemptRows:
             condition, values = f"{condition} AND {EXECUTION} = :id", {**values, ":id": execution_id}
         items = self._table.query(condition, values=values, names={"#open": OPEN}, index=OPEN_ATTEMPTS_INDEX)
         return map(AttemptRow.from_item, items)
-
-    def _scan(self) -> Iterator[Item]:
-        return self._table.scan("sk = :attempt", values={":attempt": ATTEMPT})
 
     def _update(self, job_name: str, name: str, value: object) -> bool:
         """False if there is no such attempt, or its end is known."""

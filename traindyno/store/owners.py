@@ -83,11 +83,6 @@ class OwnerRows(Generic[Row]):
     def forgetting(self, execution_id: str, owner_id: str, job_name: str) -> Update:
         return self._change(execution_id, owner_id, "DELETE jobs :job", job_name)
 
-    def note_job(self, execution_id: str, owner_id: str, job_name: str) -> None:
-        """Add a job that the row does not name although its attempt has a row."""
-        update = self.noting(execution_id, owner_id, job_name)
-        self._table.update(update.key, update.expression, values=update.values)
-
     def note_start(self, execution_id: str, owner_id: str, start_at: float) -> None:
         """Store the time at which the next job may start."""
         self._table.update(

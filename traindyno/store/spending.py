@@ -91,17 +91,6 @@ class Spending:
         )
         return updated is not None
 
-    def restate(self, execution_id: str, before: SpendingRow, now: SpendingRow) -> bool:
-        """Replace what was read, ``before``; False if it has changed since, and then nothing is written."""
-        values = {":exposed": now.exposed_usd, ":spent": now.spent_usd, ":was_exposed": before.exposed_usd}
-        updated = self._table.update(
-            execution_key(execution_id),
-            "SET exposed_usd = :exposed, spent_usd = :spent" + (", pools = :pools" if now.pools else " REMOVE pools"),
-            values={**values, **({":pools": set(now.pools)} if now.pools else {})},
-            condition="attribute_not_exists(exposed_usd) OR exposed_usd = :was_exposed",
-        )
-        return updated is not None
-
     def _reserve(
         self, execution_id: str, usd: Decimal, cap_usd: Decimal | None, row: Write, also: Sequence[Write] = ()
     ) -> Reservation:

@@ -1,7 +1,6 @@
 """Answers the paths that are not AWS's: health, faults, ledger, clock, quotas, and killing a job's processes."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import cattrs
@@ -13,7 +12,7 @@ from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TERMINAL, TrainingJob, billed_seconds
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
-from localcloud.sagemaker_service.service_health import ServiceHealth, find_disk_problem
+from localcloud.sagemaker_service.service_health import ServiceHealth
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -32,7 +31,6 @@ class Administration:
     def __init__(
         self,
         *,
-        state_folder: Path,
         store: JobStore,
         faults: FaultInjector,
         quotas: QuotaTable,
@@ -42,7 +40,6 @@ class Administration:
         health: ServiceHealth,
         kill: Callable[[TrainingJob], int],
     ) -> None:
-        self._state_folder = state_folder
         self._kill_processes = kill
         self._store = store
         self._faults = faults
@@ -74,9 +71,7 @@ class Administration:
 
     def _health(self, _document: Mapping[str, Any]) -> Mapping[str, Any]:
         """Raises ServiceFailing, an answer with status 503, while a part of the service does not work."""
-        # Without space every part has a problem of its own, in other words.
-        problems = find_disk_problem(self._state_folder) or self._service_health.problems
-        if problems:
+        if problems := self._service_health.problems:
             raise ServiceFailing(problems)
         return {
             "status": "ok",

@@ -22,7 +22,6 @@ from localcloud.sagemaker_service.host.toolkit import (
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.shared_job import is_shared
-from localcloud.sagemaker_service.service_health import find_disk_problem
 from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.callbacks.oom_kills import count_oom_kills
 
@@ -38,14 +37,13 @@ class ServiceEnding(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingEnd:
     """How a training ended. ``first_failed`` is the host that failed first, ``oom_kills`` the number of processes that
-    the kernel killed for memory. ``disk_was_full``: at some time while it ran, or at its end.
+    the kernel killed for memory.
     """
 
     exit_codes: Mapping[str, int]
     first_failed: str | None
     command: Sequence[str]
     oom_kills: int = 0
-    disk_was_full: bool = False
 
     @property
     def is_success(self) -> bool:
@@ -73,10 +71,8 @@ def train(
     killed_at = float("inf")
     is_stopping = False
     kills_before = count_oom_kills()
-    disk_was_full = False
     try:
         while (exit_codes := hosts.wait(LOOK_AGAIN_SECONDS)) is None:
-            disk_was_full = disk_was_full or bool(find_disk_problem(trees[0].root))
             if is_service_ending():
                 raise ServiceEnding
             if not is_stopping and should_stop():
@@ -93,7 +89,6 @@ def train(
         first_failed=hosts.first_failed,
         command=orders[0].command,
         oom_kills=count_oom_kills() - kills_before,
-        disk_was_full=disk_was_full or bool(find_disk_problem(trees[0].root)),
     )
 
 

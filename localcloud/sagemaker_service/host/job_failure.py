@@ -7,7 +7,6 @@ from pathlib import Path
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_training import TrainingEnd
 from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
-from localcloud.sagemaker_service.service_health import disk_problem, internal_error
 
 LAST_LINES = 8
 KILLED_EXIT_CODE = 137  # 128 + the number of SIGKILL
@@ -15,16 +14,6 @@ KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
     r"^[EW]\d{4} .*torch/distributed/elastic/.*(failed \(exitcode|Sending process)", re.MULTILINE
 )
-
-
-def training_failure(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:
-    """The reason of a job whose processes failed. If the disk was full, the reason is an internal error.
-
-    What a script writes about a full disk may be about another one.
-    """
-    if training_end.disk_was_full:
-        return internal_error(disk_problem(trees[0].root))
-    return algorithm_error(trees, training_end, logs)
 
 
 def algorithm_error(trees: Sequence[HostTree], training_end: TrainingEnd, logs: Mapping[str, Path]) -> str:

@@ -18,7 +18,7 @@ from localcloud.sagemaker_service.host.container_tree import (
     write_configs,
 )
 from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, train
-from localcloud.sagemaker_service.host.job_failure import training_failure
+from localcloud.sagemaker_service.host.job_failure import algorithm_error
 from localcloud.sagemaker_service.host.job_inputs import download_channels, download_source, remove_inputs
 from localcloud.sagemaker_service.host.job_outputs import upload_outputs
 from localcloud.sagemaker_service.host.limited_work import UploadTime, is_done_before
@@ -253,7 +253,7 @@ class JobRun:
             return failed(upload_ended_text(self._job)) if self._upload_time.is_exceeded else COMPLETED
         if self._ran_too_long():
             return RAN_TOO_LONG
-        return failed(training_failure(trees, training_end, self._logs))
+        return failed(algorithm_error(trees, training_end, self._logs))
 
     def _checkpoint_sync(self, trees: Sequence[HostTree]) -> CheckpointSync | None:
         configured = self._job.request.get("CheckpointConfig")

@@ -27,7 +27,6 @@ from localcloud.sagemaker_service.service_health import (
     INTERNAL_ERROR,
     ServiceHealth,
     Worker,
-    explain_fault,
     internal_error,
     write_until_done,
 )
@@ -112,7 +111,7 @@ class ProcessEngine:
             return
         except Exception as error:  # whatever fails, the job needs its end, and the engine takes the next one
             LOG.exception("%s could not be run", job.name)
-            final = failed(internal_error(explain_fault(error, self._context.settings.state_folder)))
+            final = failed(internal_error(error))
         self._settle(job.name, final)
 
     def _work_on(self, job: TrainingJob) -> FinalStatus:

@@ -75,7 +75,6 @@ def test_a_plan_by_files_needs_no_account(tmp_path: Path, quotas: str, is_refuse
 
 def test_a_run_starts_the_suite_under_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     target = target_of(empty_lab())
-    monkeypatch.setattr(LabTarget, "require_space", lambda _: None)
     monkeypatch.setattr(clients, "s3", lambda: None)  # nothing of this suite is on this machine
     use(monkeypatch, target)
     started = [run(Suite.of(**DOCUMENT), name=name, say=lambda _: None) for name in ("mine", None)]

@@ -124,22 +124,6 @@ class JobsContract:
         assert job is not None
         assert job["TrainingJobStatus"] in {"Stopping", "Stopped"}
 
-    def test_every_job_is_listed_and_only_the_labs_own_have_an_origin(
-        self, jobs: TrainingJobs, request_for: Callable[[str], dict[str, Any]], end: Callable[[str, int], None]
-    ) -> None:
-        part = new_name("listed")
-        names = [f"{part}-r1-a2", f"{part}-r1-data"]
-        tags = [{"Key": "traindyno:execution", "Value": "e1"}, {"Key": "traindyno:run", "Value": "r1"}]
-        for name in names:
-            jobs.start({**request_for(name), "Tags": tags})
-            end(name, 0)
-        assert sorted(jobs.list_names(part)) == names
-        origin = jobs.find_origin(names[0])
-        assert origin is not None
-        assert (origin.job_name, origin.execution_id, origin.owner_id, origin.number) == (names[0], "e1", "r1", 2)
-        assert jobs.find_origin(names[1]) is None
-        assert jobs.find_origin(new_name("unknown")) is None
-
     def test_unknown_job_has_no_description_and_nothing_to_stop_or_release(self, jobs: TrainingJobs) -> None:
         name = new_name("unknown")
         assert jobs.describe(name) is None

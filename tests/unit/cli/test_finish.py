@@ -75,23 +75,6 @@ def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:
     assert (tmp_path / "execution-1.html").exists()
 
 
-@pytest.mark.parametrize("is_local", [True, False])
-def test_an_execution_that_failed_on_a_full_disk_names_the_local_clouds_folder(
-    is_local: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRAINDYNO_HOME", str(tmp_path))
-    cause = '{"errorMessage": "[Errno 28] No space left on device", "errorType": "OSError"}'
-    failed = replace(ENDED, status="FAILED", error="OSError", cause=cause)
-    nothing = cast("Any", None)
-    target = LabTarget(is_local=is_local, deployment=nothing, executions=nothing, services=nothing)
-    with pytest.raises(typer.Exit) as ended:
-        finish(target, failed, OutputFormat.TABLE, tmp_path)
-    assert ended.value.exit_code == 1
-    told = capsys.readouterr().err
-    assert (f"the disk of {tmp_path} was full" in told) is is_local
-    assert cause in told.replace("\n", " ")
-
-
 def test_a_command_that_can_not_write_names_the_full_disk(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,8 +169,12 @@ def test_the_run_in_progress_has_its_place_in_its_job_and_the_job_its_number(
     monkeypatch.setattr(execution_state, "TrainingJobs", lambda _: world.lab.jobs)
     target = replace(target_of(world.lab), executions=world.executions)
     monkeypatch.setattr(world.lab.executions, "find", lambda _: replace(PLANNED, job_count=planned))
-    world.lab.runs.note_job(EXECUTION, "alone-t1", "alone-t1-a1")
-    world.lab.shared_jobs.note_job(EXECUTION, "j9-1", "j9-1-a1")
+    world.lab.table.write_all(
+        [
+            world.lab.runs.noting(EXECUTION, "alone-t1", "alone-t1-a1"),
+            world.lab.shared_jobs.noting(EXECUTION, "j9-1", "j9-1-a1"),
+        ]
+    )
     world.start("t1")
     (row,) = world.lab.attempt_rows.values()
     world.lab.jobs.jobs[row.job_name] |= {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"}

@@ -16,10 +16,12 @@ import pytest
 import yaml
 from rich.table import Table
 
+from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_finish import OneObject
 from tests.unit.cli.test_progress import JOB, SUMMARY, state
 from tests.unit.core.documents.test_visible_text import LETTERS, OBEYED
 from tests.unit.lab_in_memory import NOW
+from tests.unit.planned_lab import empty_lab
 from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from tests.unit.serving_in_memory import DEPLOYMENT
@@ -108,10 +110,13 @@ def show_verdict(folder: Path) -> None:
 
 
 def show_failure(folder: Path) -> None:
-    nothing: Any = None
-    target = LabTarget(is_local=False, deployment=nothing, executions=nothing, services=nothing)
     with pytest.raises(BaseException, match="1"):
-        finish(target, ended(status="FAILED", error="States.TaskFailed", cause=HOSTILE), OutputFormat.TABLE, folder)
+        finish(
+            target_of(empty_lab()),
+            ended(status="FAILED", error="States.TaskFailed", cause=HOSTILE),
+            OutputFormat.TABLE,
+            folder,
+        )
 
 
 def show_start(_: Path) -> None:

@@ -123,7 +123,7 @@ def test_each_sweep_takes_the_rows_in_another_order(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(lab.jobs, "describe", firsts.add)
     for minute in range(30):
         once = iter([True, False])
-        look(lab, now=NOW + 500 + minute, pace=Pace(may_go_on=lambda once=once: next(once), sleep=lambda _: None))
+        look(lab, now=NOW + 500 + minute, pace=Pace(may_go_on=once.__next__, sleep=lambda _: None))
     assert firsts == {*names}
 
 

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key
 from traindyno.core.suite.suite import Tokens
-from traindyno.lab.budget import money_of
+from traindyno.lab.budget import placed_usd
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.stop_runs import Pace
 from traindyno.parent.output import RunOutput
 from traindyno.store import shared_job_files
+from traindyno.store.attempts import AttemptRow
 from traindyno.store.results import load_results
+from traindyno.store.spending import rounded_up
 
 
 def result_of(world: World) -> dict[str, RunResult]:
@@ -66,7 +69,7 @@ def check_money(world: World) -> None:
     rows = world.lab.attempt_rows
     assert all(row.end is not None and not row.is_open for row in rows.values())
     money = world.lab.money
-    assert money.exposed_usd == money.spent_usd == money_of(rows.values(), {}).spent_usd
+    assert money.exposed_usd == money.spent_usd == sum((paid_usd(row) for row in rows.values()), Decimal(0))
     shared, unknown = Counter[str](), set[str]()
     for attempt in attempts_in(result_of(world).values()):
         if attempt.billable_seconds is None:
@@ -77,6 +80,12 @@ def check_money(world: World) -> None:
     assert {name: bill for name, bill in bills.items() if bill and name not in unknown} == {
         name: paid for name, paid in shared.items() if paid and name not in unknown
     }
+
+
+def paid_usd(row: AttemptRow) -> Decimal:
+    """An end without a billed time keeps the reservation, which no run of these worlds leaves behind."""
+    assert row.end is not None
+    return rounded_up(placed_usd(row, row.end, row.end.billable_seconds or 0))
 
 
 def attempts_in(results: Iterable[RunResult]) -> list[Attempt]:

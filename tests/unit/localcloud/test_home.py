@@ -17,7 +17,9 @@ from localcloud.loopback import is_taken
 @pytest.mark.parametrize("text", ["", "{", "[]"])
 def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
     (tmp_path / "ports.json").write_text(text)
-    with pytest.raises(HomeUnusable, match=r"ports\.json.*set it aside with: traindyno local up"):
+    with pytest.raises(
+        HomeUnusable, match=r"ports\.json is damaged.* --erase, then start a new one with: traindyno local up"
+    ):
         Home(tmp_path).read("ports")
 
 

@@ -17,7 +17,6 @@ from localcloud.environment import aws_settings, local_environment
 from localcloud.gate import GatedRequestHandler, GatedServer
 from localcloud.home import Daemon, Home, HomeUnusable, Ports
 from localcloud.loopback import free_port
-from localcloud.state_files import set_damage_aside
 
 NOBODY = 65534
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")
@@ -121,9 +120,9 @@ def test_a_home_without_a_key_says_how_to_get_one(tmp_path: Path, written: str |
     home.write("ports", {})
     if written is not None:
         home.state("credentials.json").write_text(written)
-    with pytest.raises(HomeUnusable, match=r"(no access key.*make one|is damaged.*set it aside) with: .*local up"):
+    with pytest.raises(HomeUnusable, match=r"(no access key.*make one|is damaged.* start a new one) with: .*local up"):
         cloud.request_to(home, 1, "/health")
-    set_damage_aside(home, tell=lambda _: None)  # up does this first
+    cloud.erase(home)
     make_access_key(home)
     assert read_access_key(home)
 

@@ -25,8 +25,8 @@ from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Run, Suite, Tokens
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_document import RunNotShared, job_document
-from traindyno.sagemaker.job_names import attempt_number, digest_in, execution_digest, shared_job_name
-from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+from traindyno.sagemaker.job_names import attempt_number, execution_digest, shared_job_name
+from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.launcher import Launcher, select_launcher
 from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.shared_channels import TooManyChannels
@@ -159,22 +159,8 @@ def test_every_attempt_has_the_same_document_and_another_name() -> None:
     first, second = (build_shared_job_request(job, suite, attempt=n, settings=SETTINGS) for n in (1, 2))
     names = [request["TrainingJobName"] for request in (first, second)]
     assert [attempt_number(name) for name in names] == [1, 2]
-    assert [digest_in(name) for name in names] == [execution_digest("execution-1")] * 2
+    assert all(f"-{execution_digest('execution-1')}-" in name for name in names)
     assert {name for name in first if first[name] != second[name]} == {"TrainingJobName", "HyperParameters"}
-
-
-@pytest.mark.parametrize("lab", ["traindyno", "a" * 18])
-@pytest.mark.parametrize("name", ["s", "deadbeef-j1-0badf00d-j2", "deadbeef-0badf00d-t1"])
-@pytest.mark.parametrize("job_id", ["j1", "j1a2b3c4d-2", "jdeadbeef-1-2"])
-def test_the_execution_is_read_from_every_name(lab: str, name: str, job_id: str) -> None:
-    suite = small_suite(name=name)
-    job = replace(shared_job(suite), job_id=job_id)
-    settings: JobSettings = replace(SETTINGS, lab=lab)
-    requests = [
-        build_shared_job_request(job, suite, attempt=100, settings=settings),
-        build_training_job_request(job.runs[0], suite, attempt=100, settings=settings),
-    ]
-    assert {digest_in(request["TrainingJobName"]) for request in requests} == {execution_digest("execution-1")}
 
 
 def test_a_run_that_the_toolkits_own_launcher_starts_shares_no_job() -> None:
@@ -285,6 +271,6 @@ def test_the_longest_names_of_lab_suite_and_job_make_a_job_name(attempt: int) ->
     job = replace(shared_job(small_suite()), job_id="j1234567-b12x345p678")
     name = shared_job_name(job, suite, attempt=attempt, lab=lab)
     assert len(name) <= 63
-    assert (digest_in(name), attempt_number(name)) == (execution_digest(job.execution_id), attempt)
+    assert attempt_number(name) == attempt
     short = shared_job_name(job, "demo", attempt=attempt, lab="traindyno")
     assert short == f"traindyno--demo-{execution_digest(job.execution_id)}-{job.job_id}-a{attempt}"

@@ -201,23 +201,6 @@ class StoreContract:
         assert not spending.settle_pool(execution, row.job_name, **settle)
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.11"), spent_usd=usd("0.11"))
 
-    def test_lost_rows_are_written_again_once_and_the_spending_as_they_show_it(
-        self, table: Table, execution: str
-    ) -> None:
-        attempts, spending, runs = AttemptRows(table), Spending(table), RunRows(table)
-        row = attempt_row(execution, "0.6")
-        assert (attempts.restore(row), attempts.restore(replace(row, token="other"))) == (True, False)
-        runs.note_job(execution, RUN.run_id, row.job_name)
-        assert list(attempts.list_of({execution})) == [row]
-        assert row.job_name in set(attempts.list_names())
-        assert runs.read(execution, RUN.run_id).jobs == {row.job_name}
-        before, after = spending.read(execution), SpendingRow(exposed_usd=Decimal(2), pools=frozenset({row.job_name}))
-        assert spending.restate(execution, before, after)
-        assert not spending.restate(execution, before, SpendingRow())
-        assert spending.read(execution) == after
-        assert spending.restate(execution, after, SpendingRow(exposed_usd=Decimal(1), spent_usd=Decimal(1)))
-        assert spending.read(execution) == SpendingRow(exposed_usd=Decimal(1), spent_usd=Decimal(1))
-
     def test_a_run_without_a_row_reads_as_an_empty_one(self, table: Table, execution: str) -> None:
         assert RunRows(table).read(execution, "r") == RunRow(execution_id=execution, owner_id="r")
 

@@ -1,6 +1,7 @@
 """`traindyno local`: the cloud on this machine, start, stop and status."""
 
 import shlex
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,18 +11,13 @@ import typer
 from localcloud import cloud, deployment
 from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed
-from localcloud.disk_space import explaining_full_disk, require_space
 from localcloud.environment import FOREIGN, aws_settings
-from localcloud.home import Home, Restarted
-from localcloud.private_files import owner_only
+from localcloud.home import DocumentDamaged, Home
 from localcloud.sagemaker_service.given_prices import PricesInvalid, read_given_prices
 from localcloud.sagemaker_service.replay.trace import TraceInvalid, read_traces
-from localcloud.state_files import set_damage_aside
-from traindyno.aws import clients
-from traindyno.aws.executions import Executions
 from traindyno.cli.confirmation import confirm
-from traindyno.cli.inputs.local_restart import running_executions, settle_restart
-from traindyno.cli.lab_choice import FormatOption, LabChoice
+from traindyno.cli.inputs.local_executions import failed_by_restart, running_executions
+from traindyno.cli.lab_choice import FormatOption
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 
 app = typer.Typer(help="The cloud on this machine: MiniStack and the local SageMaker service.", no_args_is_help=True)
@@ -81,21 +77,17 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
     """Start the local cloud and deploy the CDK app into it; running services are used again."""
     home = Home.from_environment()
     options = _service_options(grant_quotas, traces, prices)
-    require_space(home.folder)
-    with explaining_full_disk(home.folder), home.alone(tell=tell):
-        set_damage_aside(home, tell=tell)
+    with home.alone(tell=tell):
         if options and cloud.status(home).sagemaker:
             raise LocalCloudFailed(
                 f"the local cloud in {home.folder} is running and keeps the settings of its start, "
                 f"not {' '.join(options)}; first run: traindyno local down"
             )
+        started_at = time.time()
         ports = cloud.start(home, tell=tell, service_options=options)
         is_new = deployment.deploy(home, ports, tell=tell)
-        if restarted := home.read_as(cloud.RESTARTED, Restarted):
-            target = LabChoice(local=True).find_target()
-            deploying = Executions(clients.stepfunctions(), target.deployment.deployments_arn)
-            if settle_restart(target, deploying, since=restarted.at, tell=tell):
-                home.forget(cloud.RESTARTED)
+        for name in failed_by_restart(home, since=started_at):
+            tell(f"execution {name} was running and has failed; what it measured: traindyno report {name} --local")
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
 
 
@@ -108,8 +100,6 @@ def _service_options(grant_quotas: int | None, traces: Path | None, prices: Path
 def status(output: FormatOption = OutputFormat.TABLE) -> None:
     """Show which services run; exit status 3 if the local cloud is not running."""
     home = Home.from_environment()
-    with owner_only():
-        set_damage_aside(home, tell=tell)
     found = cloud.status(home)
     if output is OutputFormat.JSON:
         print_json({**asdict(found), "home": str(found.home)})
@@ -133,15 +123,20 @@ def down(
         tell("no local cloud was running")
         return
     with home.alone(tell=tell):
-        set_damage_aside(home, tell=tell)
-        if not yes and (names := running_executions(home, tell=tell)):
+        try:
+            names = () if yes else running_executions(home, tell=tell)
+        except DocumentDamaged:
+            if not erase:
+                raise
+            names = ()
+        if names:
             tell(f"running, and would end as failed: {', '.join(names)}")
             confirm("Stop the local cloud?", otherwise="the local cloud still runs")
-        was_running = cloud.stop(home)
-        tell("the local cloud is stopped" if was_running else "no local cloud was running")
         if erase:
             cloud.erase(home)
             tell(f"removed {home.folder}")
+        else:
+            tell("the local cloud is stopped" if cloud.stop(home) else "no local cloud was running")
 
 
 @app.command()
