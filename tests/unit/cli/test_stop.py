@@ -85,6 +85,7 @@ def test_the_part_that_has_ended_is_named_and_stopping_needs_ministack_only(
     running = {part: Daemon(process_id=1, started_at=0.0, port=parts[part]) for part in alive}
     monkeypatch.setattr(daemons, "running", lambda _, part: running.get(part))
     home = Home(tmp_path)
+    (tmp_path / cloud.FORMAT).touch()
     (tmp_path / "ports.json").write_text(json.dumps({"aws": 4566, "sagemaker": 4567}))
     if cloud.MINISTACK in alive and (cloud.SAGEMAKER in alive or not needs_service):
         assert cloud.require_ports(home, needs_service=needs_service) == Ports(aws=4566, sagemaker=4567)
