@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from traindyno.api.execution_state import Leader, RunningJob, State
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.preparation import label_of
 from traindyno.core.verdict.cell_trials import MEASURED_OUTCOMES
@@ -18,7 +17,7 @@ def ended_line(number: int, planned: int | None, summary: RunSummary) -> str:
     """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``. Runs beyond the planned ones are repeats."""
     rate = summary.samples_per_second if summary.outcome in MEASURED_OUTCOMES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
-    why = f": {summary.message}" if summary.message and summary.outcome is not Outcome.COMPLETED else ""
+    why = f": {summary.message}" if summary.message else ""
     label = summary.cell_label or summary.cell_id
     outcome = summary.outcome.replace("_", " ")
     programs = f": {summary.busy_programs}" if summary.busy_programs else ""

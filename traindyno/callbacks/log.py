@@ -97,6 +97,8 @@ class StepLogger:
         )
 
     def phase(self, name: str, facts: Optional[Dict[str, Any]] = None) -> Phase:
+        if self._recorder is not None:
+            self._recorder.begin_phase()
         return Phase(self.phase_ended, name, facts)
 
     def checkpoint(self, folder: Optional[AnyPath] = None, facts: Optional[Dict[str, Any]] = None) -> Phase:
@@ -201,7 +203,8 @@ class StepLogger:
         self.close_window()
         self._write_host_load(self._host_load.last_line())
         last_step_ended = self._recorder.previous_end_seconds if self._recorder is not None else 0.0
-        self.add_phase(TEARDOWN, max(self._explained_until, last_step_ended), now(), {})
+        facts = self._recorder.facts_between_steps() if self._recorder is not None else {}
+        self.add_phase(TEARDOWN, max(self._explained_until, last_step_ended), now(), facts)
         self._file.write(end_line(now(), self.steps, self._end_reason))
         self._file.flush()
 

@@ -6,9 +6,17 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
+from traindyno.callbacks.between_steps import BetweenSteps
 from traindyno.callbacks.clock import HostClock, now
 from traindyno.callbacks.environment import allocator_retries
-from traindyno.core.step_log.line import ALLOCATOR_RETRIES, IN_BACKGROUND, RETRIES, phase_line, step_line
+from traindyno.core.step_log.line import (
+    ALLOCATOR_RETRIES,
+    BETWEEN_STEPS,
+    IN_BACKGROUND,
+    RETRIES,
+    phase_line,
+    step_line,
+)
 
 WINDOW_SECONDS = 1.0
 FLUSH_INTERVAL_SECONDS = 1.0
@@ -96,6 +104,7 @@ class StepRecorder:
         self._pending: List[StepMarks] = []
         self._window_began = now()
         self._wait_seconds = 0.0
+        self._between = BetweenSteps()
         self._open_step: Optional[str] = None
         self._has_recorded = False
         self.mark_end()
@@ -103,6 +112,10 @@ class StepRecorder:
     def mark_end(self) -> None:
         """The next step begins here."""
         self._previous_end, self.previous_end_seconds = self._clock.mark(), now()
+        self._between.forget()
+
+    def begin_phase(self) -> None:
+        self._between.count()
 
     def begin(self, place: str) -> None:
         """Raises RuntimeError if a step is open. ``place`` is the script's line, for that message."""
@@ -115,6 +128,7 @@ class StepRecorder:
             )
         self._open_step = place
         self._wait_seconds = now() - self.previous_end_seconds
+        self._between.begin_step(self._wait_seconds)
 
     def end(self, number: int, samples: int, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
         begin = self._previous_end
@@ -133,6 +147,7 @@ class StepRecorder:
     def abandon(self) -> None:
         """The open step ended with an exception, which the script handles."""
         self._open_step = None
+        self._between.forget()
 
     def close_window(self) -> None:
         """Read the device's times and losses of all pending steps: the only place that waits for the device."""
@@ -147,6 +162,9 @@ class StepRecorder:
             for i, marks in enumerate(pending):
                 self._writer.write_later(_line(marks, recorded[i], peak))
             self._note_retries()
+            if self._between.is_due:
+                at = now()
+                self._writer.write(phase_line(BETWEEN_STEPS, at, at, {**self._between.facts(), IN_BACKGROUND: True}))
             if not self._has_recorded:
                 # A script that hangs after it, and is killed, has not hung before its first step.
                 self._has_recorded = True
@@ -154,6 +172,9 @@ class StepRecorder:
             if self._observe is not None:
                 self._observe(recorded)
         self._window_began = now()
+
+    def facts_between_steps(self) -> Dict[str, Any]:
+        return self._between.facts()
 
     def _note_retries(self) -> None:
         retries = self._retries()

@@ -72,9 +72,9 @@ def read_log_tail(
     run_id: str | None = None,
     host: str | None = None,
 ) -> tuple[str, ...]:
-    """The last lines of the attempt's log, unless the run did not fail; of a shared job, those of this run on the host
-    on which it failed.
+    """The last lines of the attempt's log, unless the job's parent ended the run; of a shared job, those of this run on
+    the host on which it failed. A run that completed may have caught an error.
     """
-    if last is None or outcome in (Outcome.COMPLETED, Outcome.OUTPACED):
+    if last is None or outcome is Outcome.OUTPACED:
         return ()
     return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None, host=host)

@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.core.step_log.line import ALLOCATOR_RETRIES, RETRIES, SETUP, TOKENS, WORK_UNIT
+from traindyno.core.step_log.line import (
+    ALLOCATOR_RETRIES,
+    RETRIES,
+    SETUP,
+    TOKENS,
+    UNLOGGED_STEPS,
+    WORK_UNIT,
+)
 
 BLOCK_BYTES = 2**18
 
@@ -39,7 +46,7 @@ class ProcessLog:
         self.steps: List[Step] = []
         self.processes: Optional[int] = None
         self.unit: Optional[str] = None
-        self.has_diverged = self.has_ended = False
+        self.has_diverged = self.has_ended = self.lacks_steps = False
         self.peak_bytes: Optional[int] = None
         self.allocator_retries = 0
 
@@ -76,6 +83,8 @@ class ProcessLog:
                 self.peak_bytes = line.get("peak_memory_bytes") or self.peak_bytes
             elif line["kind"] == "phase" and line["name"] == SETUP:
                 self.unit = line["facts"].get(WORK_UNIT, self.unit)  # a script says it until its first step
+            elif line["kind"] == "phase" and UNLOGGED_STEPS in line["facts"]:
+                self.lacks_steps = bool(line["facts"][UNLOGGED_STEPS])
             elif line["kind"] == "phase" and line["name"] == ALLOCATOR_RETRIES:
                 self.allocator_retries = int(line["facts"][RETRIES])
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -118,9 +127,11 @@ class RunLogs:
         return max((log.allocator_retries for log in self._newest()), default=0)
 
     def steps(self) -> Optional[Steps]:
-        """Those that each process has ended. None before the first, and while the log of a process is missing."""
+        """Those that each process has ended. None before the first, while the log of a process is missing, and where a
+        process trains in steps that it does not log.
+        """
         logs, count = self._newest(), self.step_count
-        if not count or any(log.processes is None for log in logs):
+        if not count or any(log.processes is None or log.lacks_steps for log in logs):
             return None
         if len(logs) * self._hosts < max(log.processes or 0 for log in logs):
             return None

@@ -31,7 +31,8 @@ COLUMNS = [
 
 def draw_runs(report: Report) -> Markup:
     failed = [each for each in report.results if each.outcome not in (Outcome.COMPLETED, Outcome.OUTPACED)]
-    noted = [each for each in report.results if each.outcome is Outcome.COMPLETED and each.step_log_problems]
+    completed = [each for each in report.results if each.outcome is Outcome.COMPLETED]
+    noted = [each for each in completed if each.message or each.step_log_problems]
     return element(
         "section",
         element("h2", "Runs"),
@@ -127,5 +128,8 @@ def _failure(alike: Sequence[RunResult]) -> Markup:
 def _problems(results: Sequence[RunResult]) -> Markup | None:
     if not results:
         return None
-    items = (element("li", f"{each.run.run_id}: {problem}") for each in results for problem in each.step_log_problems)
-    return element("details", element("summary", "Gaps in the step logs of completed runs"), element("ul", *items))
+    texts = (
+        (each.run.run_id, dict.fromkeys(filter(None, (each.message, *each.step_log_problems)))) for each in results
+    )
+    items = (element("li", f"{run_id}: {text}") for run_id, found in texts for text in found)
+    return element("details", element("summary", "What is doubtful about completed runs"), element("ul", *items))

@@ -85,6 +85,8 @@ class MeasuredRun:
     long_steps: tuple[LongSteps, ...]
     #: What a step consists of; None without a rate.
     step_parts: StepParts | None
+    #: Steps that are not in the log, so that there is no rate.
+    unlogged_steps: int
 
     @property
     def ended_at_target(self) -> bool:
@@ -139,7 +141,8 @@ def measure_run(
     began_at = min(each.first_logged for each in sessions)
     divided = divide_steps(step_log.sessions)
     kept_seconds = _kept_seconds(divided, session)
-    is_whole = not session.missing_ranks and not count_unlogged(session)
+    unlogged_steps = count_unlogged(session)
+    is_whole = not session.missing_ranks and not unlogged_steps
     throughput = _throughput(step_log, session, table, step_time, peak_flops_per_device) if is_whole else None
     return MeasuredRun(
         steady_state=steady,
@@ -170,6 +173,7 @@ def measure_run(
         drift=step_time.drift,
         long_steps=step_time.long_steps,
         step_parts=measure_parts(session, table, throughput, step_time.relative_error),
+        unlogged_steps=unlogged_steps,
     )
 
 

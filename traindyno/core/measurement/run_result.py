@@ -13,6 +13,7 @@ from traindyno.core.jobs.batch_finding import BatchFinding
 from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import divide_seconds
+from traindyno.core.measurement.doubts import describe_doubt
 from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
 from traindyno.core.measurement.progress import SessionSteps, divide_steps
 from traindyno.core.measurement.run_phases import measure_phases
@@ -44,6 +45,7 @@ class PaidPrice:
 class RunResult:
     """``examples`` is the whole workload's, from which costs are projected.
 
+    ``message``: why it failed, or what makes a completed one doubtful.
     ``is_simulated`` marks results of a replayed or modelled trace; it is shown wherever the numbers are shown.
     ``seed``: the trial's, None unless the run shows that it trained with it.
     """
@@ -127,12 +129,14 @@ def build_run_result(
     others = _other_sessions(step_log, session) if step_log and session else []
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
     environment = read_environment(step_log) if step_log else None
+    unlogged = describe_unlogged(session) if session else None
+    doubt = describe_doubt(session, log_tail) if outcome is Outcome.COMPLETED else None
     return RunResult(
         run=run,
         examples=suite.workload.examples,
         outcome=contradicted.outcome if contradicted else outcome,
-        message=contradicted.message if contradicted else message or (describe_unlogged(session) if session else None),
-        log_tail=tuple(log_tail),
+        message=contradicted.message if contradicted else message or unlogged or doubt,
+        log_tail=tuple(log_tail) if doubt or outcome is not Outcome.COMPLETED else (),
         attempts=tuple(attempts),
         phases_seconds=phases,
         measured=measured,

@@ -5,15 +5,23 @@ that leave one thing out (``training/run/probes.py``).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from traindyno.core.measurement.part_seconds import PartSeconds, mean_seconds, standard_error
 from traindyno.core.measurement.probe_rounds import differences, error_of_rounds, rounds_of
 from traindyno.core.measurement.throughput import Throughput
 from traindyno.core.step_log.content import Session
-from traindyno.core.step_log.line import HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER, WHOLE_STEP
+from traindyno.core.step_log.line import (
+    CPU_SECONDS,
+    HELD_BATCHES,
+    NO_EXCHANGE,
+    NO_OPTIMIZER,
+    WAIT_SECONDS,
+    WHOLE_STEP,
+)
 from traindyno.core.step_log.step_table import StepTable
+from traindyno.core.step_log.unlogged_steps import facts_between_steps
 
 # Each leaves out what the one before does, and one thing more.
 PROBES = (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)
@@ -37,6 +45,8 @@ class StepParts:
     compute: PartSeconds | None = None
     #: Whether there were probes; a user's script has none.
     is_probed: bool = False
+    #: Share of ``waiting`` in which the thread that trains computes; None if unknown.
+    computing_share: float | None = None
 
     def share(self, part: PartSeconds) -> float:
         return part.mean / self.step.mean
@@ -53,6 +63,7 @@ def measure_parts(
     error = standard_error(table.slowest_seconds[first:]) if relative_error is None else relative_error * mean
     step, waiting = PartSeconds(mean=mean, error=error), _waiting(table, first, throughput.data_wait_share * mean)
     parts = StepParts(samples_per_step=throughput.samples / throughput.steps, step=step, waiting=waiting, data=waiting)
+    parts = replace(parts, computing_share=_computing_share(session))
     probes = [rounds_of(session.processes, name) for name in PROBES]
     return _divide(parts, probes, is_alone=session.world_size == 1)
 
@@ -87,7 +98,14 @@ def _divide(parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alo
         optimizer=mean_of(updated),
         compute=None if communication is None else mean_of(no_optimizer),
         is_probed=True,
+        computing_share=parts.computing_share,
     )
+
+
+def _computing_share(session: Session) -> float | None:
+    facts = facts_between_steps(session)
+    waited = sum(float(each[WAIT_SECONDS]) for each in facts)
+    return sum(float(each[CPU_SECONDS]) for each in facts) / waited if waited > 0 else None
 
 
 def _waiting(table: StepTable, first: int, mean: float) -> PartSeconds:
@@ -116,6 +134,7 @@ def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
         optimizer=_mean_if_known([each.optimizer for each in known]),
         compute=_mean_if_known([each.compute for each in known]),
         is_probed=known[0].is_probed,
+        computing_share=max((each.computing_share for each in known if each.computing_share is not None), default=None),
     )
 
 

@@ -16,6 +16,8 @@ from traindyno.core.slowness.step_shares import (
 )
 
 NAMES = {DATA: "loading data"}
+# A process that waits for others computes in less of the time.
+MOSTLY = 0.5
 
 
 def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | None) -> Iterator[str]:
@@ -25,6 +27,12 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
     shares = divide_step(parts)
     if is_wait_named(parts):
         yield f"{share_of_step_text(wait_share(parts))} of a step of {label} waits for data, by its step log."
+        if parts.computing_share is not None and parts.computing_share >= MOSTLY:
+            share = share_text(min(1.0, parts.computing_share), digits=0)
+            yield (
+                f"In {share} of that wait the process computes: it loads the data itself, or does other work"
+                " that is in no step and no phase of its log."
+            )
     if shares is not None and _is_all_noise(shares):
         yield f"The probes of {label} are too noisy to tell what its step consists of (± {_widest_text(shares)})."
     elif shares is not None:

@@ -31,6 +31,15 @@ PROBE, PROBED, STEP_SECONDS = "probe", "probed", "step_seconds"
 WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = "whole_step", "held_batches", "no_exchange", "no_optimizer"
 # A phase without length: how often, until then, the process's CUDA allocator freed its cache because memory was short
 ALLOCATOR_RETRIES, RETRIES = "allocator_retries", "retries"
+# What the process did between its steps until then, except in phases: steps of an optimizer that were not logged, CPU
+# seconds of the thread that trains, and the wait for data in which they are. These are facts of the last phase, and of
+# a phase without length as soon as steps are missing.
+BETWEEN_STEPS, UNLOGGED_STEPS, CPU_SECONDS, WAIT_SECONDS = (
+    "between_steps",
+    "unlogged_steps",
+    "cpu_seconds",
+    "wait_seconds",
+)
 IN_BACKGROUND = "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
 # The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"

@@ -3,16 +3,38 @@
 Such a log shows no rate: how much of the run's work it lacks is unknown.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
+from typing import Any
 
 from traindyno.core.step_log.content import Session
+from traindyno.core.step_log.line import UNLOGGED_STEPS
 
 MOST_NAMED = 3
 
 
 def count_unlogged(session: Session) -> int:
-    """The numbers between the session's first and last step that not every process logged."""
+    """The numbers between the session's first and last step that not every process logged, or the steps that an
+    optimizer did between the logged ones.
+    """
+    return _missing(session) or _between(session)
+
+
+def _between(session: Session) -> int:
+    """Steps of an optimizer between the logged ones, of the process with the most."""
+    facts = facts_between_steps(session)
+    return max((int(each[UNLOGGED_STEPS]) for each in facts), default=0)
+
+
+def facts_between_steps(session: Session) -> list[Mapping[str, Any]]:
+    """The last ones of each process that has them."""
+    of_processes = (
+        [each.facts for each in process.phases if UNLOGGED_STEPS in each.facts] for process in session.processes
+    )
+    return [facts[-1] for facts in of_processes if facts]
+
+
+def _missing(session: Session) -> int:
     numbers = session.common_steps
     if isinstance(numbers, range) and numbers.step == 1:
         return 0
@@ -21,7 +43,13 @@ def count_unlogged(session: Session) -> int:
 
 def describe_unlogged(session: Session) -> str | None:
     """None if no step is missing."""
-    missing = count_unlogged(session)
+    missing, between = _missing(session), _between(session)
+    if between and not missing:
+        return (
+            f"job {session.job_name}: the optimizer did {between:,} steps between the {_logged(session):,} logged ones:"
+            " their work is unknown, so no rate is measured; expected `with step_log.step(...)` around each optimizer"
+            " step"
+        )
     if not missing:
         return None
     gaps = list(islice(_gaps(session), MOST_NAMED + 1))

@@ -37,6 +37,9 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
         if reason == verdict.unlike:
             continue  # the headline says so
         yield f"{verdict.row(cell_id).label} was measured but can't be recommended: {reason}."
+    for row in verdict.rows:
+        if row.message and row.outcomes.keys() <= {"completed", "cost_stopped"}:
+            yield f"A trial of {row.label}: {row.message}."
     yield from _noise(verdict)
 
 

@@ -75,7 +75,7 @@ class CellRow:
     usd_per_instance_hour: Decimal | None
     #: Cost of all trials; None if that of any is unknown.
     spent_usd: Decimal | None
-    #: First message of a trial that was not measured.
+    #: First message of a trial, of those that were not measured before the others.
     message: str | None
     is_simulated: bool
     #: Trials that failed because of the cell.
@@ -205,7 +205,7 @@ def _measured_row(trials: CellTrials, noise: Noise) -> CellRow:
         waiting_seconds=mean_of([each.phases_seconds.get("waiting") for each in everything]),
         usd_per_instance_hour=next((each.price.usd_per_instance_hour for each in everything), None),
         spent_usd=_spent(everything),
-        message=next((each.message for each in trials.others if each.message), None),
+        message=next((each.message for each in (*trials.others, *trials.measured) if each.message), None),
         is_simulated=any(each.is_simulated for each in everything),
     )
 

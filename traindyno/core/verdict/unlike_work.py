@@ -1,4 +1,4 @@
-"""Why cells of a suite do unlike work: they count it in other units, or their scripts ignore the batch size."""
+"""Why cells of a suite can't be compared: one counts other work, ignores its batch size, or does not log all steps."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,19 @@ class UnlikeWork:
 
 def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
     """None if all cells count the same work. Runs that were outpaced count too: a wrong count may be why."""
-    return _other_units(trials, workload) or _ignored_batch_size(trials, workload)
+    return _unlogged(trials) or _other_units(trials, workload) or _ignored_batch_size(trials, workload)
+
+
+def _unlogged(trials: Sequence[CellTrials]) -> UnlikeWork | None:
+    """A cell of which no run has a rate: whether it is faster is unknown."""
+    for each in trials:
+        missing = [run.measured.unlogged_steps for run in each.others if run.measured and run.measured.unlogged_steps]
+        if missing and not each.measured:
+            return UnlikeWork(
+                reason=f"{each.cell.label} did {missing[0]:,} steps that are not in its log, so its rate is unknown",
+                cell_ids=frozenset({each.cell.cell_id}),
+            )
+    return None
 
 
 def _other_units(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:

@@ -120,7 +120,8 @@ def _no_cell(verdict: Verdict) -> str:
     if not ended:
         return "No cell was measured: no run has ended."
     if ended <= {"completed", "cost_stopped"}:
-        return "No cell was measured: the runs ended before a rate could be measured."
+        why = next((f": {row.message}" for row in verdict.rows if row.message), "")
+        return f"No cell was measured: the runs ended before a rate could be measured{why}."
     others = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
     return f"No cell was measured: the runs ended as {others}."
 
@@ -350,8 +351,9 @@ def _changes(verdict: Verdict) -> Iterator[str]:
     yield from describe_remedies(verdict)
     if verdict.finding is Finding.UNLIKE_WORK:
         yield (
-            "The rates of these cells can't be compared. Count the source examples that a step of each process trains"
-            " on: step_log.step(samples=...), or a batch whose first dimension they are."
+            "The rates of these cells can't be compared. Put `with step_log.step(...)` around each optimizer step, and"
+            " count the source examples that this process trains on in it: samples=..., or a batch whose first"
+            " dimension they are."
         )
     if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide and not verdict.is_without_interruptions:
         run = verdict.row(verdict.recommended or "").trials

@@ -1,0 +1,64 @@
+"""A run whose process exited with status 0 is doubtful if its log ends in a traceback, or if it closed no step log."""
+
+import pytest
+
+from tests.unit.run_samples import make_attempt, make_cell, make_run, make_suite, step_log_of
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+
+CAUGHT = (
+    "step 59",
+    "Traceback (most recent call last):",
+    '  File "/opt/ml/code/train.py", line 15, in <module>',
+    "    raise OSError(28, 'No space left on device')",
+    "OSError: [Errno 28] No space left on device: '/opt/ml/checkpoints/242000'",
+)
+SAID = "its log ends in a traceback, although it exited with status 0: OSError: [Errno 28] No space left on device"
+TOOLKIT = ("2026-11-27 sagemaker-training-toolkit INFO     Reporting training SUCCESS", "")
+
+
+def result_of(*tail: str, is_ended: bool = True, outcome: Outcome = Outcome.COMPLETED) -> RunResult:
+    return build_run_result(
+        make_run(make_cell()),
+        suite=make_suite(),
+        outcome=outcome,
+        attempts=[make_attempt()],
+        step_log=step_log_of([1.0] * 40, is_ended=is_ended),
+        price=PaidPrice(usd_per_instance_hour=None),
+        log_tail=tail,
+    )
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        CAUGHT,
+        (*CAUGHT, *TOOLKIT),
+        tuple(f"[1,mpirank:0,algo-1]<stderr>:{line}" for line in CAUGHT),
+        ("ValueError: the first", CAUGHT[1], "  File", "ValueError", "During handling", *CAUGHT[1:]),
+    ],
+    ids=["plain", "the toolkit's line follows", "of MPI", "of two"],
+)
+def test_a_log_that_ends_in_a_traceback_is_doubtful(tail: tuple[str, ...]) -> None:
+    result = result_of(*tail)
+    assert (result.outcome, result.log_tail) == (Outcome.COMPLETED, tail)
+    assert (result.message or "").startswith(SAID)
+    assert result.samples_per_second is not None
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [(), ("done",), (*CAUGHT, "tried again", "step 60", "step 61", "step 62"), CAUGHT[:3], CAUGHT[2:]],
+    ids=["nothing", "done", "went on", "cut off behind", "cut off before"],
+)
+def test_another_log_is_not(tail: tuple[str, ...]) -> None:
+    result = result_of(*tail)
+    assert (result.message, result.log_tail) == (None, ())
+
+
+def test_a_process_that_did_not_close_its_step_log_is_doubtful() -> None:
+    assert result_of(is_ended=False).message == (
+        "the process of rank 0 exited with status 0 without closing its step log, as os._exit does: what it did after"
+        " step 39 is unknown"
+    )
+    assert result_of(is_ended=False, outcome=Outcome.KILLED).message is None
