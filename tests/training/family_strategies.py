@@ -12,7 +12,7 @@ from tests.training.strategy_rows import FAMILIES, MESHES, MESHES_OF_EIGHT, TOLE
 from tests.training.strategy_runs import differences, train_cases
 from tests.training.strategy_trial import Trained, train
 from traindyno.core.suite.choices import Precision, Strategy
-from training.models.model_check import NOT_BUILT
+from training.models.config_numbers import NOT_BUILT
 from training.models.tensor_plans import why_no_plan
 from training.process.topology import Topology
 

@@ -20,8 +20,8 @@ from traindyno.core.suite.processes import TensorDivision
 from training.errors import WorkloadError
 from training.memory.fake_world import fake_process_group
 from training.models.blueprint import Blueprint
+from training.models.config_numbers import NOT_BUILT
 from training.models.division_check import check_cut, check_division
-from training.models.model_check import NOT_BUILT
 from training.models.pipeline_stages import cut
 from training.process.topology import Topology
 from training.strategies import build_strategy

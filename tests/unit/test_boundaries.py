@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import botocore.session
@@ -268,6 +269,22 @@ def test_rooms_import_only_rooms_before_them(folder: str) -> None:
         and not is_allowed(module, {f"{package}.{name}" for name in ROOMS[folder][: number + (top / room).is_dir()]})
     ]
     assert offences == []
+
+
+@pytest.mark.parametrize("package", ["traindyno", "training", "infra", "localcloud", "lambdas", "bench"])
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    """Imports within functions count too. A folder's ``__init__`` counts where a name is imported from it."""
+    sources = {
+        ".".join(source.relative_to(REPO_ROOT).with_suffix("").parts).removesuffix(".__init__"): source
+        for source in (REPO_ROOT / package).rglob("*.py")
+    }
+    imports = {
+        name: {module if module in sources else module.rpartition(".")[0] for module in imported_modules(source)}
+        for name, source in sources.items()
+    }
+    assert any(imports.values())
+    order = TopologicalSorter({name: found & sources.keys() - {name} for name, found in imports.items()})
+    order.prepare()  # raises CycleError with the modules
 
 
 def test_serving_is_apart_in_infra() -> None:

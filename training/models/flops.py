@@ -9,8 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedConfig, initialization
 
 from traindyno.core.suite.choices import Task
+from training.models.config_numbers import NOT_BUILT
 from training.models.model import AUTO_CLASSES, empty_model
-from training.models.model_check import NOT_BUILT
 
 FORMULA = (
     "3 x the forward pass's FLOPs (2 per multiply-add of every matrix product, attention in full, counted on one "

@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
-from training.models.model_check import NOT_BUILT
+from training.models.config_numbers import NOT_BUILT
 
 LEAST_NORM = 1e-6
 PROBE_TOKENS = 8

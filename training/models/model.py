@@ -21,9 +21,9 @@ from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
 from training.models.blocks import enable_checkpointing
 from training.models.blueprint import Blueprint, IsWanted, NamedValues, without_values
+from training.models.config_numbers import NOT_BUILT
 from training.models.initial_values import seeded_values
 from training.models.masks import set_document_masking
-from training.models.model_check import NOT_BUILT
 from training.models.model_config import model_config, name_labels
 from training.models.saved_values import find_saved, saved_values
 

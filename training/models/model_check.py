@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from huggingface_hub.errors import StrictDataclassError
 from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -22,6 +21,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
+from training.models.config_numbers import NOT_BUILT, count_in, most_positions, needed_positions, text_of
 
 CONFIG = "workload.model.config"
 CLASSES_OF_TASK: Mapping[Task, Mapping[str, Any]] = {
@@ -34,13 +34,6 @@ FAMILIAR = {
     Task.MASKED_LM: "bert, roberta or albert",
     Task.SEQUENCE_CLASSIFICATION: "bert, roberta or albert",
 }
-# The errors that transformers raises for values from which it can't build a configuration or a model.
-NOT_BUILT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, StrictDataclassError)
-# The positions of these models begin after the padding token's, so a sequence needs as many more.
-POSITIONS_BEHIND_PADDING = {
-    "camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "roberta",
-    "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
-}  # fmt: skip
 # A model with one of these sets the size of its heads apart from its hidden size.
 HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels")
 
@@ -96,19 +89,6 @@ def _load(model: Model, model_path: str) -> PreTrainedConfig:
     with explained(f"the model {model.path or model_path}", *NOT_BUILT):
         config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=model.revision)
     return config
-
-
-def most_positions(config: PreTrainedConfig) -> int | None:
-    """None if any length will do. XLNet says so with -1."""
-    positions = count_in(config, "max_position_embeddings")
-    return positions if positions is not None and positions > 0 else None
-
-
-def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
-    """How many position embeddings a sequence of this many tokens needs."""
-    if config.model_type in POSITIONS_BEHIND_PADDING:
-        return sequence_length + (config.pad_token_id or 0) + 1
-    return sequence_length
 
 
 def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
@@ -189,11 +169,3 @@ def _check_divisions(
     if most_stages > 1:
         found.append(check_cut(task, config, most_stages))
     yield from dict.fromkeys(filter(None, found))
-
-
-def count_in(config: PreTrainedConfig, name: str) -> int | None:
-    try:
-        found = getattr(config, name, None)
-    except RuntimeError:  # transformers': it differs from layer to layer
-        return None
-    return found if isinstance(found, int) else None

@@ -9,7 +9,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
-from training.models.model_check import NOT_BUILT, most_positions, needed_positions
+from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions, text_of
 
 
 def model_config(

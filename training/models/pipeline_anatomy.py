@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from training.errors import WorkloadError
 from training.models.blocks import repeated_blocks
-from training.models.model_check import NOT_BUILT
+from training.models.config_numbers import NOT_BUILT
 
 TRIED_TOKENS = 4
 # What a model raises whose parts take or return something else than hidden states.

@@ -17,7 +17,7 @@ from transformers.pytorch_utils import Conv1D
 
 from traindyno.core.suite.settings import TensorLayers
 from training.errors import WorkloadError
-from training.models.model_check import count_in
+from training.models.config_numbers import count_in
 
 COLUMNS = "colwise"
 ROWS = "rowwise"

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from training.models.model_check import NOT_BUILT
+from training.models.config_numbers import NOT_BUILT
 from training.models.tensor_plans import (
     COLUMNS,
     PARTIAL_GRADIENT,
