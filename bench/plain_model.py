@@ -20,7 +20,7 @@ def initial_weights(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None)
 
 
 def plain_model(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None, weights: Weights) -> PreTrainedModel:
-    config = model_config(run.workload, run.settings, tokenizer, model_path=None)
+    config = model_config(run.workload, tokenizer, model_path=None, dropout=run.settings.dropout)
     torch.manual_seed(run.settings.seed)
     model: PreTrainedModel = AUTO_CLASSES[run.workload.task].from_config(config)
     model.load_state_dict(weights)

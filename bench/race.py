@@ -57,7 +57,7 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     sides = [lambda: train_with_ours(run, dataset), *theirs, *bare]
     rounds = [_round(sides, first=number) for number in range(case.rounds)]
     ours, their_rounds = [each[0] for each in rounds], [each[1] for each in rounds if theirs]
-    config = model_config(run.workload, run.settings, dataset.tokenizer, model_path=None)
+    config = model_config(run.workload, dataset.tokenizer, model_path=None, dropout=run.settings.dropout)
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, config, run.workload.sequence_length)
     assert size.flops_per_token is not None

@@ -9,6 +9,9 @@ from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.outcome import Outcome
 
+# transformers names the argument that allows it; ours is a setting of the suite.
+FOREIGN_CODE = "`trust_remote_code=True`"
+
 
 class RunError(TraindynoError):
     outcome: Outcome
@@ -18,6 +21,10 @@ class WorkloadError(RunError):
     """Data, model, tokenizer or settings don't fit together. The message names what was asked and what was found."""
 
     outcome = Outcome.USER_CODE_ERROR
+
+
+class NeedsForeignCode(WorkloadError):
+    """A model or a tokenizer can be loaded only by Python code that is stored with it."""
 
 
 class MissingFromImage(RunError):
@@ -51,6 +58,11 @@ def explained(what: str, *also: type[Exception]) -> Iterator[None]:
     try:
         yield
     except failures as error:
+        if FOREIGN_CODE in str(error):
+            raise NeedsForeignCode(
+                f"{what} needs Python code that is stored with it, which does not run unasked; expected a model type "
+                "and a tokenizer of transformers, or workload.trust_remote_code: true, so that the suite's jobs run it"
+            ) from error
         raise WorkloadError(
             f"{what} can't be loaded: {error}; expected a Hub id, an S3 prefix or a folder that transformers saved"
         ) from error

@@ -50,7 +50,8 @@ def main() -> None:
     stopping = Stopping(run.measurement, run.target)
     step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
-        refuse_model(run.workload, tensor_divisions([run.settings]), model_path=job.model_path)
+        model_path = job.model_path
+        refuse_model(run.workload, tensor_divisions([run.settings]), model_path=model_path, weights_path=model_path)
         setup = _set_up(run, step_log)
         strategy = build_strategy(setup)
         dataset = load_dataset(run, job, setup.topology)
@@ -58,7 +59,7 @@ def main() -> None:
             run.workload,
             run.settings,
             dataset.tokenizer,
-            model_path=job.model_path,
+            model_path=model_path,
             label_names=dataset.label_names,
         )
         _log_size(run, blueprint.config, step_log)

@@ -4,6 +4,7 @@ output is the folder to read.
 
 import json
 import os
+from pathlib import Path
 
 from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
@@ -53,10 +54,14 @@ def prepare_data(asked: PreparationSettings) -> None:
     step_log.open({"preparation": preparation_document(preparation)})
     use_hub_token(workload.hub_token_secret)
     job = find_job(workload)
-    refuse_model(workload, preparation.divisions, preparation.stage_counts, model_path=job.model_path)
+    model = job.model_path
+    weights = model if model is not None and Path(model).is_dir() else None  # a Hub model's are checked once copied
+    refuse_model(workload, preparation.divisions, preparation.stage_counts, model_path=model, weights_path=weights)
     if preparation.stages_model:
         with step_log.phase("copy_model"):
             copy_model(workload, job.save_folder)
+        copied = str(job.save_folder)
+        refuse_model(workload, (), model_path=copied, weights_path=copied)
     if asked.memory:
         with step_log.phase("estimate_memory", {"configurations": len(asked.memory)}):
             estimate_all(asked, job)

@@ -33,6 +33,7 @@ class Model:
     config: dict[str, Any]
     task: Task = Task.CAUSAL_LM
     path: str | None = None
+    label_count: int | None = None
 
     def blueprint(self, **settings: Any) -> Blueprint:
         workload = parse_workload(
@@ -42,6 +43,7 @@ class Model:
                 "model": {"path": self.path} if self.path else {"config": self.config},
                 "dataset": {"format": "synthetic"},
                 "sequence_length": 16,
+                "label_count": self.label_count,
             }
         )
         read = parse_settings({"instance": "local.cpu", "batch_size_per_device": 1, **settings})

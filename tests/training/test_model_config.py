@@ -30,7 +30,7 @@ def workload(task: Task, kind: str) -> Workload:
 
 
 def config_of(task: Task, kind: str, dropout: float) -> PreTrainedConfig:
-    return model_config(workload(task, kind), Settings(instance="local.cpu", dropout=dropout), None, model_path=None)
+    return model_config(workload(task, kind), None, model_path=None, dropout=dropout)
 
 
 def test_dropout_leaves_a_flag_of_that_name_alone() -> None:

@@ -2,15 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from traindyno.api.cache_folder import cache_folder, keep, read_kept
 from traindyno.api.local_paths import find_local
 from traindyno.api.training_code import has_training_code, missing_libraries, training_code_digest
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_converter import suite_converter
@@ -19,7 +21,8 @@ from traindyno.core.suite.workload import Workload
 
 MODEL_FILE = "config.json"
 # The fields of a workload that the check reads.
-DECIDING = ("task", "model", "sequence_length")
+DECIDING = ("task", "model", "sequence_length", "label_count", "trust_remote_code")
+SHOWN_LABELS = 6
 
 
 def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
@@ -32,17 +35,20 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     model = suite.workload.model
     if model is None or missing_libraries() or not has_training_code():
         return []
-    path = _find_configuration(model.path, model.revision, beside) if model.path else None
+    folder = find_local(model.path, beside) if model.path else None
+    path = _find_configuration(model.path, model.revision, folder) if model.path else None
     if model.path and path is None:
         return []
     settings = [cell.settings for cell in expand_cells(suite)]
     divisions, stages = tensor_divisions(settings), stage_counts(settings)
-    without_problems = cache_folder("models") / _key(suite.workload, divisions, stages, path)
+    without_problems = cache_folder("models") / _key(suite.workload, divisions, stages, path, folder)
     if read_kept(without_problems) is not None:
         return []
     from training.models.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
 
-    problems = [_placed(each, suite) for each in check_model(suite.workload, divisions, stages, model_path=path)]
+    weights = None if folder is None else path
+    found = check_model(suite.workload, divisions, stages, model_path=path, weights_path=weights)
+    problems = [_placed(each, suite) for each in found]
     if not problems:
         keep(without_problems, "")
     return problems
@@ -57,7 +63,48 @@ def _placed(problem: Problem, suite: Suite) -> Problem:
     return replace(problem, path=f"training.{name}" if name in suite.training else next(included, problem.path))
 
 
-def _key(workload: Workload, divisions: Sequence[TensorDivision], stages: Sequence[int], path: str | None) -> str:
+def model_lines(suite: Suite, beside: Path) -> list[str]:
+    """What ``plan`` and ``run`` say of a local model: whose code runs, and what becomes of a saved head.
+
+    Read from its configuration's text, without transformers.
+    """
+    workload, model = suite.workload, suite.workload.model
+    if workload.task is Task.SCRIPT or model is None or model.path is None:
+        return []
+    lines = []
+    if workload.trust_remote_code:
+        lines.append(f"model: jobs run Python code that is stored with {model.path} (workload.trust_remote_code)")
+    folder = find_local(model.path, beside)
+    file = None if folder is None else folder / MODEL_FILE
+    if file is None or not file.is_file() or workload.task is not Task.SEQUENCE_CLASSIFICATION:
+        return lines
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        return lines
+    names = config.get("id2label") if isinstance(config, dict) else None
+    if not isinstance(names, dict) or not names or not _has_saved_head(config):
+        return lines
+    shown = ", ".join(f"{number} {name}" for number, name in list(names.items())[:SHOWN_LABELS])
+    asked = workload.label_count
+    if len(names) != asked:
+        lines.append(f"model: a new head for label_count {asked} replaces the saved one for {len(names)} ({shown})")
+    elif not all(str(name).startswith("LABEL_") for name in names.values()):
+        lines.append(f"model: its head's labels ({shown}) keep their numbers where the data has these names")
+    return lines
+
+
+def _has_saved_head(config: Mapping[str, Any]) -> bool:
+    return any(str(name).endswith("ForSequenceClassification") for name in config.get("architectures") or ())
+
+
+def _key(
+    workload: Workload,
+    divisions: Sequence[TensorDivision],
+    stages: Sequence[int],
+    path: str | None,
+    folder: Path | None,
+) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
     document = workload_document(workload)
     content = {
@@ -65,6 +112,7 @@ def _key(workload: Workload, divisions: Sequence[TensorDivision], stages: Sequen
         "divisions": suite_converter().unstructure(divisions),
         "stage_counts": stages,
         "configuration": _digest(Path(path) / MODEL_FILE) if path else None,
+        "files": _states(folder) if folder else None,
         "code": training_code_digest(),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -75,11 +123,15 @@ def _digest(file: Path) -> str | None:
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
 
 
-def _find_configuration(path: str, revision: str | None, beside: Path) -> str | None:
+def _states(folder: Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of the folder's files: weights are too large to be read each time."""
+    return sorted((each.name, each.stat().st_size, each.stat().st_mtime_ns) for each in folder.iterdir())
+
+
+def _find_configuration(path: str, revision: str | None, folder: Path | None) -> str | None:
     """The folder that holds the model's configuration on this machine."""
-    local = find_local(path, beside)
-    if local is not None:
-        return str(local)
+    if folder is not None:
+        return str(folder)
     from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (only a Hub id needs it)
     from huggingface_hub.errors import HFValidationError  # noqa: PLC0415
 

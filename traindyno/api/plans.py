@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from traindyno.api.dataset_lines import data_lines
 from traindyno.api.local_paths import StagingRefused, travel_lines
 from traindyno.api.memory_estimates import estimate_cells
+from traindyno.api.model_check import model_lines
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.sample_data import SampleUnknown
 from traindyno.api.staging import StagingArea
@@ -113,10 +114,14 @@ def plan_in_account(
 
 
 def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
-    """Which files of this machine ``run`` sends, and what each split reads. Raises for files that are missing."""
+    """Which files of this machine ``run`` sends, what each split reads, and what becomes of the model.
+
+    Raises for files that are missing.
+    """
     reads = data_lines(suite.suite, beside=suite.folder, allowed=allowed)
     yield from travel_lines(suite.document["workload"], beside=suite.folder, allowed=allowed)
     yield from reads
+    yield from model_lines(suite.suite, suite.folder)
 
 
 def _with_unavailable_images(planned: Plan, suite: Suite, region: str | None) -> Plan:

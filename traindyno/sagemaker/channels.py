@@ -53,7 +53,7 @@ def preparation_channels(preparation: DataPreparation, workload: Workload) -> li
     model = workload.model.path if workload.model else None
     tokenizer = workload.tokenizer.path if workload.tokenizer and preparation.makes_tokens else None
     if is_s3_uri(model):
-        # Only the configuration and the tokenizer's files of the model are read.
+        # The configuration, the tokenizer's files and the headers of the weights are read.
         channels.append(channel(MODEL_CHANNEL, model, InputMode.FAST_FILE))
     if is_s3_uri(tokenizer) and tokenizer != model:
         channels.append(channel(TOKENIZER_CHANNEL if is_s3_uri(model) else MODEL_CHANNEL, tokenizer, InputMode.FILE))

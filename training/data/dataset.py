@@ -16,6 +16,7 @@ from training.data.once_per_host import made_once_per_host
 from training.data.sequences import EVALUATION, MANIFEST, TOKENIZER, TRAIN, Sequences, read_sequences
 from training.data.synthetic import synthetic_sequences, synthetic_tokens
 from training.errors import WorkloadError
+from training.models.config_numbers import text_of
 from training.models.model_config import model_config
 from training.process.job import Job
 from training.process.run_settings import RunSettings
@@ -46,7 +47,7 @@ def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset
         return _synthetic(run, job)
     folder = _token_folder(run, job, topology)
     evaluation = read_sequences(folder / EVALUATION) if (folder / EVALUATION).exists() else None
-    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER)
+    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER, trust_remote_code=run.workload.trust_remote_code)
     if dataset.input_mode is InputMode.STREAM:
         return _streamed(run, job, evaluation, tokenizer)
     train = read_sequences(folder / TRAIN)
@@ -101,13 +102,13 @@ def _streamed(
 
 
 def _synthetic(run: RunSettings, job: Job) -> TokenDataset:
-    config = model_config(run.workload, run.settings, None, model_path=job.model_path)
-    train, held_out = _held_out(synthetic_sequences(run.workload, config.vocab_size), run)
+    config = model_config(run.workload, None, model_path=job.model_path)
+    train, held_out = _held_out(synthetic_sequences(run.workload, text_of(config).vocab_size), run)
     return TokenDataset(
         train=train,
         evaluation=held_out,
         tokenizer=None,
-        special_tokens=synthetic_tokens(config.vocab_size),
+        special_tokens=synthetic_tokens(text_of(config).vocab_size),
         is_uniform=_are_uniform(run, train, held_out),
     )
 

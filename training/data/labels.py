@@ -33,10 +33,14 @@ def labels_of(rows: "Rows") -> Iterable[Labelled]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelNumbers:
-    """``names`` gives the number of each text; it is empty where the labels are numbers already."""
+    """``names`` gives the number of each text; it is empty where the labels are numbers already.
+
+    ``by_number`` names all classes in the order of their numbers.
+    """
 
     names: Mapping[str, int]
     label_count: int | None
+    by_number: Sequence[str] = ()
 
     def number(self, label: Labelled) -> int:
         """Raises WorkloadError for a label outside 0 to ``label_count`` − 1, or one that ``names`` lacks."""
@@ -51,21 +55,41 @@ class LabelNumbers:
         return number
 
 
-def number_labels(labels: Iterable[Labelled], label_count: int | None) -> LabelNumbers:
-    """Keeps integers, also those written as 1.0 or "1"; numbers texts in alphabetical order.
+def number_labels(labels: Iterable[Labelled], label_count: int | None, head: Sequence[str] = ()) -> LabelNumbers:
+    """Keeps integers, also those written as 1.0 or "1". Texts get the numbers that they have in ``head``, the labels of
+    a saved classifier, if it has all of them; capitals don't matter. Otherwise they are numbered alphabetically.
 
     Raises WorkloadError if there are more texts than ``label_count``.
     """
     values = {str(label.value): label.value for label in labels}
     if all(_whole_number(value) is not None for value in values.values()):
         return LabelNumbers(names={}, label_count=label_count)
+    of_head = _numbers_in(head, list(values))
+    if of_head is not None:
+        return LabelNumbers(names=of_head, label_count=label_count, by_number=head)
     names = {name: number for number, name in enumerate(sorted(values))}
     if label_count is not None and len(names) > label_count:
         found = ", ".join(list(names)[:10])
         raise WorkloadError(
             f"the data has {len(names)} different labels ({found}); workload.label_count says {label_count}"
         )
-    return LabelNumbers(names=names, label_count=label_count)
+    if head:
+        print(  # noqa: T201
+            f"labels: the data's ({', '.join(list(names)[:10])}) are not those of the model's saved head"
+            f" ({', '.join(head[:10])}): they are numbered alphabetically, and the head learns them anew",
+            flush=True,
+        )
+    return LabelNumbers(names=names, label_count=label_count, by_number=list(names))
+
+
+def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | None:
+    """None if the head lacks one, or would give two texts one number."""
+    exact = {name: number for number, name in enumerate(head)}
+    folded = {name.strip().casefold(): number for number, name in enumerate(head)}
+    found = {text: exact.get(text, folded.get(text.strip().casefold())) for text in texts}
+    numbers = {text: number for text, number in found.items() if number is not None}
+    is_whole = len(numbers) == len(set(numbers.values())) == len(texts) and len(folded) == len(head)
+    return numbers if head and is_whole else None
 
 
 class LabelValues:
@@ -90,7 +114,7 @@ class LabelValues:
 
 def write_label_names(folder: Path, numbers: LabelNumbers) -> None:
     if numbers.names:
-        (folder / LABEL_NAMES).write_text(json.dumps(list(numbers.names)), encoding="utf-8")
+        (folder / LABEL_NAMES).write_text(json.dumps(list(numbers.by_number)), encoding="utf-8")
 
 
 def read_label_names(folder: Path) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import itertools
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
 from training.data.tokenizer import load_tokenizer
 from training.errors import WorkloadError, volume_of
+from training.models.model_config import labels_of_head, model_config
 from training.process.job import Job
 
 
@@ -25,11 +27,15 @@ def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool, seque
     """
     assert workload.dataset is not None
     tokenizer = load_tokenizer(workload, job)
+    model, path = workload.model, job.model_path
+    head: Sequence[str] = ()
+    if model is not None and (path is not None or model.config is not None):
+        head = labels_of_head(model_config(workload, tokenizer, model_path=path))  # refuses a tokenizer of another
     is_streamed = workload.dataset.input_mode is InputMode.STREAM
     limited = replace(workload, examples=sequences or workload.examples)
     folder.mkdir(parents=True, exist_ok=True)
     with volume_of(f"tokenising {workload.dataset.path}", folder):
-        prepare(limited, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed)
+        prepare(limited, tokenizer, job.data_root, folder, packing=packing, with_train=not is_streamed, head=head)
         tokenizer.save_pretrained(folder / TOKENIZER)
 
 
@@ -41,9 +47,12 @@ def prepare(
     *,
     packing: bool,
     with_train: bool = True,
+    head: Sequence[str] = (),
 ) -> None:
     """``folder`` gets ``train`` (the workload's examples, from the beginning of the split) and, where the workload
     names one, the evaluation split. Sequences are written as they are made, and rows behind the last are not read.
+
+    ``head``: the labels of a saved classifier by their numbers.
     """
     dataset = workload.dataset
     assert dataset is not None
@@ -58,7 +67,7 @@ def prepare(
         )
         for name, (split, limit) in splits.items()
     }
-    numbers = number_labels(values.firsts, workload.label_count)
+    numbers = number_labels(values.firsts, workload.label_count, head)
     for name, of_part in codes.items():
         if of_part:
             write_labels(folder / name, values.numbered(of_part, numbers))

@@ -142,7 +142,7 @@ def _hub_split(dataset: Dataset, path: str, split: str) -> Any:
     is_slice = "[" in split
     try:
         return load_dataset(path, dataset.name, split=split, revision=dataset.revision, streaming=not is_slice)
-    except (OSError, ValueError) as error:  # not found, not reachable, no such split, not a Hub id
+    except (OSError, ValueError, RuntimeError) as error:  # not found, not reachable, no such split, a Hub script
         raise WorkloadError(
             f"the dataset {path!r} can't be loaded from the Hugging Face Hub: {error}; expected an id such as "
             "nyu-mll/glue with its name and split, an S3 prefix, or a folder"

@@ -34,7 +34,9 @@ def load_tokenizer(workload: Workload, job: Job) -> PreTrainedTokenizerBase:
             "tokenizer.train_vocabulary_size"
         )
     with explained(f"the tokenizer {path}"):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(path, revision=_revision(workload))
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            path, revision=_revision(workload), trust_remote_code=workload.trust_remote_code
+        )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer

@@ -6,6 +6,7 @@ transformers can load (or null), and a list of ``settings``. One JSON line is pr
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any, TextIO
 
 from traindyno.core.documents.stored import to_document
@@ -14,7 +15,9 @@ from training.memory.finding import Findings
 
 
 def main(request: dict[str, Any], answers: TextIO) -> None:
-    findings = Findings(parse_workload(request["workload"]), model_path=request["model_path"])
+    # Code that is stored with a model runs in jobs only.
+    workload = replace(parse_workload(request["workload"]), trust_remote_code=False)
+    findings = Findings(workload, model_path=request["model_path"])
     for document in request["settings"]:
         answers.write(json.dumps(to_document(findings.find(parse_settings(document)))) + "\n")
         answers.flush()

@@ -30,6 +30,7 @@ from training.memory.cuda_kernels import as_on_cuda
 from training.memory.fake_world import fake_process_group, fake_tensors
 from training.memory.lone_stage import HiddenStates
 from training.memory.tracker import MemoryTracker, storage_bytes
+from training.models.config_numbers import text_of
 from training.models.model import build_model
 from training.models.model_config import model_config
 from training.models.optimizer import build_optimizer
@@ -182,7 +183,7 @@ def _is_uniform(workload: Workload, settings: Settings) -> bool:
 
 def _batches(workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool) -> list[Batch]:
     """One step's batches of sequences of the full length: the largest that the run may meet."""
-    vocabulary_size = model_config(workload, settings, None, model_path=model_path).vocab_size
+    vocabulary_size = text_of(model_config(workload, None, model_path=model_path)).vocab_size
     sequences = _longest_sequences(workload, settings.batch_size, vocabulary_size, is_uniform=is_uniform)
     collate = choose_collate(workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform)
     numbers = np.arange(settings.batch_size)

@@ -45,7 +45,10 @@ def _flops_per_token(task: Task, config: PreTrainedConfig, sequence_length: int)
         with FakeTensorMode(), torch.no_grad(), initialization.no_init_weights():
             # A CPU's fused attention isn't in the counter's table, and grouped products of experts have no fake form.
             model = AUTO_CLASSES[task].from_config(
-                deepcopy(config), attn_implementation="eager", experts_implementation="batched_mm"
+                deepcopy(config),
+                attn_implementation="eager",
+                experts_implementation="batched_mm",
+                trust_remote_code=False,
             )
             with FlopCounterMode(display=False) as counter:
                 model(input_ids=torch.zeros((1, sequence_length), dtype=torch.int64))

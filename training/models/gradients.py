@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 from transformers import PreTrainedModel
 
-from training.models.config_numbers import NOT_BUILT
+from training.models.config_numbers import NOT_BUILT, count_in, text_of
 
 LEAST_NORM = 1e-6
 PROBE_TOKENS = 8
@@ -74,8 +74,9 @@ def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
     Longformer's global attention is an example, and experts that are chosen for no token.
     """
     tokens = torch.zeros((1, PROBE_TOKENS), dtype=torch.int64, device=device)
-    end = getattr(model.config, "eos_token_id", None)  # some read the state of this token
-    if isinstance(end, int) and 0 < end < getattr(model.config, "vocab_size", 0):
+    text = text_of(model.config)
+    end = count_in(text, "eos_token_id")  # some read the state of this token
+    if end is not None and 0 < end < (count_in(text, "vocab_size") or 0):
         tokens[:, -1] = end
     was_training = model.training
     try:

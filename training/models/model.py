@@ -44,7 +44,7 @@ def build_model(
 ) -> Blueprint:
     """Builds the model in single precision. Its values are the same on every rank, because the seed is."""
     set_document_masking(settings.document_masking)
-    config = model_config(workload, settings, tokenizer, model_path=model_path)
+    config = model_config(workload, tokenizer, model_path=model_path, dropout=settings.dropout)
     if label_names:
         name_labels(config, label_names)
     torch.manual_seed(settings.seed)
@@ -64,7 +64,7 @@ def _values(
         return partial(seeded_values, own, seed)
     assert workload.model is not None
     with explained(f"the model {model_path}"):
-        saved = find_saved(own, model_path, workload.model.revision)
+        saved = find_saved(own, model_path, workload.model.revision, renews_head=_renews_head(workload))
     if saved is not None:
         return partial(saved_values, own, saved, seed)
     return partial(_translated_values, workload, config, seed, model_path)
@@ -78,9 +78,19 @@ def _translated_values(
     torch.manual_seed(seed)
     with explained(f"the model {model_path}"):
         model = AUTO_CLASSES[workload.task].from_pretrained(
-            model_path, config=config, revision=workload.model.revision, dtype=torch.float32
+            model_path,
+            config=config,
+            revision=workload.model.revision,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=_renews_head(workload),
+            trust_remote_code=False,
         )
     yield from ((name, tensor) for name, tensor in model.state_dict().items() if is_wanted(name))
+
+
+def _renews_head(workload: Workload) -> bool:
+    """A head for another number of labels than the saved one is new. Other shapes have been refused before."""
+    return workload.task is Task.SEQUENCE_CLASSIFICATION
 
 
 def skeleton(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
@@ -117,7 +127,7 @@ def _restore_buffers(model: PreTrainedModel, task: Task, config: PreTrainedConfi
 
 def build_from_config(task: Task, config: PreTrainedConfig) -> PreTrainedModel:
     try:
-        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32)
+        model: PreTrainedModel = AUTO_CLASSES[task].from_config(config, dtype=torch.float32, trust_remote_code=False)
     except (*NOT_BUILT, AssertionError, ImportError) as error:
         if classify(error) == OUT_OF_MEMORY:
             raise

@@ -19,9 +19,10 @@ from transformers.models.auto.modeling_auto import (
 from traindyno.core.errors import Problem
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision
-from traindyno.core.suite.workload import Model, Workload
-from training.errors import WorkloadError, explained
+from traindyno.core.suite.workload import Workload
+from training.errors import NeedsForeignCode, WorkloadError
 from training.models.config_numbers import NOT_BUILT, count_in, most_positions, needed_positions, text_of
+from training.models.model_config import load_config, set_label_count
 
 CONFIG = "workload.model.config"
 CLASSES_OF_TASK: Mapping[Task, Mapping[str, Any]] = {
@@ -34,6 +35,9 @@ FAMILIAR = {
     Task.MASKED_LM: "bert, roberta or albert",
     Task.SEQUENCE_CLASSIFICATION: "bert, roberta or albert",
 }
+# Weights under these keys of a configuration mean more than their numbers.
+QUANTISED = ("quantization_config", "compression_config")
+SINGLE_LABEL = "single_label_classification"
 # A model with one of these sets the size of its heads apart from its hidden size.
 HEAD_SIZES = ("head_dim", "d_head", "d_kv", "attention_head_size", "kv_channels")
 
@@ -44,10 +48,13 @@ def check_model(
     stage_counts: Iterable[int] = (),
     *,
     model_path: str | None,
+    weights_path: str | None = None,
+    runs_code: bool = False,
 ) -> Iterator[Problem]:
     """``divisions`` and ``stage_counts`` are those of all cells.
 
-    ``model_path`` is what transformers can load, or None for a model from a mapping.
+    ``model_path`` is what transformers can load, or None for a model from a mapping; ``weights_path`` is where its
+    weights are read, None to leave them. ``runs_code``: in the jobs of a suite that allows the model's own code.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
         return
@@ -59,15 +66,25 @@ def check_model(
         config: PreTrainedConfig = AutoConfig.for_model(**(workload.model.config or {}))
     else:
         try:
-            config = _load(workload.model, model_path)
+            config = load_config(workload.model, model_path, runs_code=runs_code)
         except WorkloadError as error:
-            yield Problem(path="workload.model", message=" ".join(str(error).split()))
+            if not (workload.trust_remote_code and isinstance(error, NeedsForeignCode)):  # its jobs check it
+                yield Problem(path="workload.model", message=" ".join(str(error).split()))
             return
     problems = [
         *_check_task(config, workload.task),
-        *_check_heads(config),
+        *_check_heads(text_of(config)),
         *_check_positions(config, workload.sequence_length),
+        *_check_values_of_weights(config),
+        *_check_loss(config, workload.task),
     ]
+    if weights_path is not None and not problems:
+        from training.models.saved_check import check_saved  # noqa: PLC0415  (imports PyTorch: seconds)
+
+        if workload.task is Task.SEQUENCE_CLASSIFICATION:
+            set_label_count(config, workload)
+        found = check_saved(workload.task, config, weights_path, workload.model.revision)
+        problems = [Problem(path="workload.model", message=message) for message in found]
     yield from problems or _check_divisions(workload.task, config, list(divisions), max(stage_counts, default=1))
 
 
@@ -77,18 +94,21 @@ def refuse_model(
     stage_counts: Iterable[int] = (),
     *,
     model_path: str | None,
+    weights_path: str | None = None,
 ) -> None:
-    """Raises WorkloadError with every problem of ``check_model``."""
-    problems = list(check_model(workload, divisions, stage_counts, model_path=model_path))
+    """For jobs. Raises WorkloadError with every problem of ``check_model``."""
+    problems = list(
+        check_model(
+            workload,
+            divisions,
+            stage_counts,
+            model_path=model_path,
+            weights_path=weights_path,
+            runs_code=workload.trust_remote_code,
+        )
+    )
     if problems:
         raise WorkloadError("; ".join(map(str, problems)))
-
-
-def _load(model: Model, model_path: str) -> PreTrainedConfig:
-    """Raises WorkloadError if transformers can't load the configuration."""
-    with explained(f"the model {model.path or model_path}", *NOT_BUILT):
-        config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=model.revision)
-    return config
 
 
 def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
@@ -134,6 +154,33 @@ def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
         others = [other.value for other, names in CLASSES_OF_TASK.items() if kind in names]
         hint = f" (it can learn {', '.join(others)})" if others else ""
         message = f"model type {kind} has no {task} head{hint}; expected one such as {FAMILIAR[task]}"
+        yield Problem(path="workload.model", message=message)
+
+
+def _check_values_of_weights(config: PreTrainedConfig) -> Iterator[Problem]:
+    for part in (config, text_of(config)):
+        for name in QUANTISED:
+            asked = getattr(part, name, None)
+            if asked:
+                values = asked if isinstance(asked, dict) else vars(asked)
+                method = values.get("quant_method") or values.get("format") or "quantised weights"
+                message = f"its configuration has a {name} ({method}); expected plain weights: dequantise the model"
+                yield Problem(path="workload.model", message=f"{message} first, then save it")
+                return
+
+
+def _check_loss(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
+    """What transformers would add to the task's cross entropy, or train in its place."""
+    kind = config.problem_type
+    if task is Task.SEQUENCE_CLASSIFICATION and kind not in (None, SINGLE_LABEL):
+        message = (
+            f"its configuration has problem_type {kind}, and the task learns one class of each text by cross entropy; "
+            f"expected {SINGLE_LABEL} or none, or a script of your own"
+        )
+        yield Problem(path="workload.model", message=message)
+    factor = getattr(text_of(config), "z_loss_coefficient", None)
+    if factor and task is Task.CAUSAL_LM:
+        message = f"its configuration has z_loss_coefficient {factor}, which the task's loss has not; expected 0"
         yield Problem(path="workload.model", message=message)
 
 

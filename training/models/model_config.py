@@ -3,42 +3,104 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
+from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
-from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions, text_of
+from training.models.config_numbers import NOT_BUILT, count_in, most_positions, needed_positions, text_of
+
+# Their classifiers read the state of the end token, and fail without one.
+CLASSIFIED_BY_THE_END_TOKEN = {"bart", "bigbird_pegasus", "mbart", "mt5", "mvp", "plbart", "t5", "umt5"}
+
+
+def load_config(model: Model, model_path: str, *, runs_code: bool = False) -> PreTrainedConfig:
+    """Raises WorkloadError if transformers can't load the configuration, or only with code that is stored beside it.
+
+    With ``runs_code``, for jobs of a suite that allows it, this code is run, and its classes are transformers' own
+    from then on: no later call needs to allow it again.
+    """
+    with explained(f"the model {model.path or model_path}", *NOT_BUILT):
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            model_path, revision=model.revision, trust_remote_code=runs_code
+        )
+        if runs_code:
+            _register_code(config, model_path, model.revision)
+    return config
+
+
+def _register_code(config: PreTrainedConfig, model_path: str, revision: str | None) -> None:
+    kind = type(config)
+    if kind.model_type not in CONFIG_MAPPING:
+        AutoConfig.register(kind.model_type, kind)
+    for auto_class in (AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSequenceClassification):
+        reference = (getattr(config, "auto_map", None) or {}).get(auto_class.__name__)
+        if reference:
+            found = get_class_from_dynamic_module(reference, model_path, revision=revision)
+            auto_class.register(kind, found, exist_ok=True)
 
 
 def model_config(
-    workload: Workload, settings: Settings, tokenizer: PreTrainedTokenizerBase | None, *, model_path: str | None
+    workload: Workload,
+    tokenizer: PreTrainedTokenizerBase | None,
+    *,
+    model_path: str | None,
+    dropout: float | None = None,
 ) -> PreTrainedConfig:
+    """The configuration of a job's model. Raises WorkloadError if the tokenizer does not fit it."""
     assert workload.model is not None
     if model_path is not None:
-        with explained(f"the model {workload.model.path or model_path}"):
-            config: PreTrainedConfig = AutoConfig.from_pretrained(model_path, revision=workload.model.revision)
+        config = load_config(workload.model, model_path, runs_code=workload.trust_remote_code)
     else:
         config = _config_from_mapping(workload.model.config or {}, tokenizer)
+    if workload.task is Task.SEQUENCE_CLASSIFICATION:
+        set_label_count(config, workload)
+    parts = list({id(each): each for each in (config, text_of(config))}.values())
     if tokenizer is not None:
         _check_vocabulary(config, tokenizer)
+        if workload.task is Task.SEQUENCE_CLASSIFICATION and config.model_type in CLASSIFIED_BY_THE_END_TOKEN:
+            _check_end_token(config, tokenizer)
         for name, token in _special_token_ids(tokenizer).items():
-            setattr(config, name, token)
-    if workload.task is Task.SEQUENCE_CLASSIFICATION:
-        config.num_labels = workload.label_count or 2
-    config.use_cache = False
+            for part in parts:
+                if part is parts[-1] or hasattr(part, name):
+                    setattr(part, name, token)
+    for part in parts:
+        part.use_cache = False
+        if dropout is not None:
+            _set_dropout(part, dropout)
     _check_length(config, workload.sequence_length)
-    if settings.dropout is not None:
-        _set_dropout(config, settings.dropout)
     return config
+
+
+def set_label_count(config: PreTrainedConfig, workload: Workload) -> None:
+    """Names of labels stay if their number does."""
+    for part in (config, text_of(config)):
+        part.num_labels = workload.label_count or 2
+
+
+def labels_of_head(config: PreTrainedConfig) -> Sequence[str]:
+    """The labels of a saved classifier by their numbers; none if it has another number of labels, or only numbers."""
+    is_saved = any(name.endswith("ForSequenceClassification") for name in config.architectures or ())
+    named = {int(number): name for number, name in (config.id2label or {}).items()}
+    names = [named[number] for number in sorted(named)]
+    return names if is_saved and not all(name.startswith("LABEL_") for name in names) else []
 
 
 def name_labels(config: PreTrainedConfig, names: Sequence[str]) -> None:
     """Make the saved model answer with the labels of the data. Classes without a name keep transformers' own."""
     named: dict[int, str] = {number: f"LABEL_{number}" for number in range(config.num_labels or 0)}
     named |= dict(enumerate(names))
-    config.id2label, config.label2id = named, {name: number for number, name in named.items()}
+    for part in (config, text_of(config)):
+        part.id2label, part.label2id = named, {name: number for number, name in named.items()}
 
 
 def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenizerBase | None) -> PreTrainedConfig:
@@ -46,10 +108,14 @@ def _config_from_mapping(asked: Mapping[str, Any], tokenizer: PreTrainedTokenize
     kind = values.pop("model_type", None)
     if kind is None:
         raise WorkloadError("workload.model.config has no model_type; expected one such as gpt2, gptj, bert or albert")
-    if tokenizer is not None:
-        values.setdefault("vocab_size", len(tokenizer))
-        values |= _special_token_ids(tokenizer)
     try:
+        if tokenizer is not None:
+            plain = CONFIG_MAPPING[kind]()
+            text = text_of(plain)
+            name = next((each for each in plain.sub_configs if getattr(plain, each, None) is text), None)
+            of_text = {"vocab_size": len(tokenizer), **(values.get(name) or {} if name else values)}
+            of_text |= _special_token_ids(tokenizer)
+            values = {**values, name: of_text} if name else of_text
         config: PreTrainedConfig = AutoConfig.for_model(kind, **values)
     except NOT_BUILT as error:
         raise WorkloadError(f"workload.model.config: {error}") from error
@@ -72,10 +138,20 @@ def _special_token_ids(tokenizer: PreTrainedTokenizerBase) -> dict[str, int | No
 
 
 def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-    if len(tokenizer) > config.vocab_size:
+    vocabulary = count_in(text_of(config), "vocab_size")
+    if vocabulary is not None and len(tokenizer) > vocabulary:
         raise WorkloadError(
-            f"the tokenizer has {len(tokenizer)} tokens and the model's vocabulary {config.vocab_size}; "
+            f"the tokenizer has {len(tokenizer)} tokens and the model's vocabulary {vocabulary}; "
             "expected a model with at least as many"
+        )
+
+
+def _check_end_token(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    found: list[int] = tokenizer("a")["input_ids"]
+    if end_token(tokenizer) not in found:
+        raise WorkloadError(
+            f"a {config.model_type} classifies a text by its end token, and the tokenizer adds none"
+            f" ({tokenizer.eos_token!r}) to a text; expected a tokenizer that does, such as the model's own"
         )
 
 

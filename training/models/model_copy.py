@@ -30,7 +30,7 @@ def copy_model(workload: Workload, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with volume_of(f"the model {path}", folder), explained(f"the model {path}"):
         found = HfApi().model_info(path, revision=workload.model.revision, files_metadata=True)
-        names = needed_files(file.rfilename for file in found.siblings or ())
+        names = needed_files((file.rfilename for file in found.siblings or ()), with_code=workload.trust_remote_code)
         if not names:
             raise WorkloadError(
                 f"the model {path} has no weights in safetensors or PyTorch's format; expected model.safetensors, "
@@ -45,9 +45,13 @@ def copy_model(workload: Workload, folder: Path) -> None:
     print(f"model {path} at commit {found.sha}: {len(names)} files, {size:,} bytes", flush=True)  # noqa: T201
 
 
-def needed_files(names: Iterable[str]) -> list[str]:
-    """The names to copy; none without readable weights. Pickled weights are copied where there are no others."""
+def needed_files(names: Iterable[str], *, with_code: bool = False) -> list[str]:
+    """The names to copy; none without readable weights. Pickled weights are copied where there are no others, and code
+    only for a suite that allows it.
+    """
     listed = sorted(names)
     weights = next((found for kind in WEIGHTS if (found := list(filter(kind.fullmatch, listed)))), [])
     others = [name for name in listed if OTHERS.fullmatch(name) and not INDEX.fullmatch(name)]
+    if with_code:
+        others += [name for name in listed if name.endswith(".py")]
     return sorted({*weights, *others}) if weights else []

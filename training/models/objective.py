@@ -4,6 +4,7 @@ A language model has ``logits`` [B, L, V] and ``labels`` [B, L], a sequence clas
 ``labels`` [B].
 """
 
+import inspect
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from traindyno.core.suite.choices import Task
+from training.models.config_numbers import text_of
 
 IGNORED_LABEL = -100  # PyTorch's cross entropy leaves it out by default
 
@@ -58,10 +60,25 @@ def _aligned(task: Task, labels: torch.Tensor) -> torch.Tensor:
     return labels
 
 
+def router_loss_factor(model: PreTrainedModel) -> float:
+    """What transformers multiplies the routers' loss of a mixture of experts by, before it adds it to the model's.
+
+    0 if the configuration does not ask for it (``output_router_logits``), or the model's head does not add it.
+    """
+    text = text_of(model.config)
+    if not getattr(text, "output_router_logits", False):
+        return 0.0
+    found = getattr(model, "router_aux_loss_coef", getattr(model, "aux_loss_coef", None))
+    if found is None and "aux_loss" in inspect.getsource(type(model).forward):
+        found = text.router_aux_loss_coef
+    return found or 0.0
+
+
 class Objective(nn.Module):
     """Gives in training mode the loss of a batch, in evaluation mode its score (see ``task_score``).
 
-    ``weight`` corrects a rank's mean for its part of the labels, if ranks have different numbers of labels.
+    ``weight`` corrects a rank's mean for its part of the labels, if ranks have different numbers of labels. The loss of
+    a mixture's routers is added where its configuration asks for it; it is each rank's own, and no score.
     """
 
     def __init__(self, model: PreTrainedModel, task: Task, autocast: torch.autocast | None = None) -> None:
@@ -69,6 +86,7 @@ class Objective(nn.Module):
         self.model = model
         self._task = task
         self._autocast = autocast
+        self._router_factor = router_loss_factor(model)
 
     def forward(self, labels: torch.Tensor, weight: torch.Tensor | None = None, **inputs: torch.Tensor) -> torch.Tensor:
         """Takes a batch. Returns [] in training mode, [3] in evaluation mode."""
@@ -77,4 +95,6 @@ class Objective(nn.Module):
         if not self.training:
             return task_score(self._task, output.logits, labels)
         loss = task_loss(self._task, output.logits, labels)
-        return loss if weight is None else loss * weight
+        if weight is not None:
+            loss = loss * weight
+        return loss + self._router_factor * output.aux_loss if self._router_factor else loss

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from traindyno.core.suite.choices import Task
 from training.errors import WorkloadError
+from training.models.objective import router_loss_factor
 from training.models.pipeline_anatomy import (
     NOT_CALLED,
     TRIED_TOKENS,
@@ -73,6 +74,10 @@ class Stage(nn.Module):
 
 def cut(model: PreTrainedModel, stage_count: int, task: Task, autocast: torch.autocast | None) -> list[Stage]:
     """Returns all stages, which share the model's modules and parameters; a rank keeps its own."""
+    if stage_count > 1 and router_loss_factor(model):
+        raise refusal(
+            model, "its loss has the routers' of all blocks (output_router_logits), and a stage has only some of them"
+        )
     model = _with_a_block_for_each_call(model)
     anatomy = dissect(model)
     if len(anatomy.blocks) < stage_count:

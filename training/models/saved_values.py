@@ -4,7 +4,7 @@ The files are safetensors or PyTorch's own. Weights that they lack are initialis
 """
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from transformers import PreTrainedModel
+from transformers.modeling_utils import str_to_torch_dtype
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
@@ -19,18 +20,23 @@ from training.models.blueprint import IsWanted, NamedValues
 from training.models.initial_values import seeded_values
 
 SAFETENSORS = ".safetensors"
-Shape = tuple[int, ...]
 Saved = Mapping[str, tuple[Path, str]]
 
 
-def find_saved(skeleton: PreTrainedModel, model_path: str, revision: str | None) -> Saved | None:
-    """Returns file and stored name of each of the model's tensors that is saved. Only a new head may be missing.
+def find_saved(
+    skeleton: PreTrainedModel, model_path: str, revision: str | None, *, renews_head: bool = False
+) -> Saved | None:
+    """Returns file and stored name of each of the model's tensors that is saved. Only a head may be missing or,
+    with ``renews_head``, have other shapes.
 
     None if transformers must translate the saved files: they have another format, other names or shapes, or two values
     of tied weights.
     """
-    shapes = {file: read_shapes(file) for file in find_files(model_path, revision)}
-    stored = {name: file for file, of_file in shapes.items() for name in of_file}
+    files = find_files(model_path, revision)
+    if not all(map(_can_be_mapped, files)):
+        return None
+    tensors_of = {file: read_header(file) for file in files}
+    stored = {name: file for file, of_file in tensors_of.items() for name in of_file}
     found: dict[str, tuple[Path, str]] = {}
     missing: list[str] = []
     tensors = skeleton.state_dict(keep_vars=True)
@@ -43,10 +49,15 @@ def find_saved(skeleton: PreTrainedModel, model_path: str, revision: str | None)
         else:
             missing.append(first)
     is_left = len(found) < len(stored)
-    if missing and (is_left or any(_is_of_base(name, skeleton) for name in missing)):
+    for name in list(found):
+        file, alias = found[name]
+        if tensors_of[file][alias].shape != tensors[name].shape:
+            if is_of_base(name, skeleton) or not renews_head:
+                return None
+            del found[name]  # a head for another number of labels: a new one is initialised
+    if missing and (is_left or any(is_of_base(name, skeleton) for name in missing)):
         return None
-    is_alike = all(shapes[file][alias] == tensors[name].shape for name, (file, alias) in found.items())
-    return found if found and is_alike else None
+    return found or None
 
 
 def saved_values(skeleton: PreTrainedModel, saved: Saved, seed: int, is_wanted: IsWanted) -> NamedValues:
@@ -73,7 +84,7 @@ def _as_stored(name: str, skeleton: PreTrainedModel) -> Iterator[str]:
         yield name.removeprefix(prefix)
 
 
-def _is_of_base(name: str, skeleton: PreTrainedModel) -> bool:
+def is_of_base(name: str, skeleton: PreTrainedModel) -> bool:
     return name.startswith(f"{skeleton.base_model_prefix}.")
 
 
@@ -93,33 +104,43 @@ class SavedTensor:
 
 
 def find_files(model_path: str, revision: str | None) -> list[Path]:
-    """The files that transformers would read; empty if their format can't be read in slices."""
+    """The files that transformers would read; none if it finds none."""
     find = partial(cached_file, model_path, revision=revision, _raise_exceptions_for_missing_entries=False)
     for whole, index in ((SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME), (WEIGHTS_NAME, WEIGHTS_INDEX_NAME)):
         if (found := find(whole)) is not None:
-            files = [Path(found)]
-        elif (found := find(index)) is not None:
+            return [Path(found)]
+        if (found := find(index)) is not None:
             shards, _ = get_checkpoint_shard_files(model_path, found, revision=revision)  # type: ignore[no-untyped-call]
-            files = [Path(shard) for shard in shards]
-        else:
-            continue
-        return files if all(map(_can_be_mapped, files)) else []
+            return [Path(shard) for shard in shards]
     return []
 
 
-def read_shapes(file: Path) -> Mapping[str, Shape]:
-    """Shapes by name. A PyTorch file repeats tied weights: of a tensor with several names the first one is given."""
+def read_header(file: Path) -> Mapping[str, torch.Tensor]:
+    """Tensors by name, with shapes and types and without values. A PyTorch file repeats tied weights: of a tensor with
+    several names the first one is given.
+    """
     if file.suffix == SAFETENSORS:
         with safe_open(file, framework="pt") as opened:
-            return {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
-    named = _mapped(file)
+            slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
+            return {name: _without_values(each.get_shape(), each.get_dtype()) for name, each in slices.items()}
+    named = _mapped(file) if _can_be_mapped(file) else _read(file, map_location="meta")
     first_names = {_identity(tensor): name for name, tensor in reversed(named.items())}
-    return {name: tuple(tensor.shape) for name, tensor in named.items() if first_names[_identity(tensor)] == name}
+    return {name: each.to("meta") for name, each in named.items() if first_names[_identity(each)] == name}
+
+
+def _without_values(shape: Sequence[int], type_name: str) -> torch.Tensor:
+    """Returns a tensor of ``shape`` [...]; types that PyTorch lacks are bytes."""
+    return torch.empty(shape, dtype=str_to_torch_dtype.get(type_name, torch.uint8), device="meta")
 
 
 def _mapped(file: Path) -> dict[str, torch.Tensor]:
     """Values are read from the file when they are used."""
-    read = torch.load(file, map_location="cpu", mmap=True, weights_only=True)
+    return _read(file, map_location="cpu", mmap=True)
+
+
+def _read(file: Path, **options: Any) -> dict[str, torch.Tensor]:
+    """No code of a pickled file runs."""
+    read = torch.load(file, weights_only=True, **options)
     return {name: tensor for name, tensor in read.items() if isinstance(tensor, torch.Tensor)}
 
 

@@ -121,8 +121,9 @@ def neuron_lengths(longest: int) -> list[int]:
 def load(folder: Path, device: torch.device) -> Served:
     """Loads the model in single precision, whatever precision it was trained in."""
     task = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))["task"]
-    model = AUTO_CLASSES[task].from_pretrained(folder, dtype=torch.float32).to(device).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AUTO_CLASSES[task].from_pretrained(folder, dtype=torch.float32, trust_remote_code=False)
+    model = model.to(device).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     tokenizer.padding_side = "right"
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -256,5 +257,5 @@ def _extend(ids: torch.Tensor, count: int, model: Served) -> torch.Tensor:
 
 
 def _longest(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    positions = getattr(model.config, "max_position_embeddings", None)
+    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return int(min(positions or tokenizer.model_max_length, tokenizer.model_max_length))

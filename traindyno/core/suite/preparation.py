@@ -221,6 +221,9 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
     if token_set.sequences is not None:
         content["examples"] = token_set.sequences
     content["dataset"] = {name: value for name, value in document["dataset"].items() if name != "input_mode"}
+    model = workload.model
+    if workload.task is Task.SEQUENCE_CLASSIFICATION and model is not None and model.path is not None:
+        content["head"] = {"path": model.path, "revision": model.revision}  # it may number the labels
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
     content |= {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}

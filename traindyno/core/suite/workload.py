@@ -113,6 +113,13 @@ class Workload:
     hyperparameters: Mapping[str, JsonValue] = field(
         default_factory=dict, metadata=describe("for script: the arguments that every cell gets")
     )
+    trust_remote_code: bool = field(
+        default=False,
+        metadata=describe(
+            "whether jobs may run the Python code that is stored with the model and the tokenizer (transformers' "
+            "auto_map); plan and deploy never run it"
+        ),
+    )
     hub_token_secret: str | None = field(
         default=None,
         metadata=describe("for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token"),

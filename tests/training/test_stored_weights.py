@@ -1,0 +1,215 @@
+"""Stored weights are what they mean: whatever is stored in another form is refused before a job, with what to do."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
+
+from tests.training.sharded_models import Model, values_of
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.workload import Model as AskedModel
+from traindyno.core.suite.workload import Workload
+from training.models.model_check import check_model
+
+LLAMA: dict[str, Any] = {
+    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 64,
+}  # fmt: skip
+BERT: dict[str, Any] = {
+    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+QUERY = "model.layers.0.self_attn.q_proj.weight"
+Tensors = dict[str, torch.Tensor]
+Change = Callable[[Tensors, dict[str, Any]], None]
+
+
+def save_llama(folder: Path) -> Path:
+    AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", **LLAMA)).save_pretrained(folder)
+    return folder
+
+
+def save_classifier(folder: Path, kind: str = "bert", *, classes: int = 3, **values: Any) -> Path:
+    config = AutoConfig.for_model(kind, **(BERT if kind == "bert" else LLAMA), num_labels=classes, **values)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def problems(folder: Path, task: Task = Task.CAUSAL_LM, **values: Any) -> list[str]:
+    asked = Workload(task=task, examples=1, model=AskedModel(path=str(folder)), sequence_length=16, **values)
+    return [str(each) for each in check_model(asked, [], model_path=str(folder), weights_path=str(folder))]
+
+
+def rewrite(folder: Path, change: Change) -> None:
+    file, config_file = folder / "model.safetensors", folder / "config.json"
+    tensors, config = load_file(file), json.loads(config_file.read_text())
+    change(tensors, config)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file, metadata={"format": "pt"})
+    config_file.write_text(json.dumps(config))
+
+
+def float8_with_scales(tensors: Tensors, _: dict[str, Any]) -> None:
+    tensors[QUERY] = tensors[QUERY].to(torch.float8_e4m3fn)
+    tensors[f"{QUERY}_scale_inv"] = torch.ones(2, 2)
+
+
+def float8_alone(tensors: Tensors, _: dict[str, Any]) -> None:
+    tensors[QUERY] = tensors[QUERY].to(torch.float8_e5m2)
+
+
+def plain_with_scales(tensors: Tensors, _: dict[str, Any]) -> None:
+    tensors[f"{QUERY}_scale"] = torch.ones(1)
+
+
+def eight_bits(tensors: Tensors, _: dict[str, Any]) -> None:
+    tensors[QUERY] = tensors[QUERY].to(torch.int8)
+    tensors[QUERY.replace("weight", "SCB")] = torch.ones(32)
+
+
+def four_bits(tensors: Tensors, _: dict[str, Any]) -> None:
+    tensors[QUERY] = torch.zeros(512, 1, dtype=torch.uint8)
+    for name in ("absmax", "quant_map", "quant_state.bitsandbytes__nf4"):
+        tensors[f"{QUERY}.{name}"] = torch.zeros(16)
+
+
+def packed_integers(tensors: Tensors, _: dict[str, Any]) -> None:
+    del tensors[QUERY]
+    path = QUERY.removesuffix("weight")
+    tensors |= {f"{path}{name}": torch.zeros(4, 4, dtype=torch.int32) for name in ("qweight", "qzeros", "g_idx")}
+    tensors[f"{path}scales"] = torch.ones(4, 4, dtype=torch.float16)
+
+
+def part_of_an_adapter(tensors: Tensors, _: dict[str, Any]) -> None:
+    path = QUERY.removesuffix(".weight")
+    tensors[f"{path}.base_layer.weight"] = tensors.pop(QUERY)
+    tensors[f"{path}.lora_A.default.weight"] = torch.zeros(2, 32)
+
+
+def a_bias_that_the_configuration_denies(tensors: Tensors, _: dict[str, Any]) -> None:
+    tensors[QUERY.replace("weight", "bias")] = torch.ones(32)
+
+
+def another_width(_: Tensors, config: dict[str, Any]) -> None:
+    config["intermediate_size"] = 48
+
+
+def names_of_a_wrapper(tensors: Tensors, _: dict[str, Any]) -> None:
+    for name in list(tensors):
+        tensors[f"_orig_mod.{name}"] = tensors.pop(name)
+
+
+def configured(key: str, value: Any) -> Change:
+    def change(_: Tensors, config: dict[str, Any]) -> None:
+        config[key] = value
+
+    return change
+
+
+FP8 = {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "dynamic"}
+REFUSED: dict[str, tuple[Change, str]] = {
+    "float8 with scales": (float8_with_scales, f"stored as float8_e4m3fn ({QUERY}); expected plain weights"),
+    "float8 alone": (float8_alone, "stored as float8_e5m2"),
+    "plain with scales": (plain_with_scales, f"lacks ({QUERY}_scale), such as scales of quantised weights"),
+    "8 bits": (eight_bits, "stored as int8"),
+    "4 bits": (four_bits, "stored as uint8"),
+    "packed integers": (packed_integers, "stored as int32"),
+    "adapter within": (part_of_an_adapter, "parts of an adapter"),
+    "bias": (a_bias_that_the_configuration_denies, "q_proj.bias), such as"),
+    "another width": (another_width, "is stored with shape [32, 64], and its configuration says [32, 48]"),
+    "names of a wrapper": (names_of_a_wrapper, "no stored tensor has the name of a weight of llama"),
+    "fp8": (configured("quantization_config", FP8), "has a quantization_config (fp8); expected plain weights"),
+    "gptq": (configured("quantization_config", {"quant_method": "gptq", "bits": 4}), "quantization_config (gptq)"),
+    "awq": (configured("quantization_config", {"quant_method": "awq", "bits": 4}), "quantization_config (awq)"),
+    "bitsandbytes": (
+        configured("quantization_config", {"quant_method": "bitsandbytes", "load_in_4bit": True}),
+        "quantization_config (bitsandbytes)",
+    ),
+    "unknown method": (configured("quantization_config", {"quant_method": "of tomorrow"}), "(of tomorrow)"),
+    "other weights file": (configured("transformers_weights", "model.fp8.safetensors"), "model.fp8.safetensors"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_weights_that_mean_more_than_their_numbers_are_refused(case: str, tmp_path: Path) -> None:
+    change, said = REFUSED[case]
+    rewrite(save_llama(tmp_path), change)
+    (problem,) = problems(tmp_path)
+    assert problem.startswith("workload.model: ")
+    assert said in problem
+    assert "expected " in problem
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+@pytest.mark.parametrize("size", [0, 7, 1000, -1000])
+def test_damaged_files_are_refused(name: str, size: int, tmp_path: Path) -> None:
+    save_llama(tmp_path)
+    if name.endswith(".bin"):
+        torch.save(load_file(tmp_path / "model.safetensors"), tmp_path / name)
+        (tmp_path / "model.safetensors").unlink()
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[:size])
+    (problem,) = problems(tmp_path)
+    assert "can't be loaded" in problem
+
+
+def test_missing_files_are_refused(tmp_path: Path) -> None:
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("llama", **LLAMA))
+    model.save_pretrained(tmp_path / "sharded", max_shard_size="20KB")
+    next((tmp_path / "sharded").glob("*-00002-of-*.safetensors")).unlink()
+    (problem,) = problems(tmp_path / "sharded")
+    assert "00002-of" in problem
+    (save_llama(tmp_path / "none") / "model.safetensors").unlink()
+    (problem,) = problems(tmp_path / "none")
+    assert "it has no weights; expected model.safetensors, pytorch_model.bin" in problem
+    (save_llama(tmp_path / "adapter") / "adapter_config.json").write_text("{}")
+    (problem,) = problems(tmp_path / "adapter")
+    assert "merge the adapter" in problem
+
+
+def half_precision(tensors: Tensors, _: dict[str, Any]) -> None:
+    for name in tensors:
+        tensors[name] = tensors[name].to(torch.bfloat16)
+
+
+def old_buffers(tensors: Tensors, _: dict[str, Any]) -> None:
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(4)
+    tensors["model.layers.0.self_attn.bias"] = torch.ones(1, 1, 64, 64, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("change", [half_precision, old_buffers])
+def test_plain_weights_are_accepted(change: Change, tmp_path: Path) -> None:
+    rewrite(save_llama(tmp_path), change)
+    assert problems(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["bert", "llama"])
+def test_a_head_for_another_number_of_labels_is_a_new_one(kind: str, tmp_path: Path) -> None:
+    save_classifier(tmp_path, kind)
+    assert problems(tmp_path, Task.SEQUENCE_CLASSIFICATION, label_count=7) == []
+    assert problems(tmp_path, Task.SEQUENCE_CLASSIFICATION, label_count=3) == []
+    model = Model(config={}, task=Task.SEQUENCE_CLASSIFICATION, path=str(tmp_path), label_count=7)
+    found, stored = values_of(model), load_file(tmp_path / "model.safetensors")
+    head = "classifier.weight" if kind == "bert" else "score.weight"
+    assert found[head].shape == (7, 32)
+    assert found[head].std() > 0
+    assert all(torch.equal(found[name], tensor) for name, tensor in stored.items() if not name.startswith(head[:5]))
+    assert torch.equal(values_of(model)[head], found[head])
+
+
+@pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
+def test_another_problem_than_one_class_of_each_text_is_refused(kind: str, tmp_path: Path) -> None:
+    save_classifier(tmp_path, problem_type=kind)
+    (problem,) = problems(tmp_path, Task.SEQUENCE_CLASSIFICATION, label_count=3)
+    assert f"problem_type {kind}" in problem
+
+
+def test_a_loss_that_the_task_lacks_is_refused() -> None:
+    config = {"model_type": "bamba", "z_loss_coefficient": 0.1}
+    asked = Workload(task=Task.CAUSAL_LM, examples=1, model=AskedModel(config=config), sequence_length=16)
+    (problem,) = check_model(asked, [], model_path=None)
+    assert "z_loss_coefficient 0.1" in str(problem)

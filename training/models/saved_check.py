@@ -1,0 +1,114 @@
+"""Whether stored weights are those of the model: checked by names, shapes and types, without reading a value.
+
+Weights that mean something else than their numbers say, such as quantised ones, are refused: transformers has a loader
+for each format, and a run would train other values.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.conversion_mapping import get_model_conversion_mapping
+from transformers.core_model_loading import convert_and_load_state_dict_in_model
+from transformers.modeling_utils import LoadStateDictConfig
+from transformers.utils import SAFE_WEIGHTS_NAME, WEIGHTS_NAME
+
+from traindyno.core.suite.choices import Task
+from training.errors import WorkloadError, explained
+from training.models.model import empty_model
+from training.models.saved_values import find_files, is_of_base, read_header
+
+DEQUANTISE = "expected plain weights (float32, float16 or bfloat16): dequantise the model first, then save it"
+ADAPTER = "adapter_config.json"
+SHOWN = 3
+
+
+def check_saved(task: Task, config: PreTrainedConfig, model_path: str, revision: str | None) -> Iterator[str]:
+    """Yields what is wrong, with what would be accepted. ``config`` is the stored one, but for the number of labels."""
+    if (Path(model_path) / ADAPTER).is_file():
+        yield f"the folder has an adapter ({ADAPTER}); expected a whole model: merge the adapter into it, then save it"
+        return
+    try:
+        with explained(f"the weights of {model_path}", SafetensorError, RuntimeError, EOFError, UnpicklingError):
+            files = find_files(model_path, revision)
+            stored = {name: tensor for file in files for name, tensor in read_header(file).items()}
+        model = empty_model(task, config)
+    except WorkloadError as error:
+        yield " ".join(str(error).split())
+        return
+    named = getattr(config, "transformers_weights", None)
+    if named is not None or not stored:
+        found = f"its config.json names {named} as its weights" if named else "it has no weights"
+        yield f"{found}; expected {SAFE_WEIGHTS_NAME}, {WEIGHTS_NAME}, or their shards with an index"
+        return
+    yield from _check_names(task, model, stored)
+
+
+def _check_names(task: Task, model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Iterator[str]:
+    found = _loaded(model, stored)
+    odd = {name: tensor for name, tensor in stored.items() if not tensor.is_floating_point() or tensor.itemsize < 2}
+    odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model) and not _is_buffer(name, model)}
+    beside = sorted(name for name in found.unexpected_keys if _is_in_a_layer(name, model))
+    differing = [
+        (name, here, own)
+        for name, here, own in sorted(found.mismatched_keys)
+        if is_of_base(name, model) or task is not Task.SEQUENCE_CLASSIFICATION
+    ]
+    own = [name for name, _ in model.named_parameters() if is_of_base(name, model)]
+    if odd:
+        types = ", ".join(sorted({str(tensor.dtype).removeprefix("torch.") for tensor in odd.values()}))
+        yield f"weights are stored as {types} ({_listed(odd)}); {DEQUANTISE}"
+    elif beside or found.conversion_errors:
+        names = beside or list(found.conversion_errors)
+        yield (
+            f"its layers have stored tensors that a {model.config.model_type} of this configuration lacks"
+            f" ({_listed(names)}), such as scales of quantised weights or parts of an adapter; {DEQUANTISE}, or a"
+            " configuration that has them"
+        )
+    elif differing:
+        name, here, expected = differing[0]
+        yield (
+            f"{name} is stored with shape {list(here)}, and its configuration says {list(expected)}; expected the"
+            " config.json that was saved with the weights"
+        )
+    elif own and found.missing_keys.issuperset(own):
+        yield (
+            f"no stored tensor has the name of a weight of {model.config.model_type} (stored are {_listed(stored)});"
+            f" expected names such as {own[0]}, as save_pretrained writes them"
+        )
+
+
+def _loaded(model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Any:
+    """What transformers finds when it loads tensors of these names, shapes and types. Nothing has a value."""
+    translations: Any = get_model_conversion_mapping(model)
+    config = LoadStateDictConfig(device_map={"": "meta"}, dtype=torch.float32, weight_mapping=translations)
+    found, _ = convert_and_load_state_dict_in_model(model=model, state_dict=dict(stored), load_config=config)
+    model._adjust_missing_and_unexpected_keys(found)
+    return found
+
+
+def _is_in_a_layer(name: str, model: PreTrainedModel) -> bool:
+    """Whether a module with parameters of its own has this path, or is around it."""
+    modules = dict(model.named_modules())
+    for path in (name, f"{model.base_model_prefix}.{name}"):
+        while path := path.rpartition(".")[0]:
+            if path in modules:
+                if any(True for _ in modules[path].parameters(recurse=False)):
+                    return True
+                break
+    return False
+
+
+def _is_buffer(name: str, model: PreTrainedModel) -> bool:
+    buffers = {each for each, _ in model.named_buffers()}
+    return name in buffers or f"{model.base_model_prefix}.{name}" in buffers
+
+
+def _listed(names: Any) -> str:
+    shown = list(names)
+    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+    return ", ".join(shown[:SHOWN]) + more
