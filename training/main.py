@@ -83,7 +83,8 @@ def main() -> None:
             if setup.topology.is_first:
                 fresh = empty_model(run.workload.task, blueprint.config)
                 save_model(tensors, fresh, dataset.tokenizer, job.save_folder)
-                make_servable(job.save_folder, run.workload.task, dataset)
+                if not run.workload.trust_remote_code:  # an endpoint runs no code of a model
+                    make_servable(job.save_folder, run.workload.task, dataset)
             deque(tensors, maxlen=0)  # the other ranks send their parts
     if run.probes:
         with crash_handler.after_the_work():

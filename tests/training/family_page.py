@@ -30,9 +30,10 @@ def row(name: str, found: Compared) -> str:
     flops = "counted" if found.flops_are_known else "unknown"
     if found.refused or found.unknown:
         reason = f"refused: {found.refused}" if found.refused else f"unknown: {found.unknown}"
-        return f"| {kind} | {task} | {escaped(reason)} | | | | |"
+        return f"| {kind} | {task} | {escaped(reason)} | | | | | |"
     masking = {True: "yes", False: "refused", None: ""}[found.masks_documents]
-    cells = (escaped(found.packed), escaped(found.padded), escaped(found.stages), masking, flops)
+    shown = (found.packed, found.padded, found.loss, found.stages)
+    cells = (*map(escaped, shown), masking, flops)
     return f"| {kind} | {task} | {' | '.join(cells)} |"
 
 
@@ -49,7 +50,7 @@ def page(found: Mapping[str, Compared]) -> str:
             "# Models",
             "",
             "A suite's `workload.model` names a model of transformers, by a path or by a configuration. The built-in"
-            " tasks train it as transformers does: same attention, same loss, with packed rows and with padded ones.",
+            " tasks train it as transformers does, with packed rows and with padded ones.",
             "",
             version_line(),
             "",
@@ -59,7 +60,11 @@ def page(found: Mapping[str, Compared]) -> str:
             f" these are equal with packed and with padded rows. A pipeline can cut {cut}.",
             "",
             "- *equal*: the logits, and the losses of ten training steps in one process, are those of transformers' own"
-            " model with the same weights. Windows of attention are shorter than the rows.",
+            " model, read from the same folder. Windows of attention are shorter than the rows.",
+            "- Loss: *transformers'* if the losses are those that transformers computes from the labels; for a mixture"
+            " of experts with `output_router_logits` also *with the routers'*. *The task's*: transformers computes"
+            " another one for this model, for the reason given; the logits are equal, and the task's loss is the mean"
+            " cross entropy of the next token (causal-lm) or of the masked ones (masked-lm).",
             "- *refused*: the suite's check or the job refuses this configuration, with this reason.",
             "- *unknown*: transformers' own model does not run with the small configuration, so there is no comparison."
             " A full configuration may train.",
@@ -70,8 +75,8 @@ def page(found: Mapping[str, Compared]) -> str:
             "- FLOPs *unknown*: they can't be counted without the values of the data. The report then shows no FLOPs"
             " and no MFU.",
             "",
-            "| model type | task | packed rows | padded rows | pipeline | document masking | FLOPs |",
-            "|---|---|---|---|---|---|---|",
+            "| model type | task | packed rows | padded rows | loss | pipeline | document masking | FLOPs |",
+            "|---|---|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
             "",
             "`make nightly` trains all of them. [strategies.md](strategies.md#families-of-models) has 26 of them under"

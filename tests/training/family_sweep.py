@@ -1,16 +1,28 @@
 """Trains a small model of a family of transformers, and compares it with what transformers does by itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import AttentionMaskInterface, PreTrainedConfig, PreTrainedModel, masking_utils
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import (
+    AttentionMaskInterface,
+    AutoConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    masking_utils,
+)
 
 from tests.training.strategy_cases import (
+    MASK_TOKEN,
     STEP_COUNT,
     VOCABULARY_SIZE,
     WORKLOADS,
@@ -25,9 +37,10 @@ from training.errors import RunError
 from training.models import masks
 from training.models.flops import NOT_COUNTED, measure_size
 from training.models.masks import set_document_masking
-from training.models.model import AUTO_CLASSES
+from training.models.model import AUTO_CLASSES, build_model
 from training.models.model_check import check_model
-from training.models.objective import task_loss
+from training.models.model_config import _set_dropout
+from training.models.objective import router_loss_factor, task_loss
 from training.models.optimizer import build_optimizer
 from training.models.pipeline_stages import cut
 from training.models.replacement import replaced
@@ -36,6 +49,9 @@ from training.run.document_check import refuse_unless_documents_are_apart
 from training.strategies import build_strategy
 
 TOLERANCE = 1e-5
+OWN = "transformers'"
+OWN_WITH_ROUTERS = "transformers', with the routers'"
+ROUTER_FACTORS = ("router_aux_loss_coef", "aux_loss_coef")
 MOST_CHARACTERS = 200
 
 
@@ -43,12 +59,14 @@ MOST_CHARACTERS = 200
 class Compared:
     """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown`` says why.
 
-    ``masks_documents`` is None for a task without document masking. ``stages``: "equal" if two stages of a pipeline
-    have the logits of the whole model, or what differs, or "refused".
+    ``loss`` says whether the losses are those that transformers computes from labels. ``masks_documents`` is None for a
+    task without document masking. ``stages``: "equal" if two stages of a pipeline have the logits of the whole model,
+    or what differs, or "refused".
     """
 
     packed: str | None = None
     padded: str | None = None
+    loss: str | None = None
     stages: str | None = None
     masks_documents: bool | None = None
     flops_are_known: bool = False
@@ -61,9 +79,14 @@ class NotComparable(Exception):
 
 
 def compare(name: str) -> Compared:
-    """``name`` is a task and a family: ``causal-lm/mixtral``."""
-    with one_thread():
-        return _compared(name)
+    """``name`` is a task and a family: ``causal-lm/mixtral``. The model is read from a folder with its tokenizer."""
+    found = Compared()
+    for has_routers in (True, False):  # transformers' own routers' loss fails for some families
+        with one_thread(), TemporaryDirectory() as folder:
+            found = _compared(name, Path(folder), has_routers=has_routers)
+        if not found.unknown:
+            break
+    return found
 
 
 @contextmanager
@@ -77,7 +100,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _compared(name: str) -> Compared:
+def _compared(name: str, folder: Path, *, has_routers: bool) -> Compared:
     case = Case(model=name, layer_count=None)
     try:
         asked = workload(case)
@@ -87,23 +110,58 @@ def _compared(name: str) -> Compared:
     if problems:
         return Compared(refused="; ".join(map(str, problems)))
     try:
-        blueprint = blueprint_of(case)
+        build_model(asked, case.settings(1), small_tokenizer(), model_path=None)
     except RunError as error:
         return Compared(refused=" ".join(str(error).split())[:MOST_CHARACTERS])
+    task, values = WORKLOADS[name]
+    save_small(task, values, folder, has_routers=has_routers)
+    case = replace(case, folder=str(folder))
+    asked = workload(case)
+    problems = list(check_model(asked, [], model_path=str(folder), weights_path=str(folder)))
+    if problems:
+        return Compared(refused="; ".join(map(str, problems)))
+    blueprint = blueprint_of(case)
     assert asked.sequence_length is not None
     size = measure_size(asked.task, blueprint.config, asked.sequence_length)
     ours = blueprint.materialise(torch.device("cpu"))
     try:
-        packed, padded = (_compare(replace(case, is_padded=each), ours, blueprint.config) for each in (False, True))
+        results = [_compare(replace(case, is_padded=each), ours) for each in (False, True)]
     except NotComparable as error:
         return Compared(unknown=str(error))
+    (packed, loss), (padded, _) = results
     return Compared(
         packed=packed,
         padded=padded,
-        stages=_stages(case),
+        loss=loss,
+        stages=_stages(replace(case, folder=None)),  # a pipeline can't have the routers' loss
         masks_documents=_masks_documents(name) if asked.task is Task.CAUSAL_LM else None,
         flops_are_known=size.flops_per_token is not None,
     )
+
+
+def small_tokenizer() -> PreTrainedTokenizerFast:
+    """One token for each of the words 0, 1, 2 …; the special ones are those that rows are made with."""
+    vocabulary = {str(number): number for number in range(VOCABULARY_SIZE)}
+    special = {"pad_token": "0", "bos_token": "1", "eos_token": "2", "unk_token": "3", "mask_token": str(MASK_TOKEN)}
+    words = Tokenizer(WordLevel(vocabulary, unk_token="3"))
+    words.pre_tokenizer = Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=words, **special)
+
+
+def save_small(task: Task, values: Mapping[str, Any], folder: Path, *, has_routers: bool) -> None:
+    """A model, its whole configuration and its tokenizer, as the Hub has them. ``has_routers``: with their loss."""
+    config: PreTrainedConfig = AutoConfig.for_model(**values)
+    text = config.get_text_config()
+    text.pad_token_id, text.bos_token_id, text.eos_token_id = 0, 1, 2
+    if hasattr(text, "output_router_logits"):
+        text.output_router_logits = has_routers
+    for name in ROUTER_FACTORS:
+        if hasattr(text, name):
+            setattr(text, name, 0.5)
+    torch.manual_seed(1)
+    AUTO_CLASSES[task].from_config(config).save_pretrained(folder)
+    config.save_pretrained(folder)
+    small_tokenizer().save_pretrained(folder)
 
 
 def _masks_documents(name: str) -> bool:
@@ -143,25 +201,35 @@ def _stages(case: Case) -> str:
     return "equal" if difference <= TOLERANCE else f"logits differ by {difference:.2g}"
 
 
-def _compare(case: Case, ours: PreTrainedModel, config: PreTrainedConfig) -> str:
+def _compare(case: Case, ours: PreTrainedModel) -> tuple[str, str]:
+    """What differs, and whose loss it is."""
     batch = global_batch(case.model, 0, is_padded=case.is_padded)
     inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
     with transformers_own_masks():
-        theirs: PreTrainedModel = AUTO_CLASSES[WORKLOADS[case.model][0]].from_config(deepcopy(config))
-        theirs.load_state_dict(ours.state_dict())
+        theirs = _transformers_own(case)
         try:
             expected = _logits(theirs, inputs)
-            losses = _plain_losses(case, theirs)
+            losses, whose = _plain_losses(case, theirs)
         except NOT_COUNTED as error:
             raise NotComparable(f"transformers' own model fails: {_line(error)}") from error
     if not expected.isfinite().all():
         raise NotComparable("transformers' own logits are not finite")
     difference = float((_logits(ours, inputs) - expected).abs().max())
     if difference > TOLERANCE:
-        return f"logits differ by {difference:.2g}"
+        return f"logits differ by {difference:.2g}", whose
     trained = train(case, Topology()).losses
     difference = max(abs(mine - other) for mine, other in zip(trained, losses, strict=True))
-    return "equal" if difference <= TOLERANCE else f"losses of {STEP_COUNT} steps differ by {difference:.2g}"
+    return "equal" if difference <= TOLERANCE else f"losses of {STEP_COUNT} steps differ by {difference:.2g}", whose
+
+
+def _transformers_own(case: Case) -> PreTrainedModel:
+    """Without dropout, as the case is trained."""
+    config = AutoConfig.from_pretrained(str(case.folder))
+    for part in (config, config.get_text_config()):
+        _set_dropout(part, 0.0)
+        part.use_cache = False
+    model: PreTrainedModel = AUTO_CLASSES[WORKLOADS[case.model][0]].from_pretrained(case.folder, config=config)
+    return model
 
 
 def _logits(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -173,8 +241,9 @@ def _logits(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> torch.Te
     return logits
 
 
-def _plain_losses(case: Case, model: PreTrainedModel) -> list[float]:
-    """The losses of the steps that ``train`` makes."""
+def _plain_losses(case: Case, model: PreTrainedModel) -> tuple[list[float], str]:
+    """The losses of the steps that ``train`` makes: transformers' own, or the task's where transformers has another."""
+    whose = _whose_loss(case, model)
     settings = case.settings(1)
     optimizer = build_optimizer(model.parameters(), settings, settings.learning_rate.base)
     model.train()
@@ -182,14 +251,41 @@ def _plain_losses(case: Case, model: PreTrainedModel) -> list[float]:
     losses = []
     for step in range(STEP_COUNT):
         batch = global_batch(case.model, step, is_padded=case.is_padded)
-        labels = batch.pop("labels")
-        output: Any = model(**batch)
-        loss = task_loss(WORKLOADS[case.model][0], output.logits, labels)
+        if whose in (OWN, OWN_WITH_ROUTERS):
+            loss = model(**batch).loss
+        else:
+            labels = batch.pop("labels")
+            loss = task_loss(WORKLOADS[case.model][0], model(**batch).logits, labels)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         losses.append(float(loss.detach()))
-    return losses
+    return losses, whose
+
+
+def _whose_loss(case: Case, model: PreTrainedModel) -> str:
+    """Compares transformers' loss of the first batch with the task's."""
+    batch = global_batch(case.model, 0, is_padded=case.is_padded)
+    labels = batch.pop("labels")
+    task = WORKLOADS[case.model][0]
+    model.eval()
+    with torch.no_grad():
+        _seed()
+        output: Any = model(**batch)
+        _seed()
+        try:
+            of_labels: Any = model(**batch, labels=labels)
+        except NOT_COUNTED:
+            return "the task's: transformers' own fails for text alone"
+    theirs = float(of_labels.loss)
+    routers = router_loss_factor(model) * float(output.aux_loss) if router_loss_factor(model) else 0.0
+    if abs(float(task_loss(task, output.logits, labels)) + routers - theirs) <= TOLERANCE:
+        return OWN_WITH_ROUTERS if routers else OWN
+    if abs(float(task_loss(Task.MASKED_LM, output.logits, labels)) - theirs) <= TOLERANCE:
+        return "the task's: transformers does not shift the labels"
+    if not torch.equal(of_labels.logits, output.logits):
+        return "the task's: transformers makes other inputs from the labels"
+    return "the task's: transformers adds another loss"
 
 
 def _seed() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from transformers import AutoTokenizer
 
 from tests.training.small_models import small_values
 from traindyno.core.suite.choices import Compiler, OptimizerName, Strategy, Task
@@ -77,13 +78,14 @@ class Case:
     """One model under one setting; ``options`` are the fields of Settings that differ from the reference.
 
     ``is_padded``: whether rows have unequal length; None for what suits the task. ``layer_count`` is None for the
-    layers of the model's configuration.
+    layers of the model's configuration. ``folder``: of a saved model with its tokenizer, which is then the case's.
     """
 
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
     layer_count: int | None = 4
     is_padded: bool | None = None
+    folder: str | None = None
 
     def settings(self, data_world_size: int) -> Settings:
         accumulation = self.options.get("gradient_accumulation_steps", 1)
@@ -106,14 +108,15 @@ def workload(case: Case) -> Workload:
     return Workload(
         task=task,
         examples=1,
-        model=Model(config={**config, **layers}),
+        model=Model(path=case.folder) if case.folder else Model(config={**config, **layers}),
         sequence_length=SEQUENCE_LENGTH,
         label_count=LABEL_COUNT if is_classified else None,
     )
 
 
 def blueprint_of(case: Case) -> Blueprint:
-    return build_model(workload(case), case.settings(1), None, model_path=None)
+    tokenizer = AutoTokenizer.from_pretrained(case.folder) if case.folder else None
+    return build_model(workload(case), case.settings(1), tokenizer, model_path=case.folder)
 
 
 def global_batch(model: str, step: int, *, is_padded: bool | None = None) -> Batch:

@@ -143,6 +143,27 @@ def test_text_labels_are_numbered_in_alphabetical_order() -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (("positive", "negative", "neutral"), [1, 0, 1]),  # FinBERT's order
+        (("NEUTRAL", "Negative", "Positive"), [1, 2, 1]),
+        (("good", "bad", "fair"), [0, 1, 0]),  # others: the alphabet's order
+        (("positive", "negative", "Negative"), [1, 0, 1]),  # the exact name decides
+        (("positive", "NEGATIVE", "Negative"), [0, 1, 0]),  # two could be meant
+        ((), [0, 1, 0]),
+    ],
+)
+def test_text_labels_keep_the_numbers_of_a_saved_head(
+    head: tuple[str, ...], expected: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = number_labels(labels("negative", "positive", "negative"), 3, head)
+    assert [numbers.number(label) for label in labels("negative", "positive", "negative")] == expected
+    is_of_head = bool(head) and numbers.by_number == head
+    assert ("are not those of the model's saved head" in capsys.readouterr().out) is (bool(head) and not is_of_head)
+    assert [numbers.by_number[number].lower() for number in expected] == ["negative", "positive", "negative"]
+
+
+@pytest.mark.parametrize(
     ("values", "label_count", "message"),
     [
         (("good", "fair", "bad"), 2, r"3 different labels \(bad, fair, good\); workload.label_count says 2"),

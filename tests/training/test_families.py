@@ -1,6 +1,7 @@
 """The families of transformers train as transformers' own models do. ``make nightly`` tries every family."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,9 +11,12 @@ from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES, PAGE, outcomes_on_page, row, version_line
 from tests.training.family_strategies import TRAINED, all_strategies, outcomes, some_strategies, with_tensor_plan
 from tests.training.family_sweep import compare, one_thread
-from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch
+from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_table import DOCUMENT
+from training.errors import WorkloadError
+from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions
 from training.models.gradients import leaves_parameters_out
+from training.models.model_check import check_model
 from training.models.objective import Objective
 
 LEAST_EQUAL = 120
@@ -78,11 +82,46 @@ def test_parameters_without_a_gradient_are_searched_for_only_where_there_are_som
     assert any(parameter.grad is None for parameter in model.parameters()) is expected
 
 
+SOME_POSITIONED = (
+    *(f"causal-lm/{kind}" for kind in ("bart", "gemma3", "gpt2", "llama4", "prophetnet", "roberta")),
+    *(f"masked-lm/{kind}" for kind in ("bert", "esm", "longformer", "mpnet", "roberta", "xmod")),
+)
+
+
+@pytest.mark.parametrize("name", NAMES if NIGHTLY else SOME_POSITIONED)
+def test_the_longest_accepted_sequence_has_positions(name: str) -> None:
+    """And a model with a limit refuses one token more."""
+    case = Case(model=name, layer_count=None)
+    try:
+        blueprint = blueprint_of(case)
+    except (*NOT_BUILT, WorkloadError):
+        pytest.skip("transformers builds no small model of it")
+    limit = most_positions(blueprint.config)
+    if limit is None:
+        pytest.skip("any length will do")
+    length = 2 * limit - needed_positions(blueprint.config, limit)
+    asked = replace(workload(case), sequence_length=length)
+    assert list(check_model(asked, [], model_path=None)) == []
+    assert "more positions" in str(
+        next(iter(check_model(replace(asked, sequence_length=length + 1), [], model_path=None)))
+    )
+    tokens = torch.full((2, length), 7)
+    model = blueprint.materialise(torch.device("cpu")).eval()
+    try:
+        with torch.no_grad():
+            logits = model(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
+    except RuntimeError:
+        pytest.skip("transformers' own model fails at any length")
+    assert logits.shape[:2] == tokens.shape
+
+
 def test_the_page_has_every_family_of_the_pinned_version() -> None:
     lines = PAGE.read_text().splitlines()
     assert version_line() in lines
     assert f"transformers=={transformers.__version__}" in REQUIREMENTS.read_text().replace(" \\\n", "\n").splitlines()
-    first_cells = [line.split(" | ")[:2] for line in lines if line.endswith((" counted |", " unknown |", " | | | | |"))]
+    first_cells = [
+        line.split(" | ")[:2] for line in lines if line.endswith((" counted |", " unknown |", " | | | | | |"))
+    ]
     assert [f"{task}/{kind.removeprefix('| ')}" for kind, task in first_cells] == NAMES
 
 

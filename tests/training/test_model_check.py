@@ -44,6 +44,14 @@ REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
         "than hidden states (ValueError: not enough values to unpack (expected 2, got 1)); expected strategy fsdp, or "
         "a model whose blocks only pass hidden states on, such as llama, qwen3, gpt2 or bert",
     ),
+    "routers' loss": (
+        Task.CAUSAL_LM,
+        {"model_type": "mixtral", "num_hidden_layers": 2, "output_router_logits": True},
+        PIPELINE,
+        "matrix.strategy: strategy pipeline can't cut model type mixtral into stages: its loss has the routers' of all "
+        "blocks (output_router_logits), and a stage has only some of them; expected strategy fsdp, or a model whose "
+        "blocks only pass hidden states on, such as llama, qwen3, gpt2 or bert",
+    ),
     "fewer blocks than stages": (
         Task.CAUSAL_LM,
         {"model_type": "llama", "num_hidden_layers": 3},

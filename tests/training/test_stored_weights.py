@@ -1,5 +1,6 @@
 """Stored weights are what they mean: whatever is stored in another form is refused before a job, with what to do."""
 
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,14 +8,29 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    PreTrainedTokenizerFast,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
 
+from tests.training.family_sweep import small_tokenizer
+from tests.training.run_documents import run_document, run_training
 from tests.training.sharded_models import Model, values_of
+from tests.training.small_models import small_values
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Model as AskedModel
 from traindyno.core.suite.workload import Workload
+from training.errors import WorkloadError
 from training.models.model_check import check_model
+from training.models.model_config import CLASSIFIED_BY_THE_END_TOKEN, model_config
 
 LLAMA: dict[str, Any] = {
     "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -213,3 +229,63 @@ def test_a_loss_that_the_task_lacks_is_refused() -> None:
     asked = Workload(task=Task.CAUSAL_LM, examples=1, model=AskedModel(config=config), sequence_length=16)
     (problem,) = check_model(asked, [], model_path=None)
     assert "z_loss_coefficient 0.1" in str(problem)
+
+
+def learned_classifier(folder: Path, names: list[str]) -> None:
+    """Sure of each text: the head reads the class from one word."""
+    save_classifier(folder, classes=len(names), id2label=dict(enumerate(names)))
+    words = Tokenizer(WordLevel({word: number for number, word in enumerate(["[PAD]", "[UNK]", *WORDS])}, "[UNK]"))
+    words.pre_tokenizer = Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=words, pad_token="[PAD]", unk_token="[UNK]").save_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    tokens = torch.tensor([[2], [3], [4]])
+    target = torch.tensor([[name.lower() for name in names].index(label) for label in WORDS.values()])
+    for _ in range(60):
+        loss = torch.nn.functional.cross_entropy(model(input_ids=tokens).logits, target)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert loss.item() < 0.05
+    model.save_pretrained(folder)
+
+
+WORDS = {"bad": "negative", "so": "neutral", "good": "positive"}
+
+
+@pytest.mark.parametrize("names", [["positive", "negative", "neutral"], ["Neutral", "POSITIVE", "Negative"]])
+def test_a_saved_heads_order_of_labels_is_kept(names: list[str], tmp_path: Path) -> None:
+    learned_classifier(tmp_path / "model", names)
+    (tmp_path / "data").mkdir()
+    rows = "".join(f"{word},{label}\n" for word, label in WORDS.items())
+    (tmp_path / "data/train.csv").write_text("text,label\n" + rows * 8)
+    workload = {"model": {"path": "s3://bucket/model"}, "tokenizer": None, "label_count": 3}
+    document = run_document("bert", workload=workload, measurement={"max_steps": 1, "save_model": True})
+    (tmp_path / "run").mkdir()
+    environment = {"SM_CHANNEL_MODEL": str(tmp_path / "model")}
+    end = run_training(tmp_path / "run", document, tmp_path / "data", environment=environment)
+    assert end.exit_code == 0, end.output
+    (step,) = end.of_kind("step")
+    assert step["loss"] < 0.1
+    saved = AutoConfig.from_pretrained(tmp_path / "run/model")
+    assert saved.id2label == dict(enumerate(names))
+
+
+def test_a_tokenizer_without_the_end_token_that_a_classifier_reads_is_refused(tmp_path: Path) -> None:
+    tokenizer = small_tokenizer()
+    for kind in sorted(CLASSIFIED_BY_THE_END_TOKEN):
+        config = {"model_type": kind, **small_values(kind)}
+        asked = Workload(
+            task=Task.SEQUENCE_CLASSIFICATION, examples=1, model=AskedModel(config=config), sequence_length=16
+        )
+        with pytest.raises(WorkloadError, match="classifies a text by its end token, and the tokenizer adds none"):
+            model_config(asked, tokenizer, model_path=None)
+
+
+def test_every_family_that_classifies_by_the_end_token_is_known() -> None:
+    reading = {
+        kind
+        for kind, name in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.items()
+        if "[eos_mask, :]" in inspect.getsource(getattr(transformers, name).forward)
+    }
+    assert reading == CLASSIFIED_BY_THE_END_TOKEN

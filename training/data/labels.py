@@ -65,7 +65,7 @@ def number_labels(labels: Iterable[Labelled], label_count: int | None, head: Seq
     if all(_whole_number(value) is not None for value in values.values()):
         return LabelNumbers(names={}, label_count=label_count)
     of_head = _numbers_in(head, list(values))
-    if of_head is not None:
+    if head and of_head is not None:
         return LabelNumbers(names=of_head, label_count=label_count, by_number=head)
     names = {name: number for number, name in enumerate(sorted(values))}
     if label_count is not None and len(names) > label_count:
@@ -85,11 +85,12 @@ def number_labels(labels: Iterable[Labelled], label_count: int | None, head: Seq
 def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | None:
     """None if the head lacks one, or would give two texts one number."""
     exact = {name: number for number, name in enumerate(head)}
-    folded = {name.strip().casefold(): number for number, name in enumerate(head)}
-    found = {text: exact.get(text, folded.get(text.strip().casefold())) for text in texts}
-    numbers = {text: number for text, number in found.items() if number is not None}
-    is_whole = len(numbers) == len(set(numbers.values())) == len(texts) and len(folded) == len(head)
-    return numbers if head and is_whole else None
+    folded: dict[str, list[int]] = {}
+    for name, number in exact.items():
+        folded.setdefault(name.strip().casefold(), []).append(number)
+    found = [[exact[text]] if text in exact else folded.get(text.strip().casefold(), []) for text in texts]
+    numbers = [each[0] for each in found if len(each) == 1]
+    return dict(zip(texts, numbers, strict=True)) if len(set(numbers)) == len(texts) else None
 
 
 class LabelValues:

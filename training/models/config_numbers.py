@@ -30,7 +30,8 @@ def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
     """How many position embeddings a sequence of this many tokens needs."""
     text = text_of(config)
     if text.model_type in POSITIONS_BEHIND_PADDING:
-        return sequence_length + (text.pad_token_id or 0) + 1
+        more = 1 if text.model_type == "prophetnet" else 0  # it predicts the token behind the last one, too
+        return sequence_length + (text.pad_token_id or 0) + 1 + more
     return sequence_length
 
 

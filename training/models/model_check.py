@@ -72,7 +72,7 @@ def check_model(
                 yield Problem(path="workload.model", message=" ".join(str(error).split()))
             return
     problems = [
-        *_check_task(config, workload.task),
+        *([] if runs_code and _has_own_class(config, workload.task) else _check_task(config, workload.task)),
         *_check_heads(text_of(config)),
         *_check_positions(config, workload.sequence_length),
         *_check_values_of_weights(config),
@@ -155,6 +155,12 @@ def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
         hint = f" (it can learn {', '.join(others)})" if others else ""
         message = f"model type {kind} has no {task} head{hint}; expected one such as {FAMILIAR[task]}"
         yield Problem(path="workload.model", message=message)
+
+
+def _has_own_class(config: PreTrainedConfig, task: Task) -> bool:
+    from training.models.model import AUTO_CLASSES  # noqa: PLC0415  (imports PyTorch: seconds)
+
+    return AUTO_CLASSES[task].__name__ in (getattr(config, "auto_map", None) or {})
 
 
 def _check_values_of_weights(config: PreTrainedConfig) -> Iterator[Problem]:

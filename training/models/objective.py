@@ -69,7 +69,7 @@ def router_loss_factor(model: PreTrainedModel) -> float:
     if not getattr(text, "output_router_logits", False):
         return 0.0
     found = getattr(model, "router_aux_loss_coef", getattr(model, "aux_loss_coef", None))
-    if found is None and "aux_loss" in inspect.getsource(type(model).forward):
+    if found is None and "router_aux_loss_coef * aux_loss" in inspect.getsource(type(model).forward):
         found = text.router_aux_loss_coef
     return found or 0.0
 

@@ -1,7 +1,7 @@
 """Whether stored weights are those of the model: checked by names, shapes and types, without reading a value.
 
 Weights that mean something else than their numbers say, such as quantised ones, are refused: transformers has a loader
-for each format, and a run would train other values.
+for each format, and a run would train other values. Tensors have any shape [...].
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,6 +49,7 @@ def check_saved(task: Task, config: PreTrainedConfig, model_path: str, revision:
 
 
 def _check_names(task: Task, model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Iterator[str]:
+    """``stored`` [...] by name."""
     found = _loaded(model, stored)
     odd = {name: tensor for name, tensor in stored.items() if not tensor.is_floating_point() or tensor.itemsize < 2}
     odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model) and not _is_buffer(name, model)}
@@ -83,7 +84,7 @@ def _check_names(task: Task, model: PreTrainedModel, stored: Mapping[str, torch.
 
 
 def _loaded(model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Any:
-    """What transformers finds when it loads tensors of these names, shapes and types. Nothing has a value."""
+    """What transformers finds when it loads ``stored`` [...] by names, shapes and types. Nothing has a value."""
     translations: Any = get_model_conversion_mapping(model)
     config = LoadStateDictConfig(device_map={"": "meta"}, dtype=torch.float32, weight_mapping=translations)
     found, _ = convert_and_load_state_dict_in_model(model=model, state_dict=dict(stored), load_config=config)

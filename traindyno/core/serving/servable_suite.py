@@ -13,6 +13,8 @@ def why_not_servable(suite: Suite) -> str | None:
             f"the inference handler can't serve models of task {workload.task}, expected one of "
             f"{', '.join(SERVED_TASKS)}"
         )
+    if workload.trust_remote_code:
+        return "workload.trust_remote_code is true, and an endpoint runs no Python code of a model; expected false"
     if workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC:
         return "synthetic data has no tokenizer, so its models can't be served; expected a dataset of text"
     if not suite.measurement.save_model:
