@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems
@@ -194,9 +195,9 @@ def small_suite(model: dict[str, Any], sequence_length: int = 64) -> Suite:
 
 def test_a_model_without_problems_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "model").mkdir()
+    small = {"n_positions": 64, "n_embd": 8, "n_head": 2, "n_layer": 1, "vocab_size": 16}
+    AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **small)).save_pretrained(tmp_path / "model")
     configuration = tmp_path / "model/config.json"
-    configuration.write_text('{"model_type": "gpt2", "n_positions": 64}')
     suite = small_suite({"path": "./model"})
     assert find_model_problems(suite, tmp_path) == []
     with monkeypatch.context() as without_check:
@@ -208,6 +209,10 @@ def test_a_model_without_problems_is_checked_once(tmp_path: Path, monkeypatch: p
     for _ in range(2):
         (problem,) = find_model_problems(suite, tmp_path)
         assert "expected at most 32 tokens" in problem.message
+    (tmp_path / "model/model.safetensors").unlink()
+    configuration.write_text('{"model_type": "gpt2", "n_positions": 64}')
+    (problem,) = find_model_problems(suite, tmp_path)
+    assert "it has no weights" in problem.message
 
 
 def test_a_cache_folder_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,14 +78,17 @@ def check_model(
         *_check_values_of_weights(config),
         *_check_loss(config, workload.task),
     ]
-    if weights_path is not None and not problems:
+    if problems:
+        yield from problems
+        return
+    yield from _check_divisions(workload.task, config, list(divisions), max(stage_counts, default=1))
+    if weights_path is not None:
         from training.models.saved_check import check_saved  # noqa: PLC0415  (imports PyTorch: seconds)
 
         if workload.task is Task.SEQUENCE_CLASSIFICATION:
             set_label_count(config, workload)
-        found = check_saved(workload.task, config, weights_path, workload.model.revision)
-        problems = [Problem(path="workload.model", message=message) for message in found]
-    yield from problems or _check_divisions(workload.task, config, list(divisions), max(stage_counts, default=1))
+        for message in check_saved(workload.task, config, weights_path, workload.model.revision):
+            yield Problem(path="workload.model", message=message)
 
 
 def refuse_model(

@@ -16,6 +16,7 @@ from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import convert_and_load_state_dict_in_model
 from transformers.modeling_utils import LoadStateDictConfig
 from transformers.utils import SAFE_WEIGHTS_NAME, WEIGHTS_NAME
+from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from traindyno.core.suite.choices import Task
 from training.errors import WorkloadError, explained
@@ -87,7 +88,13 @@ def _loaded(model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Any:
     """What transformers finds when it loads ``stored`` [...] by names, shapes and types. Nothing has a value."""
     translations: Any = get_model_conversion_mapping(model)
     config = LoadStateDictConfig(device_map={"": "meta"}, dtype=torch.float32, weight_mapping=translations)
-    found, _ = convert_and_load_state_dict_in_model(model=model, state_dict=dict(stored), load_config=config)
+    had_bar = is_progress_bar_enabled()
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        found, _ = convert_and_load_state_dict_in_model(model=model, state_dict=dict(stored), load_config=config)
+    finally:
+        if had_bar:
+            enable_progress_bar()  # type: ignore[no-untyped-call]
     model._adjust_missing_and_unexpected_keys(found)
     return found
 

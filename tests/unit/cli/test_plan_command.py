@@ -1,6 +1,5 @@
 """`traindyno plan` from files: no account, no credentials, no network."""
 
-import json
 import os
 from decimal import Decimal
 from math import prod
@@ -215,12 +214,15 @@ def test_the_plan_says_whether_each_execution_copies_the_model_again(
 @pytest.mark.parametrize("form", ["short", "long"])
 def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(tmp_path: Path, form: str) -> None:
     """`run` uploads it. The file has no price for the type of a job that copies."""
-    (tmp_path / "my-model").mkdir()
-    (tmp_path / "my-model" / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_head": 2, "n_embd": 8}))
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    model_class: Any = AutoModelForCausalLM
+    small = AutoConfig.for_model("gpt2", n_head=2, n_embd=8, n_layer=1)
+    model_class.from_config(small).save_pretrained(tmp_path / "my-model")
     model: Any = "./my-model" if form == "short" else {"path": "./my-model"}
     answer = plan(tmp_path, *FILES, "--format", "json", workload={**IN_S3, "model": model})
     assert answer.status == 0
-    assert answer.errors.startswith("model ./my-model: 1 file")
+    assert answer.errors.startswith("model ./my-model: 3 files")
     assert answer.json()["preparation"] is None
     assert "ml.m7i.xlarge" not in answer.output, "nor is its quota needed"
     on_hub = plan(tmp_path, *FILES, "--format", "json", workload={**IN_S3, "model": "me/my-model"})
