@@ -52,9 +52,22 @@ def page(found: Mapping[str, Compared]) -> str:
             "A suite's `workload.model` names a model of transformers, by a path or by a configuration. The built-in"
             " tasks train it as transformers does, with packed rows and with padded ones.",
             "",
-            version_line(),
+            "## What is stored with a model",
+            "",
+            "- Weights are safetensors or PyTorch's files of float32, float16 or bfloat16. `plan` refuses quantised"
+            " ones (a `quantization_config`, float8 or integers, tensors beside a layer that the model lacks),"
+            " adapters, and missing or damaged files.",
+            "- The head of a saved classifier is kept if it has `label_count` labels. Labels that are texts get the"
+            " numbers of its `id2label` if it names all of them; otherwise they are numbered alphabetically, and the"
+            " preparation says so. For another `label_count` the head is new, and `plan` says so.",
+            "- A `problem_type` of regression or several labels is refused. With `output_router_logits` the loss of the"
+            " routers is in the loss that is trained; evaluations have the cross entropy alone.",
+            "- Python code (`auto_map`) does not run. A model or tokenizer that needs it is refused, unless the suite"
+            " says `workload.trust_remote_code: true`: then its jobs run it, and `plan` and `deploy` still do not.",
             "",
             "## Every family",
+            "",
+            version_line(),
             "",
             f"Of {len(found)} pairs of task and model type, {len(compared)} run with a small configuration. {equal} of"
             f" these are equal with packed and with padded rows. A pipeline can cut {cut}.",
