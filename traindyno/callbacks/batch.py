@@ -3,16 +3,25 @@
 import itertools
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
+from traindyno.callbacks.recorder import is_on_device
+
 MOST_TENSORS_OF_A_SAMPLE = 4
 DIMENSIONS_OF_AN_IMAGE = 3
+# What a batch of one row has where that row is several, joined: numbers of the tokens, or ends of the rows.
+POSITIONS_OF_JOINED, INDEX_OF_JOINED = "position_ids", "seq_idx"
+LENGTHS_OF_JOINED = ("cu_seq_lens_q", "cu_seqlens_q", "cu_seqlens")
 
 
-def count_rows(batch: Any, instead: str = "samples=...") -> int:
-    """Returns the first dimension of the tensors in nested lists, tuples and mappings.
+def count_rows(batch: Any, instead: str = "samples=...") -> Any:
+    """Returns the samples of a batch: the first dimension of the tensors in nested lists, tuples and mappings.
 
-    Raises ValueError if there is no tensor, if their first dimensions differ, or if a list may hold one tensor for each
-    sample. ``instead`` is what the script can write then.
+    Of rows that a collator joined into one, the result is a tensor if only a device has their number. Raises ValueError
+    if there is no tensor, if their first dimensions differ, or if a list may hold samples or micro-batches.
+    ``instead`` is what the script can write then.
     """
+    joined = _joined_rows(batch)
+    if joined is not None:
+        return joined
     rows = sorted({int(tensor.shape[0]) for tensor in _tensors(batch)})
     if not rows:
         raise ValueError(
@@ -25,11 +34,15 @@ def count_rows(batch: Any, instead: str = "samples=...") -> int:
             "the first dimensions of the batch's tensors differ: {}; expected the same for all, the number of samples, "
             "or {}".format(", ".join(map(str, rows)), instead)
         )
-    samples = _list_of_samples(batch)
-    if samples is not None:
+    found = _list_of_samples(batch)
+    if found is not None:
+        count = len(found)
+        numbers = sorted({count, rows[0], count * rows[0]})
         raise ValueError(
-            "the batch holds a list of {} parts of one kind, the first tensor of shape {}: it may hold {} or {} "
-            "samples; expected {}".format(len(samples), tuple(samples[0].shape), len(samples), rows[0], instead)
+            "the batch holds a list of {} parts of one kind, the first tensor of shape {}: they may be samples, fields "
+            "or micro-batches, so that it holds {} samples; expected {}".format(
+                count, tuple(found[0].shape), " or ".join(map(str, numbers)), instead
+            )
         )
     return rows[0]
 
@@ -71,19 +84,56 @@ def _is_mapping(value: Any) -> bool:
 
 
 def _list_of_samples(batch: Any) -> Optional[Tuple[Any, ...]]:
-    """The first tensor of each part of a list or tuple, at any depth, whose parts may be one for each sample, as for
-    images of several sizes and for a batch that is not collated.
+    """The first tensor of each part of a list or tuple, at any depth, whose parts may be samples, as for images of
+    several sizes and for a batch that is not collated, or micro-batches.
 
-    Tensors of one type and number of dimensions are such a list if they are many, or have the dimensions of an image.
+    Tensors of one type and number of dimensions are such a list if they are many, or have the dimensions of an image;
+    lists, tuples and mappings are one if they have one structure.
     """
     parts = _parts(batch)
     tensors = tuple(tensor for part in parts for tensor in itertools.islice(_tensors(part), 1))
     if isinstance(batch, (list, tuple)) and len(tensors) == len(parts) > 1:
-        dimensions = {len(tensor.shape) for tensor in tensors}
-        is_one_kind = len(dimensions) == 1 and len({str(tensor.dtype) for tensor in tensors}) == 1
-        if is_one_kind and (len(parts) > MOST_TENSORS_OF_A_SAMPLE or DIMENSIONS_OF_AN_IMAGE in dimensions):
+        is_one_kind = len({(len(tensor.shape), str(tensor.dtype)) for tensor in tensors}) == 1
+        is_image = len(tensors[0].shape) == DIMENSIONS_OF_AN_IMAGE
+        if is_one_kind and (len(parts) > MOST_TENSORS_OF_A_SAMPLE or is_image):
+            return tensors
+        if not any(hasattr(part, "shape") for part in parts) and len({str(_structure(part)) for part in parts}) == 1:
             return tensors
     return next((found for found in map(_list_of_samples, parts) if found is not None), None)
+
+
+def _structure(value: Any) -> Any:
+    if hasattr(value, "shape"):
+        return len(value.shape), str(value.dtype)
+    if _is_mapping(value):
+        return {str(name): _structure(value[name]) for name in sorted(value, key=str)}
+    return [_structure(part) for part in value] if isinstance(value, (list, tuple)) else type(value).__name__
+
+
+def is_joined(batch: Any) -> bool:
+    return _joined_rows(batch) is not None
+
+
+def _joined_rows(batch: Any) -> Any:
+    """The rows that a collator joined into one row of all tokens, as transformers' DataCollatorWithFlattening and TRL's
+    ``padding_free`` do. None if the batch is another one.
+
+    Their lengths are given, or their positions, which begin again with each. A row of one token trains nothing and is
+    not counted, nor is padding behind the last one.
+    """
+    if not _is_mapping(batch):
+        return None
+    lengths = next((batch[name] for name in LENGTHS_OF_JOINED if hasattr(batch.get(name), "shape")), None)
+    if lengths is not None and len(lengths.shape) == 1:
+        return int(lengths.shape[0]) - 1
+    for name, step in ((POSITIONS_OF_JOINED, 1), (INDEX_OF_JOINED, 0)):
+        numbers = batch.get(name)
+        shape = tuple(getattr(numbers, "shape", ()))
+        if len(shape) == 2 and shape[0] == 1 and shape[1] > 1:  # noqa: PLR2004
+            goes_on = numbers[0][1:] == numbers[0][:-1] + step
+            count = goes_on[:1].sum() + (goes_on[1:] & ~goes_on[:-1]).sum()
+            return count if is_on_device(count) else int(count) or None
+    return None
 
 
 def _rows_of_fields(value: Any) -> Optional[int]:

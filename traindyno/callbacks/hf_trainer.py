@@ -1,21 +1,30 @@
 """The step log of a Hugging Face Trainer: ``Trainer(..., callbacks=[StepLogCallback()])``."""
 
+import functools
+import sys
 from pathlib import Path
-from typing import Any, Dict, Optional
+from types import FrameType
+from typing import Any, Callable, Dict, Optional
 
 from transformers import TrainerCallback
 
 from traindyno.callbacks import step_log
+from traindyno.callbacks.batch import count_rows, is_joined
 from traindyno.callbacks.checkpoints import mark_complete, written_bytes
 from traindyno.callbacks.clock import now
 from traindyno.core.step_log.line import CHECKPOINT, WORK_UNIT
 
 EVALUATION_PREFIX = "eval_"
 RATE_SUFFIX = "_per_second"
+SAMPLES_PER_BATCH = "StepLogCallback(samples_per_batch=...)"
 
 
 class StepLogCallback(TrainerCallback):
     """One line per optimizer step, and phases for evaluating and for checkpoints.
+
+    The samples of a step are the rows of the batches that this process trains on: ``training_step`` gets each as the
+    loader of this process gave it, whoever made the loader, and no batch of an evaluation. If ``samples_per_batch`` is
+    given, each batch counts as so many.
 
     A loss function that calls ``self.log`` changes nothing: the log that ends a step is the one after it.
 
@@ -23,28 +32,32 @@ class StepLogCallback(TrainerCallback):
     that is not finite by the mean of the others, is switched off, because it hides a run that diverged.
     """
 
-    def __init__(self) -> None:
-        self._samples = 0
-        self._batch_size = 0
-        self._batches_of_epoch = 0
+    def __init__(self, samples_per_batch: Optional[int] = None) -> None:
+        self._samples_per_batch = samples_per_batch
+        self._samples: Any = 0
         self._learning_rate: Optional[float] = None
         self._is_open = False
         self._awaits_log = False
         self._ended = 0.0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not step_log.is_enabled:
+            return
+        args.logging_nan_inf_filter = False
+        step_log.open()  # a refusal is also written to the log
+        trainer = _trainer_of_caller()
+        joins_rows = _joins_rows(trainer)
+        step_log.describe({} if joins_rows else unit_of_samples(args))
         # The state has the batch size in use if Trainer searches for one that fits.
-        self._batch_size = getattr(state, "train_batch_size", None) or args.train_batch_size
-        if step_log.is_enabled:
-            args.logging_nan_inf_filter = False
-            step_log.open()  # a refusal is also written to the log
-            step_log.describe(unit_of_samples(args))
-            step_log.resume(state.global_step)
-        if step_log.is_enabled and kwargs.get("model") is not None:
+        batch = getattr(state, "train_batch_size", None) or args.train_batch_size
+        asked = args.train_batch_size if getattr(args, "auto_find_batch_size", False) else None
+        step_log.begin_training(state.global_step, batch, asked)
+        self._samples, self._is_open, self._awaits_log, self._ended = 0, False, False, now()
+        if self._samples_per_batch is None:
+            uncounted = getattr(trainer.training_step, "uncounted", trainer.training_step)
+            trainer.training_step = self._counting_rows(uncounted, joins_rows)
+        if kwargs.get("model") is not None:
             step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._batches_of_epoch = 0
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Some Trainers (transformers 4.46) go on accumulating into the next epoch, whose first batch begins again.
@@ -56,11 +69,15 @@ class StepLogCallback(TrainerCallback):
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Called after each batch of a step but the last, for which ``on_step_end`` is called."""
-        self._count_batch(kwargs.get("train_dataloader"), is_last=False)
+        self._samples += self._samples_per_batch or 0
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        is_last = state.epoch is not None and float(state.epoch).is_integer()  # also called for a resumed epoch
-        self._count_batch(kwargs.get("train_dataloader"), is_last=is_last)
+        self._samples += self._samples_per_batch or 0
+        if step_log.is_enabled and isinstance(self._samples, int) and self._samples == 0:
+            raise RuntimeError(
+                "a step ended without a call of Trainer.training_step, which has the batch, so that its samples are "
+                "unknown; expected {}".format(SAMPLES_PER_BATCH)
+            )
         scheduler = kwargs.get("lr_scheduler")
         self._learning_rate = None if scheduler is None else float(scheduler.get_last_lr()[0])
         self._awaits_log = bool(control.should_log)
@@ -89,7 +106,7 @@ class StepLogCallback(TrainerCallback):
         steps are not in the log.
         """
         folder = Path(args.output_dir, "checkpoint-{}".format(state.global_step))
-        facts: Dict[str, Any] = {"step": state.global_step}
+        facts: Dict[str, Any] = {"step": step_log.steps}
         step_log.close_window()
         step_log.flush()
         if step_log.is_enabled and state.is_world_process_zero and folder.is_dir():
@@ -99,7 +116,8 @@ class StepLogCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._end_step(None)
-        step_log.close_window()
+        step_log.end_training()
+        self._ended = now()
 
     def _end_phase(self, name: str, facts: Optional[Dict[str, Any]] = None) -> None:
         """It began when the step or the phase before it ended."""
@@ -113,12 +131,37 @@ class StepLogCallback(TrainerCallback):
             self._samples = 0
             self._ended = now()
 
-    def _count_batch(self, loader: Any, is_last: bool) -> None:
-        self._batches_of_epoch += 1
-        if is_last or self._batches_of_epoch == batch_count(loader):
-            self._samples += samples_of_last_batch(loader, self._batch_size)
-        else:
-            self._samples += self._batch_size
+    def _counting_rows(self, training_step: Callable[..., Any], joins_rows: bool) -> Callable[..., Any]:
+        @functools.wraps(training_step)
+        def counting(model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
+            samples = count_rows(inputs, instead=SAMPLES_PER_BATCH)
+            if joins_rows and not is_joined(inputs) and isinstance(samples, int) and samples == 1:
+                raise ValueError(
+                    "the collator joins rows into one, and the batch does not say how many they are; expected "
+                    "position_ids in the batch (return_position_ids=True), or {}".format(SAMPLES_PER_BATCH)
+                )
+            self._samples += samples
+            return training_step(model, inputs, *arguments, **options)
+
+        counting.uncounted = training_step  # type: ignore[attr-defined]
+        return counting
+
+
+def _trainer_of_caller() -> Any:
+    """Trainer gives its callbacks no reference to itself: it is the ``self`` of a method that called this one."""
+    frame: Optional[FrameType] = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if hasattr(caller, "training_step") and hasattr(caller, "callback_handler"):
+            return caller
+        frame = frame.f_back
+    raise RuntimeError("StepLogCallback was called by no Trainer with a training_step; expected transformers' Trainer")
+
+
+def _joins_rows(trainer: Any) -> bool:
+    collator = getattr(trainer, "data_collator", None)
+    is_named = type(collator).__name__ == "DataCollatorWithFlattening"
+    return is_named or any(getattr(each, "padding_free", False) is True for each in (trainer, collator))
 
 
 def unit_of_samples(args: Any) -> Dict[str, str]:
@@ -127,27 +170,3 @@ def unit_of_samples(args: Any) -> Dict[str, str]:
         return {}
     length = getattr(args, "max_length", None) or getattr(args, "max_seq_length", None)
     return {WORK_UNIT: "packed blocks" if length is None else "packed blocks of {} tokens".format(length)}
-
-
-def batch_count(loader: Any) -> Optional[int]:
-    try:
-        return len(loader)
-    except TypeError:  # an iterable dataset has no length
-        return None
-
-
-def samples_of_last_batch(loader: Any, batch_size: int) -> int:
-    """Returns the samples of an epoch's last batch in this process: ``batch_size`` if the loader drops or fills short
-    batches or has no known length.
-
-    Accelerate's loader for several processes fills it up (``even_batches``); an iterable dataset has no length.
-    """
-    batches = getattr(loader, "batch_sampler", None)
-    sampler: Any = getattr(batches, "sampler", None)
-    if (
-        getattr(batches, "drop_last", True)
-        or getattr(batches, "even_batches", False)
-        or not hasattr(sampler, "__len__")
-    ):
-        return batch_size
-    return len(sampler) % batch_size or batch_size

@@ -3,7 +3,7 @@
 import functools
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from traindyno.callbacks import step_log
 from traindyno.callbacks.batch import count_rows
@@ -35,13 +35,13 @@ class StepLogCallback(Callback):  # type: ignore[misc]
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         """No hook is called after a checkpoint is written, so the trainer's method is timed."""
-        if step_log.is_enabled:
+        if step_log.is_enabled and not hasattr(trainer.save_checkpoint, "__wrapped__"):  # by an earlier fit
             trainer.save_checkpoint = _timed(trainer.save_checkpoint)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        self._steps_done = trainer.global_step
+        self._steps_done, self._is_open = trainer.global_step, False
         if step_log.is_enabled:
-            step_log.resume(trainer.global_step)
+            step_log.begin_training(trainer.global_step, getattr(trainer.train_dataloader, "batch_size", None))
             step_log.model(sum(parameter.numel() for parameter in pl_module.parameters()))
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
@@ -50,7 +50,9 @@ class StepLogCallback(Callback):  # type: ignore[misc]
             self._is_open = True
             self._samples = 0
         if step_log.is_enabled:
-            self._samples += self._samples_per_batch or count_rows(batch, instead=SAMPLES_PER_BATCH)
+            self._samples += self._samples_per_batch or sum(
+                count_rows(part, instead=SAMPLES_PER_BATCH) for part in _batches_of_loaders(trainer, batch)
+            )
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         if trainer.global_step == self._steps_done:
@@ -71,7 +73,17 @@ class StepLogCallback(Callback):  # type: ignore[misc]
         step_log.evaluation(metrics)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        step_log.close_window()
+        step_log.end_training()
+
+
+def _batches_of_loaders(trainer: Any, batch: Any) -> List[Any]:
+    """With several loaders a batch has one of each: all of them are trained on. A shorter loader may have none left."""
+    loaders = trainer.train_dataloader
+    if isinstance(loaders, Mapping) and isinstance(batch, Mapping):
+        return [batch[name] for name in loaders if batch.get(name) is not None]
+    if isinstance(loaders, (list, tuple)) and isinstance(batch, (list, tuple)):
+        return [part for part in batch if part is not None]
+    return [batch]
 
 
 def _timed(save: Callable[..., Any]) -> Callable[..., Any]:

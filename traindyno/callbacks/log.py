@@ -4,7 +4,7 @@ import atexit
 import math
 import os
 import sys
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from traindyno.callbacks import failure, process
 from traindyno.callbacks.batch import count_rows, refuse_length_of_batch
@@ -17,7 +17,10 @@ from traindyno.callbacks.process_group import INDEPENDENT, PROCESS_GROUP, requir
 from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, log_path
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.core.step_log.line import (
+    BATCH_SEARCH,
     DIRECTORY_VARIABLE,
+    KEPT_STEPS,
+    PAUSE,
     SEED,
     SEED_VARIABLE,
     SETUP,
@@ -30,6 +33,15 @@ from traindyno.core.step_log.line import (
 )
 
 TEARDOWN = "teardown"
+
+
+class _Training:
+    """One of the trainings of a process, as a callback tells them. ``began``: when its first step did."""
+
+    def __init__(self, steps_before: int, batch: Optional[int], asked: Optional[int]) -> None:
+        self.steps_before, self.batch, self.asked = steps_before, batch, asked
+        self.began: Optional[float] = None
+        self.ended: Optional[float] = None
 
 
 class StepLogger:
@@ -55,6 +67,8 @@ class StepLogger:
         self._end_reason: Optional[str] = None
         self._has_diverged = False
         self._is_independent = False
+        self._training: Optional[_Training] = None
+        self._pause: Optional[Tuple[str, float, Dict[str, Any]]] = None  # a phase that the next step ends
         self._facts: Dict[str, Any] = {}
 
     def measure_with(self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]) -> None:
@@ -130,8 +144,45 @@ class StepLogger:
         return int(given)
 
     def resume(self, steps: int) -> None:
-        """The script continues after this many steps of an earlier attempt: its next step has the next number."""
-        self.steps = self._steps_before = steps
+        """The script continues after this many steps of an earlier attempt: its next step has the next number. In a
+        process that has done as many, the steps go on counting.
+        """
+        if self._recorder is None or steps > self.steps:
+            self.steps = self._steps_before = steps
+
+    def begin_training(self, steps: int, batch: Optional[int] = None, asked: Optional[int] = None) -> None:
+        """A training of this process begins. The first one continues after ``steps`` of an earlier attempt, the steps
+        of a later one go on counting, and the time between the two is a pause.
+
+        One with a smaller ``batch`` than that of a training before it that did not end is the next try of a search for
+        a batch that fits into memory: the steps of the one before don't count. ``asked``: the batch of the first try.
+        """
+        if not self.is_enabled:
+            return
+        self.close_window()
+        self._abandon_step()
+        before = self._training
+        is_search = before is not None and before.ended is None and (batch or 0) < (before.batch or 0)
+        if before is None:
+            self.resume(steps)
+        elif is_search:
+            self.steps = before.steps_before
+            asked = before.asked
+        self._training = _Training(self.steps, batch, asked or batch)
+        became = {BATCH_SEARCH: "{} became {}".format(asked, batch)} if batch and asked and batch < asked else {}
+        if self._recorder is None:
+            self.describe(became)
+        elif self._pause is not None:  # no step has begun since
+            self._pause[2].update(became)
+        elif is_search and before is not None and before.began is not None:
+            self._pause = BATCH_SEARCH, before.began, {**became, KEPT_STEPS: self.steps}
+        elif before is not None:
+            self._pause = PAUSE, before.ended or now(), became
+
+    def end_training(self) -> None:
+        self.close_window()
+        if self._training is not None:
+            self._training.ended = now()
 
     @property
     def steps_of_this_process(self) -> int:
@@ -159,10 +210,15 @@ class StepLogger:
             return
         if self._recorder is None:
             self._start_recording()
+        elif self._pause is not None:
+            self.phase_ended(*self._pause)
+            self._pause = None
         assert self._recorder is not None
         self._recorder.begin(place)
+        if self._training is not None and self._training.began is None:
+            self._training.began = self._recorder.previous_end_seconds
 
-    def end_step(self, samples: int, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
+    def end_step(self, samples: Any, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
         if self._recorder is None:
             return
         self.steps += 1

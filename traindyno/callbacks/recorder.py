@@ -66,13 +66,13 @@ def log_path(directory: str, job_name: str, rank: int, start_seconds: float) -> 
 
 
 class StepMarks(NamedTuple):
-    """One step as it was noted while running; ``loss`` may still be a tensor on the device."""
+    """One step as it was noted while running; ``loss`` and ``samples`` may still be tensors on the device."""
 
     step: int
     begin: Any
     end: Any
     wait_seconds: float
-    samples: int
+    samples: Any
     tokens: Optional[int]
     loss: Any
     learning_rate: Optional[float]
@@ -130,12 +130,13 @@ class StepRecorder:
         self._wait_seconds = now() - self.previous_end_seconds
         self._between.begin_step(self._wait_seconds)
 
-    def end(self, number: int, samples: int, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
+    def end(self, number: int, samples: Any, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
         begin = self._previous_end
         self.abandon()
         self.mark_end()
         # A count of NumPy's can't be encoded, and is refused here rather than when its line is written.
-        samples, tokens = operator.index(samples), None if tokens is None else operator.index(tokens)
+        samples = samples if is_on_device(samples) else operator.index(samples)
+        tokens = None if tokens is None else operator.index(tokens)
         loss = loss.detach() if hasattr(loss, "detach") else loss
         marks = StepMarks(number, begin, self._previous_end, self._wait_seconds, samples, tokens, loss, learning_rate)
         self._pending.append(marks)
@@ -183,13 +184,18 @@ class StepRecorder:
             self._writer.write(phase_line(ALLOCATOR_RETRIES, at, at, {RETRIES: retries, IN_BACKGROUND: True}))
 
 
+def is_on_device(samples: Any) -> bool:
+    """Whether reading the number would wait for a device (see ``count_rows``)."""
+    return getattr(getattr(samples, "device", None), "type", "cpu") != "cpu"
+
+
 def _line(marks: StepMarks, step: RecordedStep, peak_memory_bytes: Optional[int]) -> Any:
     return step_line(
         step=marks.step,
         begin=step.begin,
         end=step.end,
         wait_seconds=marks.wait_seconds,
-        samples=marks.samples,
+        samples=int(marks.samples),
         tokens=marks.tokens,
         loss=step.loss,
         learning_rate=None if marks.learning_rate is None else float(marks.learning_rate),

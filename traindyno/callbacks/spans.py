@@ -7,10 +7,11 @@ from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 from traindyno.callbacks.checkpoints import AnyPath, written_bytes
 from traindyno.callbacks.clock import now
+from traindyno.callbacks.recorder import is_on_device
 from traindyno.core.step_log.line import CHECKPOINT
 
 BeginStep = Callable[[str], None]
-EndStep = Callable[[int, Optional[int], Any, Optional[float]], None]
+EndStep = Callable[[Any, Optional[int], Any, Optional[float]], None]
 AbandonStep = Callable[[], None]
 
 EndPhase = Callable[[str, float, Dict[str, Any]], None]
@@ -94,8 +95,13 @@ def _place_of_caller() -> str:
     return "{}:{}".format(frame.f_code.co_filename, frame.f_lineno)
 
 
-def whole_counts(samples: Any, tokens: Any, world_size: Callable[[], int]) -> Tuple[int, Optional[int]]:
-    """The counts as integers, also from NumPy and tensors. Zero is valid only in a job of several processes."""
+def whole_counts(samples: Any, tokens: Any, world_size: Callable[[], int]) -> Tuple[Any, Optional[int]]:
+    """The counts as integers, also from NumPy and tensors. Zero is valid only in a job of several processes.
+
+    Samples that only a device knows stay there until the step is written.
+    """
+    if is_on_device(samples):
+        return samples, None if tokens is None else operator.index(tokens)
     count = operator.index(samples)
     least = 1 if count > 0 or world_size() == 1 else 0
     if count < least:

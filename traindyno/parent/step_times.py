@@ -7,6 +7,8 @@ from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional
 from traindyno.core.search.outpaced import MOST_STEPS
 from traindyno.core.step_log.line import (
     ALLOCATOR_RETRIES,
+    BATCH_SEARCH,
+    KEPT_STEPS,
     RETRIES,
     SETUP,
     TOKENS,
@@ -44,6 +46,7 @@ class ProcessLog:
         self._read_bytes = 0
         self._rest = b""
         self.steps: List[Step] = []
+        self._first = 0  # the number of the first one
         self.processes: Optional[int] = None
         self.unit: Optional[str] = None
         self.has_diverged = self.has_ended = self.lacks_steps = False
@@ -79,6 +82,7 @@ class ProcessLog:
                 self.has_ended = True
             elif line["kind"] == "step" and len(self.steps) < MOST_STEPS:
                 self.has_diverged = self.has_diverged or isinstance(line["loss"], str)
+                self._first = self._first or int(line.get("step", 1))
                 self.steps.append(_step(line))
                 self.peak_bytes = line.get("peak_memory_bytes") or self.peak_bytes
             elif line["kind"] == "phase" and line["name"] == SETUP:
@@ -87,6 +91,8 @@ class ProcessLog:
                 self.lacks_steps = bool(line["facts"][UNLOGGED_STEPS])
             elif line["kind"] == "phase" and line["name"] == ALLOCATOR_RETRIES:
                 self.allocator_retries = int(line["facts"][RETRIES])
+            elif line["kind"] == "phase" and line["name"] == BATCH_SEARCH:
+                del self.steps[max(0, int(line["facts"][KEPT_STEPS]) + 1 - self._first) :]
         except (ValueError, KeyError, TypeError, AttributeError):
             return
 

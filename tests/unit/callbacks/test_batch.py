@@ -51,7 +51,7 @@ def test_a_list_that_may_hold_one_tensor_for_each_sample_is_refused(count: int, 
     if count <= 4 and len(shape) != 3:
         assert count_rows(batch) == shape[0]
     else:
-        with pytest.raises(ValueError, match=f"it may hold {count} or {shape[0]} samples"):
+        with pytest.raises(ValueError, match=rf"so that it holds .*\b{count * shape[0]} samples; expected"):
             count_rows({"images": batch})
 
 
@@ -65,9 +65,41 @@ def test_a_list_that_may_hold_one_tensor_for_each_sample_is_refused(count: int, 
     ids=["mappings", "images with labels", "sequences with names"],
 )
 def test_a_batch_that_is_not_collated_is_refused(sample: Any) -> None:
-    with pytest.raises(ValueError, match=r"a list of 32 parts of one kind.*it may hold 32 or"):
-        count_rows([sample] * 32)
-    refuse_length_of_batch(32, {"batch": [sample] * 32})
+    for count in (2, 3, 32):
+        with pytest.raises(ValueError, match=rf"a list of {count} parts of one kind.*samples, fields or micro-batches"):
+            count_rows([sample] * count)
+        refuse_length_of_batch(count, {"batch": [sample] * count})
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 8])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_list_of_micro_batches_is_refused(seed: int, count: int) -> None:
+    """Whatever a micro-batch is, in a list that may be a field of the batch. Fields with names are fields."""
+    draw = random.Random(seed)
+    while hasattr(part := nested(draw, 8), "shape"):
+        pass
+    for batch in ([part] * count, (part,) * count, {"parts": [part] * count}):
+        with pytest.raises(ValueError, match=r"micro-batches.*expected samples="):
+            count_rows(batch)
+    assert count_rows({"query": part, "passage": part}) == 8
+
+
+def joined(lengths: list[int], begin: int = 0, padding: int = 0) -> Any:
+    positions = [begin + token for length in lengths for token in range(length)]
+    return {"input_ids": np.zeros((1, len(positions) + padding)), "position_ids": np.array([positions + [0] * padding])}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_are_joined_into_one_are_counted(seed: int) -> None:
+    draw = random.Random(seed)
+    lengths = [draw.randint(2, 9) for _ in range(draw.randint(1, 8))]
+    assert count_rows(joined(lengths, begin=draw.randint(0, 2), padding=draw.randint(0, 3))) == len(lengths)
+    ends = np.cumsum([0, *lengths])
+    assert count_rows({"input_ids": np.zeros((1, ends[-1])), "cu_seq_lens_q": ends, "max_length_q": 9}) == len(lengths)
+    index = np.repeat(np.arange(len(lengths)), lengths)[None]
+    assert count_rows({"input_ids": np.zeros((1, ends[-1])), "seq_idx": index}) == len(lengths)
+    padded = {"input_ids": np.zeros((4, 9)), "position_ids": np.arange(36).reshape(4, 9)}
+    assert count_rows(padded) == 4
 
 
 class Frame:

@@ -17,7 +17,7 @@ FOR_US = {
         *("check_files", "check_log", "describe_files", "problem_of"),
         *("remove_marker", "write_marker", "written_bytes"),
     },
-    "hf_trainer": {"batch_count", "samples_of_last_batch", "unit_of_samples"},
+    "hf_trainer": {"unit_of_samples"},
     "log": {
         "step_log_of_this_process",
         *(f"StepLogger.{name}" for name in ("__init__", "measure_with", "observe_with", "begin_step", "end_step")),
@@ -26,6 +26,7 @@ FOR_US = {
             for name in ("add_phase", "describe", "phase_ended", "close_window", "ends_early", "error")
         ),
         *(f"StepLogger.{name}" for name in ("open", "failed", "close", "steps_of_this_process")),
+        *(f"StepLogger.{name}" for name in ("begin_training", "end_training")),
     },
     "spans": {"CheckpointPhase.__init__", "Phase.__init__", "Step.__init__", "whole_counts"},
 }

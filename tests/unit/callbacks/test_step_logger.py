@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,38 @@ def test_a_seed_that_is_taken_after_the_first_step_is_not_said(
     environment = read_environment(read(tmp_path))
     assert environment is not None
     assert "seed" not in environment.facts
+
+
+@pytest.mark.parametrize("resume", [StepLogger.resume, StepLogger.begin_training])
+def test_steps_go_on_counting_in_a_process_that_has_done_some(
+    resume: Callable[[StepLogger, int], None], log: StepLogger, tmp_path: Path
+) -> None:
+    """After a resume in a new process they have the numbers of the run."""
+    for steps in (2, 0, 3):
+        resume(log, steps)
+        for _ in range(2):
+            with log.step(samples=1):
+                pass
+    log.close()
+    assert [step["step"] for step in of_kind(tmp_path, "step")] == [3, 4, 5, 6, 7, 8]
+
+
+def test_the_time_between_two_trainings_is_a_pause_around_its_phases(log: StepLogger, tmp_path: Path) -> None:
+    for _ in range(2):
+        log.begin_training(0, batch=8)
+        with log.step(samples=8):
+            pass
+        log.end_training()
+        time.sleep(0.05)
+        with log.phase("evaluate"):
+            time.sleep(0.02)
+    log.close()
+    first, second = of_kind(tmp_path, "step")
+    (pause,) = [phase for phase in of_kind(tmp_path, "phase") if phase["name"] == "between_trainings"]
+    assert pause["begin"] == pytest.approx(first["end"], abs=0.01)
+    assert pause["end"] == pytest.approx(second["begin"], abs=0.01)
+    assert second["wait_seconds"] < 0.01
+    assert pause["end"] - pause["begin"] >= 0.07
 
 
 def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(log: StepLogger) -> None:

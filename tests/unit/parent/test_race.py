@@ -204,6 +204,17 @@ def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
         assert (each.step_count, set(found.seconds), each.has_diverged) == (MOST_STEPS, {1}, True)
 
 
+def test_the_steps_of_a_batch_that_did_not_fit_are_no_steps(tmp_path: Path) -> None:
+    logs = RunLogs(tmp_path, hosts=1)
+    search = {"kind": "phase", "name": "batch_search", "facts": {"kept_steps": 42}}
+    written(tmp_path, environment(), *(step(0, 9, step=number) for number in (41, 42, 43, 44)), search)
+    written(tmp_path, environment(), step(9, 10, step=43, samples=1))
+    logs.read_new()
+    found = logs.steps()
+    assert found is not None
+    assert (found.seconds, found.samples) == ([9, 9, 1], 3)
+
+
 @pytest.mark.parametrize(("unit", "work"), [("tokens", 50.0), ("rows", 1.0), (None, 1.0)])
 def test_a_packed_sample_has_more_work(unit: str | None, work: float, tmp_path: Path) -> None:
     facts: dict[str, Any] = {"work_unit": unit} if unit else {}

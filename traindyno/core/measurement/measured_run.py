@@ -16,7 +16,7 @@ from traindyno.core.measurement.step_time import StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.measurement.undecided_stalls import UndecidedStalls
 from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
-from traindyno.core.step_log.line import SETUP, TARGET_REACHED
+from traindyno.core.step_log.line import BATCH_SEARCH, SETUP, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unlogged_steps import count_unlogged
 
@@ -196,16 +196,20 @@ def _peak_memory_bytes(table: StepTable) -> int | None:
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:
-    """The facts are those of the first process, with those that it learnt until its first step."""
+    """The facts are those of the first process, with those that it learnt until its first step, and what a search for
+    its batch found.
+    """
     environments = step_log.environments
     if not environments:
         return None
     first = next(process for process in step_log.sessions[-1].processes if process.environment)
     learnt = next((phase.facts for phase in first.phases if phase.name == SETUP), {})
+    searches = [phase.facts[BATCH_SEARCH] for phase in first.phases if BATCH_SEARCH in phase.facts]
+    searched = {BATCH_SEARCH: searches[-1]} if searches else {}
     return RunEnvironment(
         world_size=environments[0].world_size,
         hosts=tuple(sorted({environment.host for environment in environments})),
-        facts={**environments[0].facts, **learnt},
+        facts={**environments[0].facts, **learnt, **searched},
         host_ids=tuple(sorted({environment.host_id for environment in environments if environment.host_id})),
     )
 

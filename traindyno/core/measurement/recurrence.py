@@ -7,8 +7,12 @@ from statistics import fmean, variance
 
 from traindyno.core.measurement.stalls import STALL, Stall
 from traindyno.core.statistics.estimates import LEAST_COUNT
+from traindyno.core.step_log.line import BATCH_SEARCH, PAUSE
 
-ONE_TIME_PHASES = ("launch", "import", "fork", "load", "restore", "setup", "compile", "last_checkpoint", "teardown")
+ONE_TIME_PHASES = (
+    *("launch", "import", "fork", "load", "restore", "setup", "compile", PAUSE, BATCH_SEARCH),
+    *("last_checkpoint", "teardown"),
+)
 _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
 
 

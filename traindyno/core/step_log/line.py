@@ -26,6 +26,11 @@ SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = "TRAINDYNO_SHARED_JOB", "shared
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
 SETUP = "setup"  # until the first step; its facts are conditions that a script's step log learns by then
+# A phase from the end of a process's training to the first step of the next one
+PAUSE = "between_trainings"
+# A phase from the first step of a training that ran out of memory to that of the next try with a smaller batch. Its
+# facts: a text such as "32 became 8", and the last step whose work counts.
+BATCH_SEARCH, KEPT_STEPS = "batch_search", "kept_steps"
 # A phase of steps after the run's own work; its facts say what they leave out, and the seconds of each step
 PROBE, PROBED, STEP_SECONDS = "probe", "probed", "step_seconds"
 WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = "whole_step", "held_batches", "no_exchange", "no_optimizer"

@@ -31,6 +31,7 @@ from traindyno.core.step_log.fields import (
     phase_of,
     step_of,
 )
+from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS
 from traindyno.core.step_log.steps import LoggedStep
 from traindyno.core.step_log.thinning import MOST_STEPS, StepWriter, with_equal_strides
 from traindyno.core.step_log.unlogged_steps import describe_lost, describe_unlogged
@@ -91,7 +92,7 @@ class _Lines:
             case "environment":
                 self.environment = environment_of(line)
             case "phase":
-                self.phases.append(phase_of(line))
+                self._add_phase(phase_of(line))
             case "model":
                 self.model = model_of(line)
             case "evaluation":
@@ -105,6 +106,19 @@ class _Lines:
             case other:
                 found = repr(other[:SHOWN_CHARACTERS]) if isinstance(other, str) else shown(other)
                 raise LineInvalid(f"kind {found} is unknown; known: {KINDS}")
+
+    def _add_phase(self, phase: Phase) -> None:
+        """What a process did with a batch that turned out to be too large doesn't count."""
+        if phase.name == BATCH_SEARCH:
+            last = phase.facts.get(KEPT_STEPS)
+            if not isinstance(last, int):
+                raise LineInvalid(f"{BATCH_SEARCH} has {KEPT_STEPS} {shown(last)}; expected the number of a step")
+            kept = self.steps.keep_until(last)
+            self.last_step = kept[-1][0] if kept else None
+            self.step_count = sum(count for _, count, _ in kept)
+            self.phases = [each for each in self.phases if each.end <= phase.begin]
+            self.evaluations = [each for each in self.evaluations if each.time <= phase.begin]
+        self.phases.append(phase)
 
     def _add_step(self, step: LoggedStep) -> None:
         before, self.last_step = self.last_step, step

@@ -28,6 +28,14 @@ class StepWriter:
         else:
             self._group.append((step, 1, 0 if step.loss is None else 1))
 
+    def keep_until(self, number: int) -> Sequence[Entry]:
+        """Forget the steps after this one; return the others."""
+        kept = [entry for entry in self._kept.entries() if entry[0].step <= number]
+        self._kept, self._group = Steps(stride=self._kept.stride), [e for e in self._group if e[0].step <= number]
+        for step, count, loss_count in kept:
+            self._kept.append(step, count=count, loss_count=loss_count)
+        return [*kept, *self._group]
+
     def steps(self) -> Steps:
         """All of them; no further one can be appended."""
         self._close_group()

@@ -27,6 +27,12 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     if verdict.metric is Metric.INSTANCE_HOURS:
         yield "No price is known. All cells use one instance type, so they are compared by instance hours."
     yield from _interruptions(verdict)
+    for row in verdict.rows:
+        if row.reduced_batches:
+            yield (
+                f"{row.label} ran out of memory, and its script reduced the batch: {', '.join(row.reduced_batches)}."
+                " Only the steps with the last batch count."
+            )
     yield from _failures(verdict)
     yield from _hosts(verdict)
     yield from _seeds(verdict)

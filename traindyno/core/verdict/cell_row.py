@@ -16,7 +16,7 @@ from traindyno.core.slowness.difference import CellTime, Seconds
 from traindyno.core.slowness.loader_advice import LoaderAdvice, advise_workers
 from traindyno.core.statistics.estimates import Estimate, half_width_of_mean
 from traindyno.core.statistics.ranges import NO_RANGE
-from traindyno.core.step_log.line import RUN
+from traindyno.core.step_log.line import BATCH_SEARCH, RUN
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, mean_of
@@ -133,6 +133,8 @@ class CellRow:
     found_batch: int | None = None
     #: No probe ran out of memory.
     larger_batch_may_fit: bool = False
+    #: How scripts of its trials reduced the batch until it fitted: "32 became 8".
+    reduced_batches: tuple[str, ...] = ()
 
     @property
     def repeats_a_seed(self) -> bool:
@@ -269,7 +271,9 @@ def _with_batch(row: CellRow, trials: CellTrials) -> CellRow:
     everything = (*trials.measured, *trials.others)
     batch = batch_of_cell(everything)
     may_fit = any(larger_may_fit(each) and batch_of_cell([each]) == batch for each in everything)
-    return replace(row, found_batch=batch, larger_batch_may_fit=may_fit)
+    facts = [each.environment.facts for each in everything if each.environment]
+    reduced = tuple(sorted({str(each[BATCH_SEARCH]) for each in facts if BATCH_SEARCH in each}))
+    return replace(row, found_batch=batch, larger_batch_may_fit=may_fit, reduced_batches=reduced)
 
 
 def _projections(trials: CellTrials) -> list[Projection]:

@@ -1,5 +1,6 @@
 """A long log has few entries, and its sums, its ends and its step numbers are those of all its steps."""
 
+import json
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -9,6 +10,7 @@ import pytest
 from tests.unit.core.step_log.test_steps import steps_of
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.step_log import thinning
+from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS, phase_line
 from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.step_log.steps import LoggedStep, Steps
@@ -95,6 +97,31 @@ def test_the_order_of_steps_is_checked_within_a_group_too(at: int) -> None:
     swapped = [*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]]
     with pytest.raises(StepLogInvalid, match=rf":{at + 2}: step {at} follows step {at + 1}; expected rising numbers"):
         read_step_log({file_name(): swapped})
+
+
+@pytest.mark.parametrize("kept", [0, 1, 60])
+@pytest.mark.parametrize("tried", [0, 3, 40])
+def test_the_steps_of_a_batch_that_did_not_fit_are_forgotten(kept: int, tried: int) -> None:
+    """The steps that count have the numbers after those that were kept."""
+    facts = {BATCH_SEARCH: "32 became 8", KEPT_STEPS: kept}
+    before = log_lines(first_step=1, step_seconds=[0.5] * (kept + tried), samples=32, is_ended=False)
+    at = START + 0.5 * (kept + tried) + 1
+    search = phase_line(BATCH_SEARCH, START + 0.5 * kept, at, facts)
+    after = log_lines(first_step=kept + 1, step_seconds=[0.5] * 40, samples=8, start=at)[1:]
+    log = read_step_log({file_name(): [*before, json.dumps(search), *after]})
+    assert log.measured is not None
+    (process,) = log.measured.processes
+    assert sum(process.steps.counts) == kept + 40
+    assert sum(process.steps.samples) == 32 * kept + 8 * 40
+    assert process.steps[-1].step == kept + 40
+    assert not any("no end line" in problem or "not logged" in problem for problem in log.problems)
+
+
+@pytest.mark.parametrize("facts", [{}, {KEPT_STEPS: "3"}])
+def test_a_search_that_does_not_say_what_counts_is_refused(facts: dict[str, str]) -> None:
+    lines = [*log_lines(first_step=1, step_seconds=[1.0]), json.dumps(phase_line(BATCH_SEARCH, START, START, facts))]
+    with pytest.raises(StepLogInvalid, match="batch_search has kept_steps"):
+        read_step_log({file_name(): lines})
 
 
 def test_thinning_twice_is_thinning_once() -> None:

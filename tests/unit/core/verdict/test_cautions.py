@@ -26,6 +26,13 @@ def test_a_sound_verdict_has_no_cautions() -> None:
     assert cautions() == []
 
 
+def test_a_batch_that_a_script_reduced_is_told() -> None:
+    assert cautions(second={"reduced_batches": ("32 became 8",)}) == [
+        "fsdp ran out of memory, and its script reduced the batch: 32 became 8."
+        " Only the steps with the last batch count."
+    ]
+
+
 def test_a_comparison_by_instance_hours_says_so() -> None:
     (text,) = cautions(metric=Metric.INSTANCE_HOURS)
     assert text == "No price is known. All cells use one instance type, so they are compared by instance hours."
