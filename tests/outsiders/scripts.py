@@ -112,6 +112,34 @@ with step_log.step(samples=np.int64(3), tokens=np.int32(9), learning_rate=float(
 """,
         samples=[3],
     ),
+    "a search for a batch that fits into memory": ScriptCase(
+        source="""
+batch = 32
+while batch:
+    try:
+        for number in range(5):
+            with step_log.step(samples=batch):
+                if batch > 8 and number == 2:
+                    raise MemoryError
+        break
+    except MemoryError:
+        batch //= 2
+""",
+        samples=[8] * 5,
+        phases=["batch_search"] * 2,
+    ),
+    "a large batch that is left out for lack of memory": ScriptCase(
+        source="""
+for batch in (4, 16, 64, 8, 16):
+    try:
+        with step_log.step(samples=batch):
+            if batch == 64:
+                raise MemoryError
+    except MemoryError:
+        continue
+""",
+        samples=[4, 16, 8, 16],
+    ),
     "another working directory": ScriptCase(
         source="""
 import os, tempfile

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lightning as L
@@ -18,9 +19,10 @@ from traindyno.callbacks import lightning as lightning_callback
 from traindyno.callbacks.log import StepLogger
 from traindyno.core.measurement.measured_run import read_environment
 from traindyno.core.step_log.content import ProcessLog, StepLog
-from traindyno.core.step_log.line import BATCH_SEARCH, PAUSE
+from traindyno.core.step_log.line import BATCH_SEARCH, PAUSE, WORK_UNIT
 from traindyno.core.step_log.reader import read_step_log
 
+BLOCKS = "packed blocks of 64 tokens"
 FIRST_TOKEN = 1  # of each row, and of nothing else
 Seen = list[tuple[int, int]]  # step and rows of each batch
 
@@ -189,6 +191,16 @@ def test_joined_rows_that_a_batch_does_not_number_are_refused(tmp_path: Path, st
             with pytest.raises(ValueError, match=rf"{message}.*StepLogCallback\(samples_per_batch=...\)"):
                 trainer.train()
     assert list(process_of(step_log).steps.samples) == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "joins_rows", "unit"),
+    [("bfd", True, None), ("bfd", False, BLOCKS), ("wrapped", True, BLOCKS), ("bfd_split", True, BLOCKS)],
+)
+def test_only_blocks_of_whole_rows_are_rows(strategy: str, joins_rows: bool, unit: str | None) -> None:
+    """Of TRL's packing. Its collator numbers the rows of joined blocks, and the pieces of cut ones."""
+    options = SimpleNamespace(packing=True, packing_strategy=strategy, max_length=64)
+    assert hf_trainer.unit_of_samples(options, joins_rows).get(WORK_UNIT) == unit
 
 
 SHARED = """

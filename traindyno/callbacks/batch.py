@@ -9,7 +9,7 @@ MOST_TENSORS_OF_A_SAMPLE = 4
 DIMENSIONS_OF_AN_IMAGE = 3
 # What a batch of one row has where that row is several, joined: numbers of the tokens, or ends of the rows.
 POSITIONS_OF_JOINED, INDEX_OF_JOINED = "position_ids", "seq_idx"
-LENGTHS_OF_JOINED = ("cu_seq_lens_q", "cu_seqlens_q", "cu_seqlens")
+ENDS_OF_JOINED = ("cu_seq_lens_q", "cu_seqlens_q", "cu_seqlens")
 
 
 def count_rows(batch: Any, instead: str = "samples=...") -> Any:
@@ -118,14 +118,11 @@ def _joined_rows(batch: Any) -> Any:
     """The rows that a collator joined into one row of all tokens, as transformers' DataCollatorWithFlattening and TRL's
     ``padding_free`` do. None if the batch is another one.
 
-    Their lengths are given, or their positions, which begin again with each. A row of one token trains nothing and is
-    not counted, nor is padding behind the last one.
+    The positions of their tokens begin again with each, or the batch has their ends. A row of one token trains nothing
+    and is not counted by positions, nor is padding behind the last one.
     """
     if not _is_mapping(batch):
         return None
-    lengths = next((batch[name] for name in LENGTHS_OF_JOINED if hasattr(batch.get(name), "shape")), None)
-    if lengths is not None and len(lengths.shape) == 1:
-        return int(lengths.shape[0]) - 1
     for name, step in ((POSITIONS_OF_JOINED, 1), (INDEX_OF_JOINED, 0)):
         numbers = batch.get(name)
         shape = tuple(getattr(numbers, "shape", ()))
@@ -133,7 +130,8 @@ def _joined_rows(batch: Any) -> Any:
             goes_on = numbers[0][1:] == numbers[0][:-1] + step
             count = goes_on[:1].sum() + (goes_on[1:] & ~goes_on[:-1]).sum()
             return count if is_on_device(count) else int(count) or None
-    return None
+    ends = next((batch[name] for name in ENDS_OF_JOINED if hasattr(batch.get(name), "shape")), None)
+    return int(ends.shape[0]) - 1 if ends is not None and len(ends.shape) == 1 else None
 
 
 def _rows_of_fields(value: Any) -> Optional[int]:

@@ -47,7 +47,7 @@ class StepLogCallback(TrainerCallback):
         step_log.open()  # a refusal is also written to the log
         trainer = _trainer_of_caller()
         joins_rows = _joins_rows(trainer)
-        step_log.describe({} if joins_rows else unit_of_samples(args))
+        step_log.describe(unit_of_samples(args, joins_rows))
         # The state has the batch size in use if Trainer searches for one that fits.
         batch = getattr(state, "train_batch_size", None) or args.train_batch_size
         asked = args.train_batch_size if getattr(args, "auto_find_batch_size", False) else None
@@ -164,9 +164,12 @@ def _joins_rows(trainer: Any) -> bool:
     return is_named or any(getattr(each, "padding_free", False) is True for each in (trainer, collator))
 
 
-def unit_of_samples(args: Any) -> Dict[str, str]:
-    """TRL's packed blocks hold several rows: they can't be compared with rows, or with blocks of another length."""
-    if not getattr(args, "packing", False):
+def unit_of_samples(args: Any, joins_rows: bool) -> Dict[str, str]:
+    """TRL's packed blocks hold several rows: they can't be compared with rows, or with blocks of another length. The
+    blocks of the strategy bfd have whole rows, which are counted.
+    """
+    keeps_rows = joins_rows and getattr(args, "packing_strategy", "wrapped") == "bfd"
+    if keeps_rows or not getattr(args, "packing", False):
         return {}
     length = getattr(args, "max_length", None) or getattr(args, "max_seq_length", None)
     return {WORK_UNIT: "packed blocks" if length is None else "packed blocks of {} tokens".format(length)}

@@ -14,7 +14,7 @@ from traindyno.callbacks.environment import environment_facts, host_id, peak_mem
 from traindyno.callbacks.full_disk import full_disk_text
 from traindyno.callbacks.host_load import HostLoad
 from traindyno.callbacks.process_group import INDEPENDENT, PROCESS_GROUP, require_process_group
-from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, log_path
+from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, is_on_device, log_path
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.core.step_log.line import (
     BATCH_SEARCH,
@@ -42,6 +42,7 @@ class _Training:
         self.steps_before, self.batch, self.asked = steps_before, batch, asked
         self.began: Optional[float] = None
         self.ended: Optional[float] = None
+        self.least_samples = math.inf
 
 
 class StepLogger:
@@ -68,6 +69,7 @@ class StepLogger:
         self._has_diverged = False
         self._is_independent = False
         self._training: Optional[_Training] = None
+        self._lacking: Optional[int] = None  # samples of a step that ran out of memory
         self._pause: Optional[Tuple[str, float, Dict[str, Any]]] = None  # a phase that the next step ends
         self._facts: Dict[str, Any] = {}
 
@@ -101,6 +103,7 @@ class StepLogger:
             elif self._recorder is None:
                 refuse_length_of_batch(samples, sys._getframe(1).f_locals)
             samples, tokens = whole_counts(samples, tokens, _world_size)
+            self._note_smaller_batch(samples)
         return Step(
             self.begin_step,
             self.end_step,
@@ -160,7 +163,8 @@ class StepLogger:
         if not self.is_enabled:
             return
         self.close_window()
-        self._abandon_step()
+        if self._recorder is not None:
+            self._recorder.abandon()
         before = self._training
         is_search = before is not None and before.ended is None and (batch or 0) < (before.batch or 0)
         if before is None:
@@ -178,6 +182,17 @@ class StepLogger:
             self._pause = BATCH_SEARCH, before.began, {**became, KEPT_STEPS: self.steps}
         elif before is not None:
             self._pause = PAUSE, before.ended or now(), became
+
+    def _note_smaller_batch(self, samples: Any) -> None:
+        """A loop that tries again after a lack of memory, with fewer samples than in any step before, searches for its
+        batch, as Accelerate's ``find_executable_batch_size`` does.
+        """
+        lacking, training = self._lacking, self._training
+        if lacking is not None and training is not None and not is_on_device(samples):
+            self._lacking = None
+            if samples < min(lacking, training.least_samples):
+                training.batch, training.asked = lacking, training.asked or lacking
+                self.begin_training(training.steps_before, samples)
 
     def end_training(self) -> None:
         self.close_window()
@@ -215,13 +230,17 @@ class StepLogger:
             self._pause = None
         assert self._recorder is not None
         self._recorder.begin(place)
-        if self._training is not None and self._training.began is None:
+        if self._training is None:  # of a plain loop
+            self._training = _Training(self.steps, None, None)
+        if self._training.began is None:
             self._training.began = self._recorder.previous_end_seconds
 
     def end_step(self, samples: Any, tokens: Optional[int], loss: Any, learning_rate: Optional[float]) -> None:
         if self._recorder is None:
             return
         self.steps += 1
+        if self._training is not None and not is_on_device(samples):
+            self._training.least_samples = min(samples, self._training.least_samples)
         self._recorder.end(self.steps, samples, tokens, loss, learning_rate)
         self._write_host_load(self._host_load.due_line())
 
@@ -315,9 +334,11 @@ class StepLogger:
             return {}
         return {PROCESS_GROUP: INDEPENDENT} if self._is_independent else require_process_group(launched)
 
-    def _abandon_step(self) -> None:
+    def _abandon_step(self, error: BaseException, samples: Any) -> None:
         if self._recorder is not None:
             self._recorder.abandon()
+            is_lack = failure.classify(error, self._otherwise) == failure.OUT_OF_MEMORY and not is_on_device(samples)
+            self._lacking = samples if is_lack else None
 
     def _leave_to_parent(self) -> None:
         self.is_enabled, self._has_ended, self._recorder = False, True, None

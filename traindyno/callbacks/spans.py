@@ -12,7 +12,7 @@ from traindyno.core.step_log.line import CHECKPOINT
 
 BeginStep = Callable[[str], None]
 EndStep = Callable[[Any, Optional[int], Any, Optional[float]], None]
-AbandonStep = Callable[[], None]
+AbandonStep = Callable[[BaseException, Any], None]
 
 EndPhase = Callable[[str, float, Dict[str, Any]], None]
 
@@ -51,7 +51,7 @@ class Step:
         if error is None:
             self._end(self.samples, self.tokens, self.loss, self.learning_rate)
         else:
-            self._abandon()
+            self._abandon(error, self.samples)
 
 
 class Phase:
