@@ -192,7 +192,7 @@ def rate_of(files: Sequence[Path]) -> float:
         raise RunFailed(f"no step log in {', '.join(map(str, files)) or 'no file'}")
     contention = measure_contention(session)
     if contention is not None and contention.is_contended:
-        raise RunContended(f"other work slowed down a run: {', '.join(contention.programs) or 'programs unknown'}")
+        raise RunContended(f"other work took {contention.others_share:.0%} of the host's CPU time")
     table = tabulate_steps(session)
     step_time = measure_table(table, warmup_steps=None)
     found = measure_throughput(table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None)

@@ -57,9 +57,7 @@ def whole_logs() -> list[Files]:
     before = [
         line.phase_line("load", START, START + 1, {"source": "train"}),
         line.model_line(START, 1000, 6000.0, "6 N"),
-        line.host_load_line(
-            begin=START, end=START + 5, involuntary_switches=3, host_cpu_count=4, programs={"make": 2.5}, **load
-        ),
+        line.host_load_line(begin=START, end=START + 5, involuntary_switches=3, host_cpu_count=4, **load),
     ]
     after = [
         line.phase_line(line.CHECKPOINT, START + 21, START + 22, {"step": 40, "bytes": 100}),

@@ -40,7 +40,7 @@ def suite(**dataset: str) -> dict[str, Any]:
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"batch_size_per_device": [2, 4]},
         "measurement": {"trials": 2, "max_steps": 6},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120, "max_contended_repeats": 0},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
     }
 
 

@@ -34,7 +34,7 @@ def suite(lab: LocalLab) -> dict[str, Any]:
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"hyperparameters.x": [0]},
         "measurement": {"trials": 1},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300, "max_contended_repeats": 0},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
     }
 
 

@@ -28,7 +28,7 @@ def suite(environment: dict[str, str]) -> dict[str, Any]:
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"batch_size_per_device": [2]},
         "measurement": {"trials": 1, "max_steps": 6},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120, "max_contended_repeats": 0},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
     }
 
 

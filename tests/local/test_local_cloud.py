@@ -197,7 +197,7 @@ def start_sleeping(own: LocalLab, name: str) -> None:
         "training": {"instance": "local.cpu", "strategy": "single"},
         "matrix": {"hyperparameters.x": [0]},
         "measurement": {"trials": 1},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300, "max_contended_repeats": 0},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
     }
     path = own.write_suite("sleeping", suite)
     assert own.traindyno("run", str(path), "--local", "--no-wait", "--name", name).status == 0

@@ -12,7 +12,7 @@ from traindyno.core.verdict.cell_trials import is_measured
 
 pytestmark = pytest.mark.local
 
-LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 30, "max_contended_repeats": 0}
+LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 30}
 SCRIPT = """
 import sys, time
 from traindyno.callbacks import step_log

@@ -35,7 +35,6 @@ def reference_suite(name: str) -> dict[str, Any]:
     suite: dict[str, Any] = yaml.safe_load((SUITES / f"{name}.yaml").read_text())
     del suite["name"]
     suite["measurement"]["trials"] = 1
-    suite["limits"]["max_contended_repeats"] = 0
     workload = suite["workload"]
     places = [(workload, "source"), (workload["dataset"], "path")]
     for part, field in places:

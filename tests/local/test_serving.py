@@ -62,7 +62,7 @@ def trained(lab: LocalLab) -> str:
         "training": {"instance": "local.cpu", "strategy": "single", "batch_size_per_device": 4},
         "matrix": {"precision": ["fp32"]},
         "measurement": {"trials": 1, "max_steps": 20, "evaluate": True, "save_model": True},
-        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120, "max_contended_repeats": 0},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
     }
     put_suite(lab, "mine", suite)
     planned, ran = (

@@ -80,7 +80,7 @@ def shared_suite(lab: LocalLab, name: str, instance: str, *, trials: int) -> Pat
             "training": {"instance": instance, "strategy": "single"},
             "matrix": {"hyperparameters.does": ["fast", "slow", "fail"]},
             "measurement": {"trials": trials, "jobs": "shared"},
-            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 900, "max_contended_repeats": 0},
+            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 900},
         },
     )
 

@@ -87,11 +87,6 @@ class State:
         return len(self.ended.keys() | self.ended_in_jobs)
 
     @property
-    def runs_repeated(self) -> int:
-        """The ended runs beyond those that were planned: trials on contended hosts are repeated."""
-        return 0 if self.runs_planned is None else max(0, self.runs_ended - self.runs_planned)
-
-    @property
     def left_seconds(self) -> float | None:
         """The remaining runs take as long as those before; None before the first run has ended, and after the last one
         that was planned, because nobody knows how many are repeated. Nobody knows how many runs a race needs.

@@ -14,15 +14,14 @@ SHOWN_FROM_SECONDS = 1.0
 
 
 def ended_line(number: int, planned: int | None, summary: RunSummary) -> str:
-    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``. Runs beyond the planned ones are repeats."""
+    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``."""
     rate = summary.samples_per_second if summary.outcome in MEASURED_OUTCOMES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
     why = f": {summary.message}" if summary.message else ""
     label = summary.cell_label or summary.cell_id
     outcome = summary.outcome.replace("_", " ")
-    programs = f": {summary.busy_programs}" if summary.busy_programs else ""
-    busy = f" (the host was busy with other work{programs})" if summary.is_contended else ""
-    place = f"{number}" if planned is None else f"{number}/{planned}" if number <= planned else "repeated"
+    busy = " (the host was busy with other work)" if summary.is_contended else ""
+    place = f"{number}" if planned is None else f"{number}/{planned}"
     return f"{place} {label}, trial {summary.trial}: {outcome}{speed}{busy}{why}"
 
 
@@ -59,18 +58,10 @@ def state_rows(state: State) -> Iterator[tuple[str, str]]:
         yield "leader", _leader(state.leader)
 
 
-def runs_done(state: State) -> int:
-    """The planned runs that have ended."""
-    return state.runs_ended - state.runs_repeated
-
-
 def _count(state: State) -> str:
-    """``2 of 4``, in a race ``2 of at most 4``; ``0`` until they are planned; after the last planned run ``4 of 4 and 1
-    repeated``.
-    """
-    done, most = runs_done(state), "at most " if state.is_race else ""
-    repeated = f" and {state.runs_repeated} repeated" if state.runs_repeated else ""
-    return f"{done}" if state.runs_planned is None else f"{done} of {most}{state.runs_planned}{repeated}"
+    """``2 of 4``, in a race ``2 of at most 4``; ``0`` until they are planned."""
+    most = "at most " if state.is_race else ""
+    return f"{state.runs_ended}" if state.runs_planned is None else f"{state.runs_ended} of {most}{state.runs_planned}"
 
 
 def described_jobs(state: State) -> list[RunningJob]:

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from traindyno.callbacks.busy_programs import busiest_programs, list_processes
 from traindyno.callbacks.clock import now
 from traindyno.core.step_log.line import host_load_line
 
@@ -34,21 +33,13 @@ class HostLoad:
     """The host's load between one line and the next."""
 
     def __init__(self) -> None:
-        self._first = self._before = read_counters()
-        self._processes = list_processes()
+        self._before = read_counters()
 
     def due_line(self) -> Optional[Dict[str, Any]]:
         """A line if the last one is old enough."""
         if self._before is None or now() - self._before.time < INTERVAL_SECONDS:
             return None
         return self.line()
-
-    def last_line(self) -> Optional[Dict[str, Any]]:
-        """It names the busiest programs since the beginning: to look for them takes too long between two steps."""
-        line = self.line()
-        if line is None or self._first is None:
-            return None
-        return {**line, "programs": busiest_programs(self._processes, line["end"] - self._first.time)}
 
     def line(self) -> Optional[Dict[str, Any]]:
         """The load since the last line; None if the system has no such counters."""

@@ -276,7 +276,7 @@ class StepLogger:
             return
         self._has_ended = True
         self.close_window()
-        self._write_host_load(self._host_load.last_line())
+        self._write_host_load(self._host_load.line())
         last_step_ended = self._recorder.previous_end_seconds if self._recorder is not None else 0.0
         facts = self._recorder.facts_between_steps() if self._recorder is not None else {}
         self.add_phase(TEARDOWN, max(self._explained_until, last_step_ended), now(), facts)

@@ -126,7 +126,7 @@ def show_start(_: Path) -> None:
 
 def show_progress(display: Callable[[Any], Any], console: Any) -> None:
     summary = replace(SUMMARY, outcome=Outcome.USER_CODE_ERROR, message=HOSTILE, cell_label=HOSTILE)
-    summary = replace(summary, is_contended=True, busy_programs=HOSTILE)
+    summary = replace(summary, is_contended=True)
     job = replace(JOB, label=HOSTILE, phase=HOSTILE, step=None)
     seen = replace(state(ended=2), ended={"r1": summary}, jobs=(job,))
     with display(console) as shown:

@@ -5,7 +5,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from traindyno.api.execution_state import State
-from traindyno.api.progress_text import runs_done, state_rows
+from traindyno.api.progress_text import state_rows
 
 BAR_WIDTH = 30
 
@@ -21,5 +21,5 @@ def render_state(state: State) -> RenderableType:
 
 def _bar(state: State, count: str) -> RenderableType:
     bar = Table.grid(padding=(0, 1))
-    bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=runs_done(state), width=BAR_WIDTH), count)
+    bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=state.runs_ended, width=BAR_WIDTH), count)
     return bar

@@ -110,7 +110,7 @@ def seeds_text(suite: Suite, first: int) -> str:
     """With which seeds the trials train, and how a script gets them."""
     if compares_seeds(suite):
         return "those of the cells, in all trials: the suite compares seeds"
-    last = trial_seed(first, suite.measurement.trials, suite.measurement.trials)
+    last = trial_seed(first, suite.measurement.trials)
     each = f"{first}" if first == last else f"{first} to {last}, one for each trial, the same in all cells"
     if suite.workload.task is not Task.SCRIPT:
         return each

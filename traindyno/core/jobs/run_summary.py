@@ -49,8 +49,6 @@ class RunSummary:
     projected_usd: Decimal | None = None
     is_simulated: bool
     is_contended: bool = False
-    #: The other programs of a contended host, all of them as one text.
-    busy_programs: str | None = None
     #: The machines, all of them as one text.
     hosts: str | None = None
     data_wait_share: float | None = None

@@ -9,7 +9,6 @@ from traindyno.core.step_log.content import HostLoad, ProcessLog, Session
 # A run that loses more than this share of its CPU time is contended: the share equals the tolerance between cells.
 LARGEST_STEAL_SHARE = LEAST_CHANGE
 LARGEST_FOREIGN_SHARE = 0.05
-MOST_PROGRAMS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +24,11 @@ class Contention:
     foreign_share: float
     queue_share: float
     involuntary_switches_per_second: float
-    #: Other programs of the host, the one with the most CPU time first; empty where they are unknown.
-    programs: tuple[str, ...] = ()
+
+    @property
+    def others_share(self) -> float:
+        """The part of the host's capacity that other work took."""
+        return self.steal_share + self.foreign_share
 
     @property
     def is_contended(self) -> bool:
@@ -62,17 +64,7 @@ def _of_host(processes: Sequence[ProcessLog]) -> Contention:
         foreign_share=max(0.0, busy - own) / capacity,
         queue_share=waited / (waited + own) if waited + own else 0.0,
         involuntary_switches_per_second=switches / seconds,
-        programs=_programs(processes),
     )
-
-
-def _programs(processes: Sequence[ProcessLog]) -> tuple[str, ...]:
-    """Each process of the job has counted the others' programs; the one that looked for longest counts."""
-    seconds: dict[str, float] = {}
-    for load in _loads(processes):
-        for name, spent in (load.programs or {}).items():
-            seconds[name] = max(spent, seconds.get(name, 0.0))
-    return tuple(sorted(seconds, key=lambda name: (-seconds[name], name))[:MOST_PROGRAMS])
 
 
 def _loads(processes: Sequence[ProcessLog]) -> Iterator[HostLoad]:

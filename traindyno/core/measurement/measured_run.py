@@ -94,6 +94,11 @@ class MeasuredRun:
         return self.end_reason == TARGET_REACHED
 
     @property
+    def is_contended(self) -> bool:
+        """Whether other work on its host slowed the run down; False if the log does not show it."""
+        return self.contention is not None and self.contention.is_contended
+
+    @property
     def is_unsteady(self) -> bool:
         """False if it ended at its target: its time is measured, and not projected."""
         return not self.steady_state.is_reached and not self.ended_at_target

@@ -17,7 +17,7 @@ Rounds = tuple[tuple[Job, ...], ...]
 
 
 def most_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
-    """Without results that are lost, and without repeats of contended trials."""
+    """Without results that are lost."""
     if not suite.search.is_race:
         return (share_jobs(trial_runs(execution_id, cells, _trials(suite)), suite, histories),)
     first = _first(suite, cells, execution_id, histories)

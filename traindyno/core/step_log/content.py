@@ -70,7 +70,6 @@ class HostLoad:
     steal_seconds: float
     load_average: float
     host_cpu_count: int
-    programs: Mapping[str, float] | None = None
 
     @property
     def seconds(self) -> float:

@@ -53,8 +53,6 @@ TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
 RUN = "run"
 # A simulated run's fact: the ids of the claims that its times were made of
 GIVEN_CLAIMS = "given_claims"
-# The name under which a local cloud's services are among the programs of a host
-LOCAL_CLOUD = "the local cloud"
 FAILURE_PREFIX = "traindyno-outcome"
 # Why a process ended itself before its last step
 TARGET_REACHED, RATE_KNOWN = "target_reached", "rate_known"
@@ -161,15 +159,13 @@ def host_load_line(
     steal_seconds: float,
     load_average: float,
     host_cpu_count: int,
-    programs: Optional[Dict[str, float]] = None,
 ) -> Dict[str, Any]:
     """The load of the process and its host from ``begin`` to ``end``; only on Linux, about every 5 s.
 
     ``cpu_seconds``: CPU time of the process and its children. ``involuntary_switches``: how often the kernel took a
     core from it. ``run_queue_seconds``: for how long its threads were ready to run and had no core, summed over
     threads. ``host_busy_seconds``: CPU time of all processes of the host. ``steal_seconds``: CPU time that the
-    hypervisor gave to others. ``load_average``: of the last minute. ``programs``: name → CPU time of other programs
-    since the log began, of the busiest three that this user may see; in a process's last line, null in the others.
+    hypervisor gave to others. ``load_average``: of the last minute.
     """
     return {
         "kind": "host_load",
@@ -183,7 +179,6 @@ def host_load_line(
         "steal_seconds": steal_seconds,
         "load_average": load_average,
         "host_cpu_count": host_cpu_count,
-        "programs": programs,
     }
 
 

@@ -29,10 +29,9 @@ def run_id_of(cell_id: str, trial: int) -> str:
 
 
 def is_probed(run: Run, suite: Suite) -> bool:
-    """Whether the run ends with probes: one trial of each cell, and its repeats on quieter hosts."""
+    """Whether the run ends with probes: one trial of each cell."""
     is_wanted = suite.measurement.probes and suite.workload.task is not Task.SCRIPT
-    trials = suite.measurement.trials
-    return is_wanted and (run.trial - 1) % trials + 1 == min(PROBED_TRIAL, trials)
+    return is_wanted and run.trial == min(PROBED_TRIAL, suite.measurement.trials)
 
 
 def probe_steps(run_steps: int) -> int:
@@ -88,17 +87,16 @@ def _lot(execution_id: str, trial: int, cell: Cell) -> bytes:
 def with_seeds(suite: Suite, runs: Iterable[Run]) -> tuple[Run, ...]:
     """Each run with the seed that it trains with: that of its cell plus 0 in trial 1, 1 in trial 2, and so on.
 
-    Trials with one number have one seed in all cells, so that cells are compared at equal seeds. The repeat of a
-    contended trial has the seed of that trial. If the cells differ in their seeds, the seed is what the suite compares:
-    all trials of a cell then train with the cell's own.
+    Trials with one number have one seed in all cells, so that cells are compared at equal seeds. If the cells
+    differ in their seeds, the seed is what the suite compares: all trials of a cell then train with the cell's own.
     """
-    trials = 1 if compares_seeds(suite) else suite.measurement.trials
-    return tuple(replace(run, seed=trial_seed(run.cell.settings.seed, run.trial, trials)) for run in runs)
+    is_own = compares_seeds(suite)
+    return tuple(replace(run, seed=trial_seed(run.cell.settings.seed, 1 if is_own else run.trial)) for run in runs)
 
 
-def trial_seed(base: int, trial: int, trials: int) -> int:
+def trial_seed(base: int, trial: int) -> int:
     """After the largest seed comes 0."""
-    return (base + (trial - 1) % trials) % (MOST_SEED + 1)
+    return (base + trial - 1) % (MOST_SEED + 1)
 
 
 def trained_settings(run: Run) -> Settings:

@@ -21,7 +21,6 @@ KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
 VOLUME_GB = Bound(least=1, most=16_384)
 # A bound that only keeps the number within 64 bits.
 STEPS = Bound(least=1, most=10**9)
-MOST_CONTENDED_REPEATS = 10
 # A run that ``stop_when`` ends has at least so many.
 LEAST_STOP_STEPS = 400
 
@@ -137,13 +136,6 @@ class Limits:
     max_attempts: int = field(default=5, metadata=describe("training jobs per run", bound=Bound(least=1, most=100)))
     max_pending_seconds: int = field(
         default=7200, metadata=describe("how long one job may wait for capacity", bound=PENDING_SECONDS)
-    )
-    max_contended_repeats: int = field(
-        default=1,
-        metadata=describe(
-            "the most repeats of a trial whose host was busy with other work",
-            bound=Bound(least=0, most=MOST_CONTENDED_REPEATS),
-        ),
     )
 
 

@@ -8,7 +8,6 @@ from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
-from traindyno.core.verdict.contention_text import programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.reason_text import merge_reasons
 from traindyno.core.verdict.verdict import Finding, Verdict
@@ -171,9 +170,13 @@ def _noise(verdict: Verdict) -> Iterator[str]:
         included = "it is included" if trials == 1 else "they are included"
         yield f"{verb} of {names} did not reach a steady state; {included}.{_reasons(unsteady)}"
     contended = [row for row in verdict.rows if row.contended_trials]
-    if contended and verdict.finding is not Finding.CONTENDED:
+    if contended:
         names = ", ".join(row.label for row in contended)
-        yield f"Other work on the host slowed down trials of {names}{programs_text(contended)}."
+        most = max(row.others_cpu_share or 0.0 for row in contended)
+        yield (
+            f"Other work used up to {share_text(most, digits=0)} of the CPU time of the hosts in trials of {names}: it"
+            " may have slowed them down, and the intervals include how much their times differ."
+        )
     if verdict.serial_correlation:
         yield (
             "Trials are correlated with the previous trial (correlation"

@@ -31,7 +31,6 @@ from traindyno.core.verdict.quantity import (
     steps_per_second,
     tokens_per_second,
 )
-from traindyno.core.verdict.repeats import busy_programs, is_contended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +83,8 @@ class CellRow:
     diverged: int = 0
     #: Measured trials whose host was busy with other work.
     contended_trials: int = 0
-    #: The other programs on their hosts; empty where they are unknown.
-    busy_programs: tuple[str, ...] = ()
+    #: The largest share of such a host's CPU time that other work took; None without such trials.
+    others_cpu_share: float | None = None
     #: Number of different sets of hosts; None if some are unknown.
     host_draws: int | None = None
     #: Accuracy of the evaluation, a share.
@@ -214,12 +213,13 @@ def _measured_row(trials: CellTrials, noise: Noise) -> CellRow:
 
 def _with_trials(row: CellRow, trials: CellTrials) -> CellRow:
     """How the trials went."""
+    contended = [run.contention for each in trials.measured if (run := each.measured) and run.is_contended]
     return replace(
         row,
         failed=trials.failed,
         diverged=trials.diverged,
-        contended_trials=sum(is_contended(each) for each in trials.measured),
-        busy_programs=busy_programs(trials.measured),
+        contended_trials=len(contended),
+        others_cpu_share=max((each.others_share for each in contended if each), default=None),
         host_draws=trials.host_draws,
         unsteady_reasons=_unsteady_reasons(trials.measured),
         undecided_reasons=trials.undecided.reasons,

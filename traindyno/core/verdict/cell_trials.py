@@ -50,7 +50,6 @@ from traindyno.core.verdict.quantity import (
     tokens_per_second,
     training_seconds,
 )
-from traindyno.core.verdict.repeats import set_aside_repeated
 from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
 
 MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
@@ -227,14 +226,10 @@ def suite_trials(
     *,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> tuple[CellTrials, ...]:
-    """The trials of a suite's cells, without those that were repeated.
-
-    ``hazards`` of None: as the results and the suite's expectations of spot say.
-    """
-    counted = set_aside_repeated(suite, results)
+    """``hazards`` of None: as the results and the suite's expectations of spot say."""
     return group_trials(
         cells,
-        counted,
+        results,
         keeps_hosts=suite.warm_pool_seconds > 0,
         hazards=observe_hazards(results, suite.pricing.spot) if hazards is None else hazards,
         target=suite.goal.target,

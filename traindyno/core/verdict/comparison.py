@@ -17,7 +17,6 @@ from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.quantity import Quantity, projected_seconds, projected_usd, samples_per_second
 from traindyno.core.verdict.record_differences import environment_differences, running_differences, work_differences
-from traindyno.core.verdict.repeats import set_aside_repeated
 
 
 class NotComparable(TraindynoError):
@@ -90,7 +89,7 @@ def _group_both(
 ) -> list[Sequence[CellTrials]]:
     """Both with the rates at which capacity failed over all their runs: a rate is of a type, not of an execution."""
     both = (first, second)
-    counted = [result for each in both for result in set_aside_repeated(each.suite, each.results)]
+    counted = [result for each in both for result in each.results]
     hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
     return [
         suite_trials(each.suite, cells, _own_results(each), hazards=hazards)

@@ -10,7 +10,6 @@ from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence
 from traindyno.core.verdict.open_cells import MOST_UNTOLD, is_futile, open_cells
 from traindyno.core.verdict.refused_cells import may_yet_win
-from traindyno.core.verdict.repeats import planned_results
 from traindyno.core.verdict.verdict import judge_evidence, looks_of
 
 Trial = tuple[Cell, int]
@@ -30,7 +29,7 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
     if evidence.unlike is not None:
         return ()
     done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.trials}
-    for result in planned_results(suite, results):
+    for result in results:
         done.setdefault(planned_cell_id(result.run), set()).add(result.run.trial)
     left = {
         cell_id: [trial for trial in range(1, suite.measurement.trials + 1) if trial not in trials]
@@ -77,5 +76,4 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
 
 def _looks(suite: Suite, searched: Sequence[CellTrials]) -> int:
     """The rounds that ran cells again. A cell that left the race and came back adds none to the planned ones."""
-    further = (result.run for each in searched for result in each.measured[1:])
-    return len({round_of(run) for run in further if run.trial <= suite.measurement.trials})
+    return len({round_of(result.run) for each in searched for result in each.measured[1:]})

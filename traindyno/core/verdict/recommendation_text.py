@@ -12,7 +12,6 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 
 # Why nothing is said about the certainty.
 _REASONS = {
-    Finding.CONTENDED: "; other work on the hosts slowed some of them down",
     Finding.ONE_SEED: "; trials of a cell that share a seed do not show which cell is best for other seeds",
 }
 

@@ -10,7 +10,6 @@ from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
 from traindyno.core.verdict.race_search import most_rounds, next_race_trials
-from traindyno.core.verdict.repeats import needed_repeats
 
 
 def plan_round(
@@ -28,8 +27,7 @@ def plan_round(
     ``host_priors`` and ``loss_spread`` are the verdict's own, so that a search ends when the verdict is decided, and
     does not measure refused cells again.
 
-    Trials on a busy host are repeated first, because the next runs may depend on them. There are no runs after
-    ``last_round``, however many results were lost.
+    There are no runs after ``last_round``, however many results were lost.
     """
     if round_number == 1:
         has_one = suite.search.is_race or searches_batch(cells)
@@ -37,11 +35,9 @@ def plan_round(
         return with_seeds(suite, trial_runs(execution_id, cells, trials))
     if round_number > last_round(suite, cells):
         return ()
-    repeats = needed_repeats(suite, cells, results)
-    if repeats or not suite.search.is_race:
-        misses_trials = searches_batch(cells) and not suite.search.is_race
-        missing = missing_trials(suite, cells, results) if misses_trials else []
-        return with_seeds(suite, make_runs(execution_id, [*repeats, *missing], round_number=round_number))
+    if not suite.search.is_race:
+        missing = missing_trials(suite, cells, results) if searches_batch(cells) else []
+        return with_seeds(suite, make_runs(execution_id, missing, round_number=round_number))
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
     chosen = next_race_trials(suite, evidence, results)
     return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
@@ -50,4 +46,4 @@ def plan_round(
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
     """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
     rounds = most_rounds(suite) if suite.search.is_race else 1 + searches_batch(cells)
-    return 2 * rounds * (1 + suite.limits.max_contended_repeats)
+    return 2 * rounds

@@ -8,7 +8,6 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Quality
 from traindyno.core.verdict.cell_quality import last_values
-from traindyno.core.verdict.repeats import busy_programs, is_contended
 
 
 def summarise(result: RunResult) -> RunSummary:
@@ -46,8 +45,7 @@ def summarise(result: RunResult) -> RunSummary:
         projected_seconds=projection.seconds if projection else None,
         projected_usd=projection.usd if projection else None,
         is_simulated=result.is_simulated,
-        is_contended=is_contended(result),
-        busy_programs=", ".join(busy_programs([result])) or None,
+        is_contended=measured is not None and measured.is_contended,
         data_wait_share=throughput.data_wait_share if throughput else None,
         hosts=" ".join(result.environment.host_ids) or None if result.environment else None,
         seed=result.seed,

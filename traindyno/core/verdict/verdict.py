@@ -43,7 +43,6 @@ class Finding(StrEnum):
     RECOMMENDED = "recommended"
     WITHIN_TOLERANCE = "within_tolerance"
     UNDECIDED = "undecided"
-    CONTENDED = "contended"
     TOO_FEW_TRIALS = "too_few_trials"
     ONE_SEED = "one_seed"
     ONLY_ONE = "only_one"
@@ -103,8 +102,6 @@ class Verdict:
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
     without_result: tuple[str, ...] = ()
-    #: The suite's limit of repeats of a contended trial.
-    max_contended_repeats: int | None = None
     #: What the trials leave open beside their noise makes the answer open: longer ones decide sooner than more of them.
     needs_longer_trials: bool = False
     #: Trials on the same hosts don't decide, however many.
@@ -222,7 +219,6 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
         scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
-        max_contended_repeats=suite.limits.max_contended_repeats,
         dropped=ratios_of_dropped(found, evidence.dropped, compared, quantity) if found else {},
         unlike=evidence.unlike,
     )
@@ -254,8 +250,6 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
     is_without_interruptions = any(by_id[cell_id].is_without_interruptions for cell_id in compared)
     if not relations:
         return Finding.UNDECIDED if is_without_interruptions else Finding.ONLY_ONE
-    if any(2 * by_id[cell_id].contended_trials >= max(1, by_id[cell_id].trials) for cell_id in compared):
-        return Finding.CONTENDED
     if Relation.UNKNOWN in relations:
         return _why_unknown([by_id[cell_id] for cell_id in compared], metric)
     if Relation.OPEN in relations or is_without_interruptions:

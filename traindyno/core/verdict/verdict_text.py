@@ -26,7 +26,6 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.contention_text import describe_remedies, programs_text
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
@@ -129,12 +128,6 @@ def _no_cell(verdict: Verdict) -> str:
 def _answer(verdict: Verdict, row: CellRow) -> str:
     goal = describe_goal(verdict.goal)
     match verdict.finding:
-        case Finding.CONTENDED:
-            return (
-                f"No recommendation: other work on the hosts slowed trials down{programs_text(verdict.rows)}."
-                f" {row.label} was {goal}."
-                " Run the suite again on hosts without other work."
-            )
         case Finding.ONLY_ONE:
             return f"Use {row.label}: {none_near(verdict) or 'it is the only cell that qualifies'}."
         case Finding.TOO_FEW_TRIALS | Finding.ONE_SEED:
@@ -195,7 +188,7 @@ def _reservation(verdict: Verdict, row: CellRow) -> str:
     if row.failed:
         diverged = f", {row.diverged} diverged" if row.diverged else ""
         parts.append(f"{row.failed} of its {row.attempted} trials failed{diverged}")
-    if row.unsteady_trials and verdict.finding not in SETTLED:
+    if row.unsteady_trials and verdict.finding not in (*SETTLED, Finding.ONLY_ONE):
         parts.append(f"{row.unsteady_trials} of its {row.trials} measured trials did not reach a steady state")
     return f" Note: {'; '.join(parts)}." if parts else ""
 
@@ -348,7 +341,6 @@ def _reach(metric: Metric, interval: Interval) -> str:
 
 
 def _changes(verdict: Verdict) -> Iterator[str]:
-    yield from describe_remedies(verdict)
     if verdict.finding is Finding.UNLIKE_WORK:
         yield (
             "The rates of these cells can't be compared. Put `with step_log.step(...)` around each optimizer step, and"

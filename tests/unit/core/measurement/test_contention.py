@@ -68,7 +68,7 @@ def test_a_run_alone_on_its_host_is_not_contended() -> None:
 )
 def test_shares_of_exactly_the_limits_are_no_contention(changes: dict[str, float], is_contended: bool) -> None:
     at_limits = {"steal_share": 0.02, "queue_share": 0.05, "foreign_share": 0.05}
-    found = Contention(**{**at_limits, **changes}, involuntary_switches_per_second=0.0, programs=())
+    found = Contention(**{**at_limits, **changes}, involuntary_switches_per_second=0.0)
     assert found.is_contended is is_contended
 
 
@@ -122,18 +122,3 @@ def test_a_share_at_the_limit_does_not_mark_a_run() -> None:
     more = measure_contention(session_of(replace(busy, host_busy_seconds=10.1)))
     assert more is not None
     assert more.is_contended
-
-
-def test_the_busiest_programs_of_the_host_are_named_once() -> None:
-    loads = [
-        replace(QUIET, programs={"firefox": 3.0, "code": 5.0}),
-        replace(QUIET, programs={"firefox": 4.0, "code": 2.0, "make": 4.0}),
-        replace(QUIET, programs={"slack": 1.0}),
-        replace(QUIET, programs=None),
-    ]
-    found = measure_contention(session_of(*loads, host_ids=("boot_id:a",) * 4))
-    assert found is not None
-    assert found.programs == ("code", "firefox", "make")
-    alone = measure_contention(session_of(QUIET))
-    assert alone is not None
-    assert alone.programs == ()

@@ -9,7 +9,7 @@ import pytest
 from traindyno.core.step_log import content, fields, line, steps
 
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
-LOAD: dict[str, Any] = {each.name: 1 for each in dataclasses.fields(content.HostLoad) if each.name != "programs"}
+LOAD: dict[str, Any] = {each.name: 1 for each in dataclasses.fields(content.HostLoad)}
 READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
     steps.LoggedStep: (fields.step_of, STEP),
     content.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
@@ -19,7 +19,7 @@ READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
     content.HostLoad: (fields.host_load_of, line.host_load_line(**{**LOAD, "end": 2})),
     content.LoggedError: (fields.error_of, line.error_line(1.0, "loss_diverged", "loss is nan")),
 }
-OPTIONAL = {"host_id", "launch", "programs"}
+OPTIONAL = {"host_id", "launch"}
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)

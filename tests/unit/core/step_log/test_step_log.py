@@ -299,8 +299,6 @@ HOST_LOAD = line.host_load_line(
         ("host_load", {"begin": -1.0}, False),
         ("host_load", {"end": float("inf")}, False),
         ("host_load", {"host_cpu_count": 0}, False),
-        ("host_load", {"programs": {"firefox": 2.5}}, True),
-        ("host_load", {"programs": {"firefox": "much"}}, False),
     ],
 )
 def test_phases_and_host_loads_at_the_ends_of_what_they_may_say(

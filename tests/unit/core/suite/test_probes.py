@@ -12,10 +12,10 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.launcher import own_hyperparameters
 
 
-def probed_trials(measurement: dict[str, Any], *, rounds: int = 1) -> list[int]:
-    """The trials whose jobs are told to probe. The repeat of a contended trial has its number plus ``trials``."""
+def probed_trials(measurement: dict[str, Any]) -> list[int]:
+    """The trials whose jobs are told to probe."""
     suite = parse_suite(small_document(measurement=measurement))
-    runs = trial_runs("e", expand_cells(suite)[:1], range(1, rounds * suite.measurement.trials + 1))
+    runs = trial_runs("e", expand_cells(suite)[:1], range(1, suite.measurement.trials + 1))
     found = [own_hyperparameters(run, suite) for run in runs]
     assert not any("probes" in each["measurement"] for each in found)
     assert all(each.get("probes", True) is True for each in found)
@@ -33,11 +33,6 @@ def probed_trials(measurement: dict[str, Any], *, rounds: int = 1) -> list[int]:
 )
 def test_the_second_trial_of_a_cell_is_probed_or_its_only_one(measurement: dict[str, Any], expected: list[int]) -> None:
     assert probed_trials(measurement) == expected
-
-
-@pytest.mark.parametrize(("trials", "expected"), [(1, [1, 2, 3]), (2, [2, 4, 6]), (3, [2, 5, 8]), (5, [2, 7, 12])])
-def test_the_repeats_of_a_probed_trial_are_probed(trials: int, expected: list[int]) -> None:
-    assert probed_trials({"trials": trials, "probes": True}, rounds=3) == expected
 
 
 def test_a_script_has_no_probes() -> None:

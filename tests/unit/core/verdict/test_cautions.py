@@ -104,14 +104,12 @@ def test_what_a_settled_answer_holds_for_is_not_said_of_an_open_one() -> None:
     assert text == "3 trials of ddp did not reach a steady state; they are included."
 
 
-def test_contended_trials_are_named_unless_the_headline_does() -> None:
-    assert cautions({"contended_trials": 1}, {"contended_trials": 2}) == [
-        "Other work on the host slowed down trials of ddp, fsdp."
-    ]
-    assert cautions({"contended_trials": 1}, finding=Finding.CONTENDED) == []
-    assert cautions({"contended_trials": 1, "busy_programs": ("make", "code")}, {}) == [
-        "Other work on the host slowed down trials of ddp (most CPU time: make, code)."
-    ]
+def test_contended_trials_are_named_with_the_load_of_their_hosts() -> None:
+    busy = {"contended_trials": 1, "others_cpu_share": 0.12}, {"contended_trials": 2, "others_cpu_share": 0.3}
+    (text,) = cautions(*busy)
+    assert text.startswith(
+        "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp: it may have"
+    )
 
 
 def test_correlated_trials_are_named() -> None:

@@ -104,7 +104,6 @@ def test_all_runs_count_and_only_measured_cells() -> None:
         (Finding.ONLY_ONE, "{}; no other cell qualifies for the goal."),
         (Finding.UNDECIDED, "{}; these are too few runs to tell the best cells apart."),
         (Finding.TOO_FEW_TRIALS, "{}; these are too few runs to tell the best cells apart."),
-        (Finding.CONTENDED, "{}; other work on the hosts slowed some of them down."),
         (Finding.UNLIKE_WORK, "{}."),
         (Finding.NONE_WITHIN_LIMIT, "{}."),
         (Finding.NONE_MEASURED, "{}."),

@@ -75,18 +75,14 @@ def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
     assert "3 of 3 trials of ddp failed" in " ".join(describe_verdict(verdict).cautions)
 
 
-def test_a_contended_host_forbids_a_recommendation_and_says_so_first() -> None:
-    busy = Contention(steal_share=0.1, foreign_share=0.0, queue_share=0.0, involuntary_switches_per_second=0.0)
-    first, second, *rest = results_of()
-    verdict = judged([measured_with(each, contention=busy) for each in (first, second)] + rest)
-    assert verdict.finding is Finding.CONTENDED
-    assert describe_verdict(verdict).headline.startswith("No recommendation: other work on the hosts")
-    # one of three: it is in the spread, and a caution names it
-    verdict = judged([measured_with(first, contention=busy), second, *rest])
+def test_a_busy_host_costs_a_caution_and_never_the_answer() -> None:
+    busy = Contention(steal_share=0.1, foreign_share=0.2, queue_share=0.1, involuntary_switches_per_second=0.0)
+    verdict = judged([measured_with(each, contention=busy) for each in results_of()])
     assert verdict.finding is Finding.RECOMMENDED
-    assert "Other work on the host slowed down trials of ddp." in describe_verdict(verdict).cautions
-    quiet = replace(busy, steal_share=0.0)
-    assert judged([measured_with(first, contention=quiet), *rest]).finding is Finding.RECOMMENDED
+    assert [row.contended_trials for row in verdict.rows] == [3, 3]
+    caution = "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp"
+    assert any(each.startswith(caution) for each in describe_verdict(verdict).cautions)
+    assert not any(each.startswith("Other work") for each in describe_verdict(judged(results_of())).cautions)
 
 
 def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() -> None:

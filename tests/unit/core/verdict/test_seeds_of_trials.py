@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.unit.core.verdict.test_time_to_quality import FASTEST, RISING, evaluated, suite_of
+from tests.unit.core.verdict.test_time_to_quality import FASTEST, evaluated, suite_of
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
@@ -15,7 +15,7 @@ from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.suite import Measurement, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.summarise import summarise
@@ -179,13 +179,3 @@ def test_only_trials_that_each_show_their_own_seed_are_draws(seeds: Sequence[int
         for trial, seed in enumerate(seeds, start=1)
     ]
     assert judge(suite, (fast, slow), results).finding is finding
-
-
-def test_a_repeat_of_a_contended_trial_is_no_second_draw() -> None:
-    suite = replace(quality_suite(2), measurement=Measurement(trials=3, evaluate_every_steps=20))
-    cells = expand_cells(suite)
-    results = [evaluated(cell, trial, suite, accuracies=RISING) for cell in cells for trial in (1, 2, 3)]
-    repeat = evaluated(cells[0], 4, suite)
-    repeat = replace(repeat, run=replace(repeat.run, seed=0), seed=0)
-    row = judge(suite, cells, [*results, repeat]).row(cells[0].cell_id)
-    assert (row.trials, row.seeds, row.repeats_a_seed) == (3, (0, 1, 2), False)

@@ -261,11 +261,6 @@ def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
 @pytest.mark.parametrize(
     ("finding", "headline"),
     [
-        (
-            Finding.CONTENDED,
-            "No recommendation: other work on the hosts slowed trials down. ddp was cheapest. "
-            "Run the suite again on hosts without other work.",
-        ),
         (Finding.ONLY_ONE, "Use ddp: it is the only cell that qualifies."),
         (Finding.TOO_FEW_TRIALS, "ddp was cheapest, but cells with one trial can't be compared."),
     ],
