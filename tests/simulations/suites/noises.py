@@ -49,30 +49,6 @@ def decaying(share: float, steps_to_settle: float) -> Process:
     return _shaped(lambda step: 1 + share * exp(-step / steps_to_settle), 1.0)
 
 
-def noisy_drift(share: float, deviation: float) -> Process:
-    """An even drift over the run, under noise of this CV; it holds at its end."""
-
-    def simulate(source: random.Random, steps: int) -> Simulated:
-        noise = autoregression(source, steps, correlation=0.0, deviation=deviation)
-        seconds = [each * (1 + share * step / steps) for step, each in enumerate(noise)]
-        return Simulated(step_seconds=seconds, long_run_seconds=1 + share)
-
-    return simulate
-
-
-def random_walk(deviation: float) -> Process:
-    """The logarithm of a step is that of the one before and a change: a later run holds the last level."""
-
-    def simulate(source: random.Random, steps: int) -> Simulated:
-        value, seconds = 0.0, []
-        for _ in range(steps):
-            value += source.gauss(0, deviation)
-            seconds.append(exp(value))
-        return Simulated(step_seconds=seconds, long_run_seconds=exp(value))
-
-    return simulate
-
-
 def sawtooth(height: float, period: int) -> Process:
     """Rises by ``height`` within each period, and falls back."""
     return _shaped(lambda step: 1 + height * (step % period) / period, 1 + height / 2)

@@ -5,8 +5,6 @@ from tests.simulations.scenarios import Scenario
 from tests.simulations.suites.noises import (
     decaying,
     drifting,
-    noisy_drift,
-    random_walk,
     settling,
     stalled,
 )
@@ -17,8 +15,6 @@ PROCESSES = {
     "slows down by 8 %, time constant 150": settling(0.08, 150),
     "slows down by 15 %, time constant 150": settling(0.15, 150),
     "drift of 2 % over the run": drifting(0.02, 200),
-    "drift of 12 % over the run, under steps of CV 20 %": noisy_drift(0.12, 0.2),
-    "random walk of 3 % a step": random_walk(0.03),
     "stall of 8 s each 150 steps, not logged": stalled(150, 8.0),
     "stall of 30 s each 97 steps, not logged": stalled(97, 30.0),
     "buffers that drain after 80 steps": level(lambda step: 0.84 if step < 80 else 1.0, 1.0),

@@ -6,8 +6,6 @@ from tests.simulations.suites.noises import drifting, pareto, sawtooth, settling
 TAILS = (
     *in_all("steps with a Pareto tail, exponent 2.5", pareto(2.5)),
     in_one("Pareto 2.5 in the worse cell (4 %)", pareto(2.5), truth=0.04),
-    *in_all("steps with a Pareto tail, exponent 1.5", pareto(1.5), most_wrong=0.10),
-    in_one("Pareto 1.5 in the worse cell (4 %)", pareto(1.5), truth=0.04, most_wrong=0.10),
 )
 # No trial shows whether the stall recurs.
 UNDECIDABLE = ("undecided", "regret")

@@ -18,9 +18,6 @@ from traindyno.core.statistics.student_t import t_density, t_half_width, two_sid
 
 PREDICTION_CONFIDENCE = 0.90
 ENDLESS = "almost every start is interrupted before its next checkpoint"
-# A slow-down over hours that trials of minutes can't show: where the suite describes the full run, the upper end allows
-# for so much. By simulation (tests/simulations/ten_hours.py): with it, 9 of 10 runs are held with a drift and without.
-UNSEEN_DRIFT = 0.0075
 # Newton's method within a bracket; where nothing is smooth, halvings of the bracket.
 _MOST_STEPS = 60
 _CLOSE = 1e-9
@@ -156,8 +153,6 @@ def predict_run(
     found = None if reason else _expect(projected, others, counted)
     if reason is None and found is None:
         reason = ENDLESS
-    if first.full_run is not None:
-        undecided = Range(low=undecided.low, high=max(undecided.high, UNSEEN_DRIFT))
     terms = _Terms(undecided=undecided, host_spread=host_spread, inflation=inflation, confidence=confidence)
     seconds, usd = _intervals([each for _, each in projected], means or (None, None), found, terms)
     count = first.run.cell.settings.instance_count
@@ -188,18 +183,15 @@ def _intervals(
 def _why_not(projected: Sequence[tuple[RunResult, Projection]]) -> str | None:
     """Why the trials don't tell how a later run differs from them."""
     count = len(projected)
-    unsteady = sum(not _is_settled(result) for result, _ in projected)
+    unsteady = sum(
+        result.measured is not None and not result.measured.steady_state.is_reached for result, _ in projected
+    )
     if unsteady and 2 * unsteady >= count:
         return f"{unsteady} of {count} trials were not steady"
     without_time = sum(projection.seconds <= 0 for _, projection in projected)
     if without_time:
         return f"{without_time} of {count} trials have no time to project: SageMaker reported 0 s"
     return None if count > 1 else "one trial shows no spread between runs"
-
-
-def _is_settled(result: RunResult) -> bool:
-    """At a steady level: stalls count as they were seen, and noise is in the spread of the trials."""
-    return result.measured is None or result.measured.is_settled
 
 
 def _expect(

@@ -6,11 +6,11 @@ from typing import Any
 
 from traindyno.core.measurement.checkpoint_cost import CheckpointCost, measure_checkpoints
 from traindyno.core.measurement.contention import Contention, measure_contention
-from traindyno.core.measurement.long_steps import LongSteps
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
 from traindyno.core.measurement.progress import SessionSteps, divide_steps, wall_seconds
 from traindyno.core.measurement.recurrence import OneTimeEvent, RecurringEvent
-from traindyno.core.measurement.steady_state import Drift, SteadyState
+from traindyno.core.measurement.steadiness import SteadyState
+from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
@@ -81,8 +81,6 @@ class MeasuredRun:
     undecided_stalls: UndecidedStalls | None
     #: None below 20 steps.
     drift: Drift | None
-    #: Steps of the steady window that stall.
-    long_steps: tuple[LongSteps, ...]
     #: What a step consists of; None without a rate.
     step_parts: StepParts | None
     #: Steps that are not in the log, so that there is no rate.
@@ -102,12 +100,6 @@ class MeasuredRun:
     def is_unsteady(self) -> bool:
         """False if it ended at its target: its time is measured, and not projected."""
         return not self.steady_state.is_reached and not self.ended_at_target
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the level of the step time neither changes nor drifts: a spread of stalls or noise is no bias."""
-        steady = self.steady_state
-        return steady.is_reached or steady.is_only_noisy
 
     @property
     def unsteady_reason(self) -> str | None:
@@ -134,13 +126,9 @@ def measure_run(
     *,
     warmup_steps: int | None,
     peak_flops_per_device: float | None,
-    target_half_width: float | None = None,
 ) -> MeasuredRun:
-    """``session`` is the one of ``step_log`` that is measured, ``table`` its steps.
-
-    ``target_half_width``: how well the suite asks to know the mean step time.
-    """
-    step_time = measure_table(table, warmup_steps=warmup_steps, target_half_width=target_half_width)
+    """``session`` is the one of ``step_log`` that is measured, ``table`` its steps."""
+    step_time = measure_table(table, warmup_steps=warmup_steps)
     steady = step_time.steady_state
     sessions = _sessions_of_job(step_log, session)
     began_at = min(each.first_logged for each in sessions)
@@ -176,7 +164,6 @@ def measure_run(
         end_reason=session.end_reason,
         undecided_stalls=step_time.undecided_stalls,
         drift=step_time.drift,
-        long_steps=step_time.long_steps,
         step_parts=measure_parts(session, table, throughput, step_time.relative_error),
         unlogged_steps=unlogged_steps,
     )

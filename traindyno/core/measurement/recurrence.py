@@ -1,7 +1,7 @@
 """Which events of a run recur, how often, and which happen once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, variance
 
@@ -56,10 +56,9 @@ class Phases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalls:
-    """``even`` come at a period, ``uneven`` as often as they were seen; ``single`` ones show no recurrence."""
+    """``recurring`` ones come as often as they were seen; ``single`` ones show no recurrence."""
 
-    even: tuple[RecurringEvent, ...] = ()
-    uneven: tuple[RecurringEvent, ...] = ()
+    recurring: tuple[RecurringEvent, ...] = ()
     single: tuple[Stall, ...] = ()
 
 
@@ -89,22 +88,11 @@ def classify_phases(
     return Phases(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
 
 
-def classify_stalls(stalls: Sequence[Stall], *, first: int, count: int) -> Stalls:
-    """``stalls`` of the ``count`` steps from ``first`` on. Two or more that take about as long as each other recur.
-
-    Evenly spaced ones have a period, which the number of those that fell into the run does not give exactly.
-    """
-    even, uneven, single = [], [], []
-    for alike in _group_alike(stalls):
-        seconds = [stall.seconds for stall in alike]
-        period = _even_period([stall.first for stall in alike], first, first + count)
-        if period is not None:
-            even.append(replace(_recurring(STALL, seconds, period), longest_seconds=max(seconds)))
-        elif len(alike) > 1:
-            uneven.append(recur_at_random(seconds, count))
-        else:
-            single += alike
-    return Stalls(even=tuple(even), uneven=tuple(uneven), single=tuple(single))
+def classify_stalls(stalls: Sequence[Stall], *, count: int) -> Stalls:
+    """``stalls`` of ``count`` steps. Two or more that take about as long as each other recur."""
+    groups = _group_alike(stalls)
+    recurring = (recur_at_random([stall.seconds for stall in alike], count) for alike in groups if len(alike) > 1)
+    return Stalls(recurring=tuple(recurring), single=tuple(alike[0] for alike in groups if len(alike) == 1))
 
 
 def is_one_of(event: RecurringEvent, seconds: float) -> bool:
@@ -153,11 +141,11 @@ def _phase_period(places: Sequence[int], count: int, is_after_steps: bool) -> fl
     if len(places) == 1:
         expected_again = 2 * places[0]
         return float(places[0]) if expected_again > count or (expected_again == count and is_after_steps) else None
-    return _even_period(places, 0, count) or count / len(places)
+    return _even_period(places, count) or count / len(places)
 
 
-def _even_period(places: Sequence[int], first: int, end: int) -> float | None:
-    """The period of places at equal distances, with begin and end of the window no farther away than one period.
+def _even_period(places: Sequence[int], count: int) -> float | None:
+    """The period of phases at equal distances, with begin and end of the log no farther away than one period.
 
     A schedule begins with the run: of two places, the first is as far from the run's begin as from the second.
     """
@@ -165,7 +153,7 @@ def _even_period(places: Sequence[int], first: int, end: int) -> float | None:
     if len(scheduled) < LEAST_COUNT:
         return None
     mean_gap = (scheduled[-1] - scheduled[0]) / (len(scheduled) - 1)
-    outer_gap = max(places[0] - first, end - places[-1])
+    outer_gap = max(places[0], count - places[-1])
     is_inner = outer_gap <= mean_gap + _tolerance(scheduled, mean_gap)
     return mean_gap if is_inner and _is_even(scheduled, mean_gap) else None
 
@@ -176,7 +164,7 @@ def _is_even(places: Sequence[int], mean_gap: float) -> bool:
 
 
 def _tolerance(places: Sequence[int], mean_gap: float) -> float:
-    """The tolerance in steps. Three stalls have 1.5: a wider tolerance would accept random spacing too often."""
+    """The tolerance in steps. Three phases have 1.5: a wider tolerance would accept random spacing too often."""
     return 1.5 if len(places) <= LEAST_COUNT else max(1.5, 0.1 * mean_gap)
 
 

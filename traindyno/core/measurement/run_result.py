@@ -200,14 +200,13 @@ def _measure(
 ) -> MeasuredRun | None:
     if step_log is None or session is None or table is None:
         return None
-    given, stop_when = suite.measurement.warmup_steps, suite.measurement.stop_when
+    given = suite.measurement.warmup_steps
     measured = measure_run(
         step_log,
         session,
         table,
         warmup_steps=None if given is None else -(-given // table.stride),
         peak_flops_per_device=_peak_flops_per_device(run.cell.settings),
-        target_half_width=stop_when.relative_half_width if stop_when else None,
     )
     return in_logged_steps(measured, table)
 

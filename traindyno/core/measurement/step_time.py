@@ -6,7 +6,6 @@ from functools import cached_property
 from math import exp, sqrt
 from statistics import fmean
 
-from traindyno.core.measurement.long_steps import LongSteps, group_long_steps
 from traindyno.core.measurement.recurrence import (
     OneTimeEvent,
     Phases,
@@ -17,10 +16,10 @@ from traindyno.core.measurement.recurrence import (
     recur_at_random,
 )
 from traindyno.core.measurement.stalls import Stall
-from traindyno.core.measurement.steady_state import Drift, SteadyState, SteadyWindow, find_steady_window
+from traindyno.core.measurement.steadiness import SteadyState, judge_steadiness
+from traindyno.core.measurement.steady_window import Drift, SteadyWindow, find_steady_window
 from traindyno.core.measurement.undecided_stalls import UndecidedStalls, judge_single_stalls
-from traindyno.core.measurement.unsteadiness import Observed, judge_steadiness
-from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean, estimate_short_mean
+from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean
 from traindyno.core.statistics.estimates import CONFIDENCE
 from traindyno.core.statistics.student_t import t_half_width
 
@@ -31,7 +30,7 @@ class StepTime:
 
     ``one_time`` holds the logged phases of the whole log that are excluded from both; ``one_time_seconds`` is the sum
     of those within the steady window. ``variance`` is that of ``seconds``; it and ``drift`` are None below 20 steps.
-    ``drift_p`` is two-sided, of no drift. ``long_steps`` are those of the window that stall.
+    ``drift_p`` is two-sided, of no drift.
     """
 
     steady_state: SteadyState
@@ -44,7 +43,6 @@ class StepTime:
     variance: float | None
     degrees_of_freedom: float
     undecided_stalls: UndecidedStalls | None
-    long_steps: tuple[LongSteps, ...]
 
     @property
     def recurring_seconds(self) -> float:
@@ -72,44 +70,31 @@ def measure_step_time(
     phases: Mapping[int, Mapping[str, float]] | None = None,
     names_after_steps: Iterable[str] = (),
     warmup_steps: int | None = None,
-    target_half_width: float | None = None,
     numbers: Sequence[int] | None = None,
     stride: int = 1,
 ) -> StepTime:
     """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name.
 
     The texts of the steady state name steps by their ``numbers``, or else by their index. ``stride``: so many logged
-    steps are one here, whose number is that of the last of them. A mean that is known within ``target_half_width``, a
-    share of it, is not too noisy.
+    steps are one here, whose number is that of the last of them.
     """
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
     found = _Found(
         window=window,
-        seconds=step_seconds[window.first :],
         core=_without_stalls(step_seconds, window)[window.first :],
         phases=classify_phases(
             phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
         ),
-        stalls=classify_stalls(window.stalls, first=window.first, count=window.steps),
+        stalls=classify_stalls(window.stalls, count=window.steps),
     )
-    observed = Observed(
-        window=window,
-        undecided=found.single,
-        undecided_share=found.undecided.share if found.undecided else 0.0,
-        half_width=found.noise,
-        target_half_width=target_half_width,
-        numbers=numbers,
-        stride=stride,
-    )
-    return _step_time(found, judge_steadiness(observed))
+    return _step_time(found, judge_steadiness(window, numbers=numbers, stride=stride))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """``seconds`` of the window's steps, and their ``core`` without stalls."""
+    """``core``: seconds of the window's steps without stalls."""
 
     window: SteadyWindow
-    seconds: Sequence[float]
     core: Sequence[float]
     phases: Phases
     stalls: Stalls
@@ -117,7 +102,7 @@ class _Found:
     @cached_property
     def recurring(self) -> tuple[RecurringEvent, ...]:
         single = (recur_at_random([stall.seconds], self.window.steps, stall.name) for stall in self.single)
-        return (*self.phases.recurring, *self.stalls.even, *self.stalls.uneven, *single)
+        return (*self.phases.recurring, *self.stalls.recurring, *single)
 
     @property
     def single(self) -> tuple[Stall, ...]:
@@ -134,18 +119,6 @@ class _Found:
     @cached_property
     def undecided(self) -> UndecidedStalls | None:
         return judge_single_stalls(self.single, self.window, self._seconds)
-
-    @cached_property
-    def noise(self) -> float | None:
-        """Half width of the mean's interval, as a share of it, by the noise of steps and of stalls that are not even.
-
-        Logged phases and even stalls come at a known rate, and undecided stalls have a range of their own.
-        """
-        mean = self.mean or estimate_short_mean(self.core)
-        if mean is None or self._seconds <= 0:
-            return None
-        variance = mean.variance + sum(event.variance_per_step for event in self.stalls.uneven)
-        return t_half_width(sqrt(variance), mean.degrees_of_freedom, CONFIDENCE) / self._seconds
 
     @property
     def _seconds(self) -> float:
@@ -166,7 +139,6 @@ def _step_time(found: _Found, steady_state: SteadyState) -> StepTime:
         variance=variance,
         degrees_of_freedom=degrees,
         undecided_stalls=found.undecided,
-        long_steps=group_long_steps(whole - core for whole, core in zip(found.seconds, found.core, strict=True)),
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from traindyno.core.measurement.steady_state import LEAST_STEADY_SHARE
+from traindyno.core.measurement.steady_window import LEAST_STEADY_SHARE
 from traindyno.core.measurement.step_time import StepTime, measure_step_time
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 
@@ -28,7 +28,7 @@ def is_known_well_enough(
     not steady, or whose latest regime began after the first fifth of the run, unless the mean of all steps is the same
     within half of the half width.
     """
-    step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps, target_half_width=relative_half_width)
+    step_time = measure_step_time(step_seconds, warmup_steps=warmup_steps)
     drift = step_time.drift
     half_width = step_time.relative_half_width(confidence=1 - SIGNIFICANCE / (look * (look + 1)))
     if half_width is None or drift is None or half_width > relative_half_width:

@@ -52,14 +52,13 @@ class Throughput:
     most_samples_per_step: int | None
 
 
-def measure_table(table: StepTable, *, warmup_steps: int | None, target_half_width: float | None = None) -> StepTime:
+def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
     """The step time of a table's steps; ``warmup_steps`` of None: found from the step times."""
     return measure_step_time(
         table.step_seconds,
         phases=table.phases_by_interval,
         names_after_steps=table.phases_after_steps(),
         warmup_steps=warmup_steps,
-        target_half_width=target_half_width,
         numbers=table.numbers,
         stride=table.stride,
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindyno.core.measurement.stalls import Stall
-from traindyno.core.measurement.steady_state import SteadyWindow
+from traindyno.core.measurement.steady_window import SteadyWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import pi, sqrt
-from statistics import fmean, median, variance
+from statistics import fmean, median
 
 from traindyno.core.statistics.student_t import t_half_width, two_sided_p
 
@@ -52,14 +52,6 @@ def estimate_mean(values: Sequence[float]) -> SeriesMean | None:
     power = fmean([deviation * deviation for deviation in deviations])
     effective = count * min(1.0, power / long_run) if long_run > 0 else float(count)
     return SeriesMean(mean=center, variance=long_run / count, effective_count=effective)
-
-
-def estimate_short_mean(values: Sequence[float]) -> SeriesMean | None:
-    """As if the values were independent, where they are too few to show otherwise; None below two."""
-    count = len(values)
-    if count < 2:
-        return None
-    return SeriesMean(mean=fmean(values), variance=variance(values) / count, effective_count=count)
 
 
 def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:

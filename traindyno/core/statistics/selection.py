@@ -12,8 +12,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import hypot, inf, log
-from statistics import NormalDist, fmean
+from math import inf, log
+from statistics import fmean
 
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
@@ -56,20 +56,6 @@ def relate(comparisons: Sequence[Comparison], *, tolerance: float, significance:
 def count_contenders(comparisons: Sequence[Comparison], p: float = CONTENDER_P) -> int:
     """Cells that the best does not beat at the two-sided level ``p``; those with an unknown spread among them."""
     return sum(not _is_beaten(comparison, p) for comparison in comparisons)
-
-
-def count_last(comparisons: Sequence[Comparison]) -> int:
-    """Cells that might be in the last place instead of the one that is; those with an unknown spread among them."""
-    last = min(comparisons, key=lambda each: each.ratio)
-    return sum(each is not last and not _is_ahead(each, last) for each in comparisons)
-
-
-def _is_ahead(comparison: Comparison, last: Comparison) -> bool:
-    """``comparison`` and ``last`` share the best cell, so that their errors add up to more than the difference's."""
-    if comparison.standard_error is None or last.standard_error is None:
-        return False
-    error = hypot(comparison.standard_error, last.standard_error)
-    return log(comparison.ratio / last.ratio) > NormalDist().inv_cdf(1 - CONTENDER_P / 2) * error
 
 
 def _relation(comparison: Comparison, tolerance: float, significance: float, share: float) -> Relation:

@@ -9,15 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from math import sqrt
 from statistics import fmean
 
 from traindyno.core.statistics.blocks import Common, common_of, spread_of_difference
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.least_squares import invert
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
-from traindyno.core.statistics.ranges import NO_RANGE, Range
-from traindyno.core.statistics.student_t import t_quantile
 
 LEAST_JOBS = 2
 # For each effect of the place that is removed; a pair with fewer of its own borrows one from all cells of its jobs.
@@ -99,28 +95,6 @@ class Layout:
         variance = inflation * spread / len(rows[0]) + of_places
         return comparison_of(fmean(rows[0]) - fmean(rows[1]), variance, degrees)
 
-    def reach(self, row: Sequence[InJob]) -> Range:
-        """From this row's mean to a run in the best place and to one in the worst, by the effects that are detected."""
-        detected = self._detected()
-        if not any(detected):
-            return NO_RANGE
-        means = [fmean(term) for term in _terms(row)]
-        last = max(each.place or 1 for cell in self.rows for each in cell)
-        apart = [
-            sum(size * (effect(place) - mean) for size, effect, mean in zip(detected, EFFECTS, means, strict=False))
-            for place in range(1, last + 1)
-        ]
-        return Range(low=min(0.0, *apart), high=max(0.0, *apart))
-
-    def _detected(self) -> list[float]:
-        """The sizes of the effects, 0 for one that may be chance."""
-        found = self.effects
-        if not found.sizes:
-            return []
-        least = t_quantile(1 - SIGNIFICANCE / 2, self.degrees * self.left)
-        errors = [sqrt(self.variance * found.inverse[term][term]) for term in range(len(found.sizes))]
-        return [size if abs(size) > least * error else 0.0 for size, error in zip(found.sizes, errors, strict=True)]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
@@ -150,12 +124,6 @@ class JobPool:
             rows = [[cell[job] for job in jobs] for cell in self.cells if all(job in cell for job in jobs)]
             self._known[key] = Layout(rows=rows)
         return self._known[key]
-
-    def reach(self, cell: JobBlocks) -> Range:
-        """How far a run of the cell that is alone in its job may be from its mean; empty if the places show nothing."""
-        jobs = sorted(cell)
-        layout = self.layout(jobs)
-        return layout.reach([cell[job] for job in jobs]) if jobs and layout.degrees else NO_RANGE
 
 
 NO_JOBS = JobPool()

@@ -291,7 +291,7 @@ def predict_cell(trials: CellTrials, seconds: Estimate | None, usd: Estimate | N
     extra = trials.extra(projected_seconds)
     return predict_run(
         trials.measured,
-        undecided=trials.undecided.range.plus(extra.faults if extra else NO_RANGE).plus(noise.places_of(trials)),
+        undecided=trials.undecided.range.plus(extra.faults if extra else NO_RANGE),
         others=trials.others,
         hazard=trials.hazard,
         host_spread=noise.spread_of(trials) if is_on_one_draw else None,

@@ -26,8 +26,6 @@ from traindyno.core.statistics.hosts import (
     host_class,
     mean_over_hosts,
     narrowest_blocks_of,
-    pools_of,
-    update_prior,
 )
 from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.selection import Correction
@@ -172,17 +170,12 @@ class CellTrials:
 class Noise:
     """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial.
 
-    ``largest_correlation`` is the upper end of what the trials make likely. ``places``: cell id → how far a run that is
-    alone in its job may be from those that shared one.
+    ``largest_correlation`` is the upper end of what the trials make likely.
     """
 
     spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
     serial_correlation: float = 0.0
     largest_correlation: float = 0.0
-    places: Mapping[str, Range] = field(default_factory=dict)
-
-    def places_of(self, trials: CellTrials) -> Range:
-        return self.places.get(trials.cell.cell_id, NO_RANGE)
 
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
         return self.spreads[trials.host_class] if trials else STATED_PRIOR
@@ -196,26 +189,9 @@ class Noise:
 
 
 def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
-    """The trials on several hosts of a class update its prior."""
-    cells = [(each.host_class, each.trials(quantity)) for each in trials]
-    spreads = {
-        kind: update_prior(
-            [values for of_kind, values in cells if of_kind is kind],
-            source=f"{prior.source}, with this suite's trials",
-            prior=prior,
-        )
-        or prior
-        for kind, prior in priors.items()
-    }
-    left = residuals([narrowest_blocks_of(values) for _, values in cells])
-    jobs = pools_of([values for _, values in cells]).jobs
+    left = residuals([narrowest_blocks_of(each.trials(quantity)) for each in trials])
     return Noise(
-        spreads=spreads,
-        serial_correlation=serial_correlation(left),
-        largest_correlation=largest_correlation(left),
-        places={
-            each.cell.cell_id: jobs.reach(blocks) for each, blocks in zip(trials, jobs.cells, strict=True) if blocks
-        },
+        spreads=priors, serial_correlation=serial_correlation(left), largest_correlation=largest_correlation(left)
     )
 
 
@@ -321,8 +297,7 @@ def estimate_cell(
     """The estimate over the cell's hosts, or for the one set on which all trials ran.
 
     With a ``correction`` it is for other hosts too: the spread between them is assumed if there was one set only. Its
-    interval includes what the trials can't decide; there is none if their level is unknown. None if no trial has a
-    value, or if a run would hardly ever end.
+    interval includes what the trials can't decide. None if no trial has a value, or if a run would hardly ever end.
     """
     known, extra = trials.trials(quantity), trials.extra(quantity)
     if not known or extra is None:
@@ -337,18 +312,16 @@ def estimate_cell(
     found = found.known_to(trials.least_variance(quantity))
     found = found.plus(extra.log_factor, extra.variance)
     undecided = trials.undecided if _is_of_rate(quantity) else Undecided()
-    if undecided.is_unknown:
-        found = replace(found, variance=None)
     tails = (correction.lower_tail, correction.upper_tail) if correction else None
     shift = correction.shift if correction else 0.0
-    reach = extra.range.plus(_range_of(undecided.range.plus(noise.places_of(trials)), quantity))
+    reach = extra.range.plus(_range_of(undecided.range, quantity))
     return estimate_of_mean(found, values, tails=tails, shift=shift, undecided=reach)
 
 
 def compare_cells(
     first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, pools: Pools = NO_POOLS
 ) -> Comparison | None:
-    """The ratio first ÷ second; None if one of them has no value. Its spread is unknown if the level of one is.
+    """The ratio first ÷ second; None if one of them has no value.
 
     ``pools``: the values of all cells by block, which tell what trials of one block share.
     """
@@ -370,10 +343,7 @@ def compare_cells(
     found = found.scaled(ratio, variance)
     if not _is_of_rate(quantity):
         return found.with_range(reach).with_interval()
-    undecided = [each.undecided for each in (first, second)]
-    if any(each.is_unknown for each in undecided):
-        return Comparison(ratio=found.ratio, host_variance=found.host_variance)
-    reach = reach.plus(_range_of(range_between(undecided[0], undecided[1]), quantity))
+    reach = reach.plus(_range_of(range_between(first.undecided, second.undecided), quantity))
     return found.with_range(reach).with_interval()
 
 

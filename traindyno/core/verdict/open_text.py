@@ -36,8 +36,8 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
     hazards, faults = _rows_of_unknown_hazard(verdict), _rows_with_faults(verdict)
     if not (hazards or faults) or any(row.undecided_reasons for row in _open_rows(verdict)):
         yield (
-            "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur, how"
-            " long the longest steps are, and where a drift leads."
+            "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
+            " and where a drift leads."
         )
     if hazards:
         instances = " and ".join(dict.fromkeys(row.instance for row in hazards))

@@ -10,7 +10,6 @@ from traindyno.core.statistics.selection import (
     Relation,
     correct_for_selection,
     count_contenders,
-    count_last,
     relate,
     trials_to_decide,
 )
@@ -71,15 +70,9 @@ class Recommendation:
         """The interval of one comparison and whether it detects a difference, although the best cell was selected.
 
         Any contender might have been selected instead, so the bound in favour of the best holds for all of them
-        (Bonferroni's form of Dunnett's comparison with a control, 1955, with each cell's own variance). The cell in the
-        last place is a choice too, among those that might be last instead; more than all pairs can't be chosen from.
+        (Bonferroni's form of Dunnett's comparison with a control, 1955, with each cell's own variance).
         """
-        others = len(self.comparisons)
-        choices = count_contenders(self.comparisons) + 1
-        if comparison.ratio <= min(each.ratio for each in self.comparisons):
-            all_pairs = others * (others + 1) // 2
-            choices = max(choices, min(choices + count_last(self.comparisons), all_pairs))
-        tail = significance / 2 / choices
+        tail = significance / 2 / (count_contenders(self.comparisons) + 1)
         interval = comparison.interval_with(significance / 2, tail)
         return interval, interval is not None and (interval.high < 1 or interval.low > 1)
 
@@ -145,8 +138,6 @@ def _needs_longer_trials(
     found = relate(comparisons, tolerance=tolerance, significance=significance)
     if Relation.OPEN not in found and Relation.UNKNOWN not in found:
         return False
-    if any(each.undecided.is_unknown for each in (best, *others)):
-        return True
     plain = [comparison.without_range() for comparison in comparisons]
     return Relation.OPEN not in relate(plain, tolerance=tolerance, significance=significance)
 

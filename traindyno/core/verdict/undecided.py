@@ -1,19 +1,16 @@
-"""What a cell's trials together can't decide about its rate: whether stalls recur, whether a drift goes on, and what
-steps longer than all that were seen may add.
+"""What a cell's trials together can't decide about its rate: whether stalls recur, and whether a drift goes on.
 
 It is a range of factors beside the noise: longer trials narrow it sooner than more of them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, log1p, sqrt
+from math import log, sqrt
 from statistics import NormalDist, fmean, stdev
 
-from traindyno.core.costs.quantity_text import share_text
-from traindyno.core.measurement.long_steps import join_alike
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.recurrence import are_alike, are_at_one_step, is_one_of
-from traindyno.core.measurement.steady_state import Drift
+from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.undecided_stalls import SingleStall
 from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
 
@@ -21,48 +18,31 @@ from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
 DRIFT_P = 0.01
 # A drift may go on for so many times what was seen: its time constant may be this many lengths of a run.
 DRIFT_GOES_ON = 3
-# Of a Pareto tail with exponent a, steps longer than the longest seen hold a / (a - 1) times that one: of 5 / 4, 5.
-TAIL_BEYOND_LONGEST = 5
-LEAST_NAMED_TAIL = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
     """Of a cell's time per step. ``drift`` is the detected change over a run (a logarithm), 0 if there is none.
 
-    ``trend`` is the mean change of the trials, detected or not; None if no trial shows one. ``is_unknown``: half of the
-    trials or more did not reach a steady level, and are too short to show where theirs leads. ``tail`` is what longer
-    steps than all that were seen may add, a share of the time.
+    ``trend`` is the mean change of the trials, detected or not; None if no trial shows one.
     """
 
     stalls: Range = NO_RANGE
-    tail: float = 0.0
     drift: float = 0.0
     trend: Drift | None = None
-    is_unknown: bool = False
 
     @property
     def reasons(self) -> tuple[str, ...]:
         found = []
         if not self.stalls.is_empty:
             found.append("no trial shows whether its stalls recur")
-        if self.tail > LEAST_NAMED_TAIL:
-            found.append(
-                f"its longest steps differ so much that longer ones may add {share_text(self.tail)} to its time"
-            )
         if self.drift:
             found.append(f"its step times drift by {self.drift:+.1%} over a run".replace("%", " %"))
-        if self.is_unknown:
-            found.append("half of its trials or more did not reach a steady state, and are too short for a trend")
         return tuple(found)
 
     @property
     def range(self) -> Range:
-        return self.beside_drift.plus(_ahead(self.drift))
-
-    @property
-    def beside_drift(self) -> Range:
-        return self.stalls.plus(range_to(log1p(self.tail)))
+        return self.stalls.plus(_ahead(self.drift))
 
 
 def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
@@ -70,19 +50,12 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     if not projected:
         return Undecided()
     trend = _mean_drift([run.drift for run in projected if run.drift])
-    unknown = sum(run.is_unsteady and not run.is_settled and run.drift is None for run in projected)
-    return Undecided(
-        stalls=_stalls(projected),
-        tail=_tail(projected),
-        drift=_detected(trend),
-        trend=trend,
-        is_unknown=2 * unknown >= len(projected),
-    )
+    return Undecided(stalls=_stalls(projected), drift=_detected(trend), trend=trend)
 
 
 def range_between(first: Undecided, second: Undecided) -> Range:
     """Of the time of the first ÷ that of the second. Of their drifts, only the difference counts, if it is detected."""
-    return first.beside_drift.plus(second.beside_drift.inverse()).plus(_ahead(_drift_between(first, second)))
+    return first.stalls.plus(second.stalls.inverse()).plus(_ahead(_drift_between(first, second)))
 
 
 def _drift_between(first: Undecided, second: Undecided) -> float:
@@ -109,16 +82,6 @@ def _stalls(runs: Sequence[MeasuredRun]) -> Range:
         low += log(1 - share)
         high += log(1 - share + sum(each.share_again for each in still_open))
     return Range(low=low / len(runs), high=max(0.0, high) / len(runs))
-
-
-def _tail(runs: Sequence[MeasuredRun]) -> float:
-    """What longer steps than all that were seen may add, as a share of the time.
-
-    Steps of one cause whose lengths hardly differ have no tail; a single one is a stall that may recur.
-    """
-    seconds = sum(run.steady_seconds for run in runs)
-    groups = join_alike(group for run in runs for group in run.long_steps)
-    return TAIL_BEYOND_LONGEST * sum(group.beyond_mean for group in groups) / seconds if seconds > 0 else 0.0
 
 
 def _comes_at_any_step(stall: SingleStall, of_trials: Sequence[Sequence[SingleStall]]) -> bool:

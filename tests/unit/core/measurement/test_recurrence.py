@@ -7,7 +7,7 @@ from traindyno.core.measurement.recurrence import (
     classify_phases,
     classify_stalls,
 )
-from traindyno.core.measurement.stalls import STALL, Stall, find_stalls, log_levels
+from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 
 
 def stalls_at(*places: int, seconds: float = 5.0) -> list[Stall]:
@@ -65,13 +65,8 @@ def test_compilations_happen_once_however_often_they_are_logged() -> None:
     assert [event.step for event in events.one_time] == [3, 40, 90]
 
 
-def test_evenly_spaced_stalls_recur_at_their_period() -> None:
-    (event,) = classify_stalls(stalls_at(40, 80, 120), first=1, count=150).even
-    assert (event.name, event.steps_between, event.variance_per_step) == (STALL, 40, 0)
-
-
-def test_uneven_stalls_recur_as_often_as_they_were_seen() -> None:
-    (event,) = classify_stalls(stalls_at(20, 35, 90, 190), first=0, count=200).uneven
+def test_stalls_recur_as_often_as_they_were_seen() -> None:
+    (event,) = classify_stalls(stalls_at(20, 35, 90, 190), count=200).recurring
     assert event.steps_between == 50
     # a compound Poisson process: 4 x 5 s squared ÷ 200 steps squared
     assert event.variance_per_step == pytest.approx(4 * 25 / 200**2)
@@ -79,31 +74,22 @@ def test_uneven_stalls_recur_as_often_as_they_were_seen() -> None:
 
 @pytest.mark.parametrize("places", [(21, 30), (21, 30, 64), (90, 120)])
 def test_two_stalls_that_are_alike_recur_wherever_they_are(places: tuple[int, ...]) -> None:
-    found = classify_stalls(stalls_at(*places), first=1, count=199)
-    (event,) = found.uneven
+    found = classify_stalls(stalls_at(*places), count=199)
+    (event,) = found.recurring
     assert (event.count, event.steps_between) == (len(places), 199 / len(places))
     assert not found.single
 
 
 def test_one_stall_shows_no_recurrence() -> None:
-    found = classify_stalls(stalls_at(97), first=1, count=199)
-    assert (found.even, found.uneven) == ((), ())
+    found = classify_stalls(stalls_at(97), count=199)
+    assert found.recurring == ()
     assert [stall.first for stall in found.single] == [97]
-
-
-@pytest.mark.parametrize(("places", "period"), [((67, 134), 67), ((97, 194), 97), ((97, 195), 97.5), ((97, 198), None)])
-def test_two_stalls_as_far_apart_as_the_first_is_from_the_begin_are_even(
-    places: tuple[int, ...], period: float | None
-) -> None:
-    found = classify_stalls(stalls_at(*places), first=1, count=199)
-    assert [event.steps_between for event in found.even] == ([] if period is None else [period])
-    assert len(found.uneven) == (period is None)
 
 
 def test_a_long_stall_among_short_ones_is_judged_by_itself() -> None:
     stalls = [*stalls_at(40, 80, 120), *stalls_at(60, seconds=90.0)]
-    found = classify_stalls(stalls, first=1, count=150)
-    assert [event.steps_between for event in found.even] == [40]
+    found = classify_stalls(stalls, count=150)
+    assert [event.steps_between for event in found.recurring] == [50]
     assert [stall.first for stall in found.single] == [60]
 
 
@@ -144,25 +130,10 @@ def test_the_spread_of_recurring_phases_is_that_of_their_mean_by_steps() -> None
     assert event.variance_per_step == pytest.approx(8 / 2 / 40**2)
 
 
-@pytest.mark.parametrize(("end", "is_even"), [(73, True), (74, False)])
-def test_even_stalls_are_no_farther_from_the_end_than_from_each_other(end: int, is_even: bool) -> None:
-    # gaps of 20 and 21: 20.5 and a play of 1.5 steps make 22, counted from step 51
-    found = classify_stalls(stalls_at(10, 30, 51), first=0, count=end)
-    (event,) = found.even or found.uneven
-    assert event.steps_between == (20.5 if is_even else pytest.approx(end / 3))
-
-
-@pytest.mark.parametrize(("first", "is_even"), [(8, True), (7, False)])
-def test_even_stalls_are_no_farther_from_the_begin_than_from_each_other(first: int, is_even: bool) -> None:
-    found = classify_stalls(stalls_at(30, 50, 71), first=first, count=80 - first)
-    (event,) = found.even or found.uneven
-    assert event.steps_between == (20.5 if is_even else pytest.approx((80 - first) / 3))
-
-
 @pytest.mark.parametrize(("longer", "is_one_cause"), [(15.0, True), (15.1, False)])
 def test_stalls_of_one_cause_differ_by_a_factor_of_three_at_most(longer: float, is_one_cause: bool) -> None:
-    found = classify_stalls([*stalls_at(30), *stalls_at(41, seconds=longer)], first=0, count=100)
-    assert bool(found.uneven) is is_one_cause
+    found = classify_stalls([*stalls_at(30), *stalls_at(41, seconds=longer)], count=100)
+    assert bool(found.recurring) is is_one_cause
     assert len(found.single) == (0 if is_one_cause else 2)
 
 

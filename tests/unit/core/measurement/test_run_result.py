@@ -1,5 +1,4 @@
 import json
-import random
 from dataclasses import asdict, replace
 from decimal import Decimal
 
@@ -29,7 +28,6 @@ from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import Precision
 from traindyno.core.suite.settings import LearningRate
-from traindyno.core.suite.suite import Measurement, StopWhen
 from traindyno.core.verdict.summarise import summarise
 
 
@@ -162,25 +160,8 @@ def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
     assert measured.undecided_stalls is not None
     # steps of 1.1 s on average
     assert measured.undecided_stalls.share == pytest.approx(40 / (199 + 19.9 + 40), rel=0.01)
-    assert [each.count for each in measured.long_steps] == [1]
     assert measured.drift is not None
     assert measured.drift.change == pytest.approx(0.18, abs=0.01)
-
-
-@pytest.mark.parametrize(("half_width", "is_reached"), [(None, False), (0.02, False), (0.05, True)])
-def test_a_run_that_reached_the_suites_own_precision_is_steady(half_width: float | None, is_reached: bool) -> None:
-    stop_when = StopWhen(relative_half_width=half_width) if half_width else None
-    source = random.Random(2)
-    measured = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(measurement=Measurement(stop_when=stop_when)),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=step_log_of([source.lognormvariate(0, 0.2) for _ in range(200)]),
-        price=PRICE,
-    ).measured
-    assert measured is not None
-    assert measured.steady_state.is_reached is is_reached
 
 
 def test_peak_memory_is_the_most_that_any_step_reports() -> None:

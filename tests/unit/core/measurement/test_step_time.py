@@ -37,17 +37,14 @@ def test_a_compilation_before_the_steady_window_is_not_deducted_from_it() -> Non
     assert [event.name for event in found.one_time] == ["compile"]
 
 
-def test_a_stall_that_may_not_recur_is_in_the_rate_and_the_run_not_steady() -> None:
+def test_a_stall_that_may_not_recur_is_in_the_rate_and_undecided() -> None:
     seconds = [1.0] * 100
     seconds[60] += 20.0
     found = measure_step_time(seconds)
     # 20 s in 99 steps
     assert found.seconds == pytest.approx(1 + 20 / 99)
     assert (found.one_time, [event.count for event in found.recurring]) == ((), [1])
-    assert found.steady_state.reason == (
-        "a stall at step 60 takes 16.8% of the time, and the run does not show whether that recurs"
-    )
-    assert (found.steady_state.is_only_noisy, found.steady_state.stall_share) == (True, None)
+    assert found.steady_state.is_reached
     assert found.undecided_stalls is not None
     # 59 steps before it had none: at most 20 s in each 60 steps
     assert found.undecided_stalls.share == pytest.approx(20 / (99 + 20))
@@ -63,9 +60,6 @@ def test_a_phase_that_was_logged_once_counts_as_much_as_a_stall_that_was_not() -
     assert logged.seconds == pytest.approx(unlogged.seconds)
     assert logged.undecided_stalls == unlogged.undecided_stalls
     assert (logged.one_time, [event.name for event in logged.recurring]) == ((), ["evaluate"])
-    assert logged.steady_state.reason == (
-        "evaluate at step 100 takes 16.7% of the time, and the run does not show whether that recurs"
-    )
 
 
 @pytest.mark.parametrize(("step", "warmup_steps", "is_counted"), [(19, None, False), (20, None, True), (19, 1, True)])
@@ -101,9 +95,7 @@ def test_a_stall_that_is_seen_twice_recurs_and_nothing_is_left_undecided(places:
     found = measure_step_time(seconds)
     assert [(event.name, event.count) for event in found.recurring] == [(STALL, len(places))]
     assert found.undecided_stalls is None
-    # 97 and 194 are a schedule, of which 199 steps hold a little more than two
-    expected = 30 / 97 if places == (97, 194) else 30 * len(places) / 199
-    assert found.recurring_seconds == pytest.approx(expected)
+    assert found.recurring_seconds == pytest.approx(30 * len(places) / 199)
 
 
 def test_all_time_after_the_warm_up_counts_that_no_one_time_phase_explains() -> None:
@@ -223,38 +215,6 @@ def test_one_time_events_are_in_the_order_of_their_steps() -> None:
     # those of the steady window, which begins at step 2
     assert found.one_time_seconds == pytest.approx(4.0)
     assert measure_step_time(seconds, phases={2: {"load": 1.0}}, warmup_steps=3).one_time_seconds == 0
-
-
-@pytest.mark.parametrize(("stall", "is_negligible"), [(2.0, True), (2.1, False)])
-def test_one_percent_of_the_time_is_negligible(stall: float, is_negligible: bool) -> None:
-    seconds = [1.0] * 200
-    seconds[120] += stall
-    found = measure_step_time(seconds)
-    assert found.steady_state.is_reached is is_negligible
-    assert found.recurring_seconds == pytest.approx(stall / 199)
-
-
-def test_at_most_five_stalls_are_named_in_the_order_of_their_steps() -> None:
-    # each more than three times as long as the next shorter one
-    seconds = [1.0] * 2_000
-    for place, more in zip((300, 400, 600, 900, 1_500, 1_700), (110.0, 10.0, 1_200.0, 3.0, 33.0, 360.0), strict=True):
-        seconds[place] += more
-    reason = measure_step_time(seconds).steady_state.reason
-    # 1,716 s of 1,999 + 1,716
-    assert reason == (
-        "stalls of different length at steps 300, 400, 600, 900, 1500, … take 46.2% of the time, "
-        "and the run does not show whether that recurs"
-    )
-
-
-def test_stalls_at_random_are_noise_of_the_mean() -> None:
-    # 12 stalls of 5 s in 399 steps: 1.96 x 5 x sqrt(12) ÷ 399, of 1.15 s
-    source = random.Random(4)
-    stalled = noisy(400)
-    for place in source.sample(range(41, 400), 12):
-        stalled[place] += 5.0
-    reason = measure_step_time(stalled).steady_state.reason
-    assert reason == "step times vary so much that their mean is only known within ±7.4%"
 
 
 @pytest.mark.parametrize(("slow", "is_known"), [(80, True), (81, False)])

@@ -10,7 +10,6 @@ from traindyno.core.statistics.autocorrelation import (
     SeriesMean,
     Trend,
     estimate_mean,
-    estimate_short_mean,
     estimate_trend,
     long_run_variance,
     robust_long_run_deviation,
@@ -221,14 +220,6 @@ def test_parts_with_levels_of_their_own_have_one_slope() -> None:
     squares = sum(np.sum((part - part.mean()) ** 2) for part in (places[:25], places[25:]))
     error = small_sample(40, fitted=3) * sqrt(long_run_variance(residuals, fitted=3) / squares)
     assert found.standard_error == pytest.approx(error)
-
-
-def test_the_mean_of_few_values_has_the_error_of_independent_ones() -> None:
-    found = estimate_short_mean([1.0, 2.0, 3.0, 6.0])
-    assert found is not None
-    # squares of the distances from 3: 4 + 1 + 0 + 9, by 3 and 4
-    assert (found.mean, found.variance, found.degrees_of_freedom) == pytest.approx((3.0, 14 / 3 / 4, 3))
-    assert estimate_short_mean([1.0]) is None
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])

@@ -8,8 +8,6 @@ import pytest
 
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.hosts import Trial, compare_on_hosts, pools_of
-from traindyno.core.statistics.ranges import NO_RANGE
-from traindyno.core.statistics.shared_jobs import JobPool
 
 NOISE = 0.005
 Cells = list[list[Trial]]
@@ -159,13 +157,3 @@ def test_several_passes_through_the_cells_of_one_job_are_blocks_of_their_own() -
             value = exp(source.gauss(0, NOISE))
             cells[cell].append(Trial(value=value, block=f"{index}", job=job, place=place))
     assert (compare(cells).degrees_of_freedom or 0) >= 2 * 3 / 4 + 1
-
-
-def test_a_run_alone_in_its_job_may_be_as_in_the_first_place_or_as_in_the_last() -> None:
-    pool = pools_of(slower(in_jobs(12, 4, 4), leak=0.02)).jobs
-    reach = pool.reach(pool.cells[0])
-    assert reach.low == pytest.approx(-0.03, abs=0.005)
-    assert reach.high == pytest.approx(0.03, abs=0.005)
-    plain = pools_of(in_jobs(13, 4, 4)).jobs
-    assert [plain.reach(cell) for cell in plain.cells] == [NO_RANGE] * 4
-    assert JobPool().reach({}) == NO_RANGE

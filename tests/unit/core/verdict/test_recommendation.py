@@ -44,26 +44,6 @@ def test_contenders_share_the_upper_end_of_an_interval() -> None:
     assert not is_detected
 
 
-def test_the_last_place_counts_the_cells_that_might_be_last_instead() -> None:
-    # 0.2 and 0.19 behind with errors of 0.01 each: 0.01 apart, less than 1.3 times 0.014; the nearest is clearly ahead
-    near, other, last = (comparison_of(behind, 0.0001, 8) for behind in (-0.1, -0.19, -0.2))
-    found = recommendation(near, other, last)
-    for comparison, share in ((near, 0.025), (other, 0.025), (last, 0.025 / 2)):
-        interval, _ = found.simultaneous(comparison, 0.05)
-        assert interval is not None
-        assert log(interval.high) == pytest.approx(log(comparison.ratio) + t_quantile(1 - share, 8) * 0.01)
-
-
-def test_the_last_place_counts_no_more_than_all_pairs() -> None:
-    # three equal cells: two contenders, the best and the other that might be last are 4 choices, and there are 3 pairs
-    near, last = comparison_of(-0.001, 0.0001, 8), comparison_of(-0.002, 0.0001, 8)
-    # four: the best, three contenders and two that might be last are 6 choices, as many as there are pairs
-    for others, choices in (([near], 3), ([near, near], 6)):
-        interval, _ = recommendation(*others, last).simultaneous(last, 0.05)
-        assert interval is not None
-        assert log(interval.high) == pytest.approx(-0.002 + t_quantile(1 - 0.025 / choices, 8) * 0.01)
-
-
 @pytest.mark.parametrize(("difference", "is_detected"), [(-0.2, True), (0.2, True), (-0.001, False), (0.001, False)])
 def test_a_difference_is_detected_on_either_side(difference: float, is_detected: bool) -> None:
     one = comparison_of(difference, 0.0001, 8)

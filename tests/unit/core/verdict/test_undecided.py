@@ -6,11 +6,10 @@ from math import exp, log
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell, make_suite
-from traindyno.core.measurement.long_steps import LongSteps
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.steady_state import Drift
+from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_time import measure_step_time
 from traindyno.core.measurement.undecided_stalls import SingleStall, UndecidedStalls
 from traindyno.core.statistics.ranges import NO_RANGE, Range
@@ -176,10 +175,6 @@ def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
     changing = fields | {"drift": Drift(change=0.02, standard_error=0.001)}
     for stalls in (None, a_stall(0.001, 0.002)):
         assert judged(0.03, changing | {"undecided_stalls": stalls}).finding is Finding.UNDECIDED
-    # a run whose only reason is its stall has the range of the stall alone
-    run = replace(a_run(), undecided_stalls=STALLS, relative_half_width=0.05)
-    only = replace(run, steady_state=replace(run.steady_state, is_reached=False, reason="a stall", is_only_noisy=True))
-    assert find_undecided([only]).range == find_undecided([run]).range
 
 
 def test_drifts_in_both_directions_are_noise_between_trials() -> None:
@@ -190,23 +185,6 @@ def test_drifts_in_both_directions_are_noise_between_trials() -> None:
     assert find_undecided(both).range == NO_RANGE
     one_way = [replace(each, drift=replace(each.drift, change=abs(each.drift.change))) for each in both if each.drift]
     assert ends(find_undecided(one_way).range) == pytest.approx((0, 3.5 * 0.15))
-
-
-def test_half_of_the_trials_that_say_nothing_of_their_level_make_it_unknown() -> None:
-    short = unsteady(completed_result(make_cell(), 1), relative_half_width=None, drift=None).measured
-    assert short is not None
-    assert not find_undecided([short, a_run(), a_run()]).is_unknown
-    found = find_undecided([short, short, a_run(), a_run()])
-    assert found.is_unknown
-    assert found.reasons == ("half of its trials or more did not reach a steady state, and are too short for a trend",)
-    noisy = replace(short, steady_state=replace(short.steady_state, is_only_noisy=True))
-    # a run that ended at its target is measured, and not projected
-    for known in (
-        noisy,
-        replace(short, end_reason="target_reached"),
-        replace(short, drift=Drift(change=0.0, standard_error=0.1)),
-    ):
-        assert not find_undecided([known] * 3).is_unknown
 
 
 @pytest.mark.parametrize(("lead", "finding"), [(0.03, Finding.UNDECIDED), (0.3, Finding.RECOMMENDED)])
@@ -225,58 +203,6 @@ def test_a_lead_has_to_hold_wherever_the_truth_lies_in_the_range(lead: float, fi
 
 def test_a_rival_that_may_be_better_than_it_was_seen_is_not_beaten() -> None:
     assert judged(0.03, {}, {"undecided_stalls": a_stall(0.05, 0.1)}).finding is (Finding.UNDECIDED)
-
-
-def test_a_cell_whose_level_is_unknown_is_not_recommended_and_neither_is_its_rival() -> None:
-    measured = a_run()
-    state = replace(measured.steady_state, is_reached=False, reason="step times still changed")
-    unknown: dict[str, object] = {"steady_state": state, "relative_half_width": None, "drift": None}
-    for fast, slow in ((unknown, {}), ({}, unknown)):
-        verdict = judged(0.3, fast, slow)
-        assert verdict.finding is Finding.UNDECIDED
-        assert verdict.needs_longer_trials
-        assert "did not reach a steady state" in describe_verdict(verdict).headline
-
-
-TAIL = (LongSteps(count=20, seconds=20.0, shortest=0.3, longest=6.0),)
-
-
-def test_longer_steps_than_all_that_were_seen_may_come() -> None:
-    run = replace(a_run(), steady_seconds=400.0)
-    one, both = ([replace(run, long_steps=TAIL), each] for each in (run, replace(run, long_steps=TAIL)))
-    # five times what the longest one has beyond their mean of 1 s, in the time of all trials
-    assert ends(find_undecided(one).range) == pytest.approx((0, log(1 + 5 * 5.0 / 800)))
-    assert find_undecided(both).tail == find_undecided(one).tail
-    assert find_undecided(one).reasons == (
-        "its longest steps differ so much that longer ones may add 3.1 % to its time",
-    )
-    # steps of one length have no tail, and neither has what came once
-    alike = LongSteps(count=20, seconds=100.0, shortest=5.0, longest=5.0)
-    once = LongSteps(count=1, seconds=90.0, shortest=90.0, longest=90.0)
-    assert find_undecided([replace(run, long_steps=(alike, once))]).range == NO_RANGE
-
-
-def test_a_cell_with_a_tail_is_beaten_and_not_recommended() -> None:
-    tail: dict[str, object] = {"long_steps": TAIL, "steady_seconds": 100.0}
-    assert judged(0.05, {}, tail).finding is Finding.RECOMMENDED
-    verdict = judged(0.05, tail)
-    assert verdict.finding is Finding.UNDECIDED
-    text = describe_verdict(verdict)
-    assert "its longest steps differ so much that longer ones may add 8.3 % to its time" in text.headline
-    assert "how long the longest steps are" in text.changes[0]
-    assert verdict.expected is not None
-    assert verdict.expected.prediction is not None
-    plain = judged(0.05, {}).expected
-    assert plain is not None
-    assert plain.prediction is not None
-    for found, without in (
-        (verdict.expected.seconds.interval, plain.seconds.interval),  # type: ignore[union-attr]
-        (verdict.expected.prediction.seconds, plain.prediction.seconds),
-    ):
-        assert found is not None
-        assert without is not None
-        assert found.high > without.high * 1.08
-        assert found.low == pytest.approx(without.low, rel=0.01)
 
 
 def test_a_rates_range_is_that_of_the_time_upside_down() -> None:

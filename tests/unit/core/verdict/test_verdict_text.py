@@ -173,8 +173,8 @@ def test_what_more_trials_would_not_decide_is_said_with_its_reason() -> None:
     )
     assert text.headline == ("ddp and fsdp can't be told apart yet: of fsdp, no trial shows whether its stalls recur.")
     assert text.changes == (
-        "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur, how"
-        " long the longest steps are, and where a drift leads.",
+        "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
+        " and where a drift leads.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Where warm-up ends, and how the step times drift."""
+"""Finds the steady window of a run: where warm-up ends, and how the step times drift."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,24 +11,6 @@ from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
 EARLY_SHARE = 0.1
 LEAST_STEADY_SHARE = 0.2
 LEAST_STEADY_STEPS = LEAST_REGIME_STEPS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SteadyState:
-    """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None.
-
-    ``note`` names the regime of the rate, if the step times changed after the begin of the run. ``is_only_noisy``:
-    stalls or noise are the only reason, and the level neither changes nor drifts. ``stall_share`` is of documents of
-    earlier versions, whose rate left out stalls of unknown cause that added this share: they were the only reason.
-    """
-
-    warmup_steps: int
-    is_reached: bool
-    reason: str | None
-    was_given: bool
-    note: str | None = None
-    stall_share: float | None = None
-    is_only_noisy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +59,6 @@ class SteadyWindow:
             return None
         steps = max(0, self.steps - 1)
         return Drift(change=self.trend.slope * steps, standard_error=self.trend.standard_error * steps)
-
-    @property
-    def late_change(self) -> float | None:
-        """By how much, as a share, the latest level differs from the one before it; None if it began in the first
-        tenth of the steps.
-        """
-        if not self.steady or self.regimes[self.steady].first <= EARLY_SHARE * self.count:
-            return None
-        return exp(self.regimes[-1].level - self.regimes[self.steady - 1].level) - 1
 
 
 def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | None = None) -> SteadyWindow:
