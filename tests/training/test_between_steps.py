@@ -86,6 +86,21 @@ def test_accumulated_batches_that_are_logged_one_by_one_lack_no_step(tmp_path: P
     assert count_unlogged(logged(tmp_path)[0].measured) == 0
 
 
+def test_a_second_model_that_only_trains_between_the_steps_is_no_missing_step(tmp_path: Path) -> None:
+    """Five steps of a critic before each logged step of the generator: the time of all is in the log."""
+    loop = Loop(tmp_path, 2, 1, True, False)
+    generator, critic = loop.trained
+    for _ in range(20):
+        loop.trained = [critic]
+        for _ in range(5):
+            loop.step()
+        loop.trained = [generator]
+        with loop.log.step(batch=BATCH):
+            loop.step()
+    loop.log.close()
+    assert count_unlogged(logged(tmp_path)[0].measured) == 0
+
+
 def test_a_log_says_so_before_its_process_is_killed(tmp_path: Path) -> None:
     loop = Loop(tmp_path, 1, 3, True, False)
     loop.log.close = lambda: None  # type: ignore[method-assign]

@@ -13,8 +13,8 @@ MOST_UNLOGGED_SHARE = 0.02
 class BetweenSteps:
     """Counts the steps of optimizers between the logged steps, and the CPU time of the thread that trains.
 
-    An optimizer that steps in logged steps and between them trains without logging. One that steps between them only
-    may belong to the logged steps: one step of it for each is allowed. Versions of torch without the hook count none.
+    An optimizer that steps in logged steps and between them trains without logging. Where none steps in logged steps,
+    the one step after each belongs to it, and more don't. Versions of torch without the hook count none.
     """
 
     def __init__(self) -> None:
@@ -62,6 +62,8 @@ class BetweenSteps:
 
     def _unlogged(self) -> int:
         """0 if they are too few to matter."""
-        more = (count - (0 if each in self._inside else self._gaps) for each, count in self._outside.items())
-        most = max(more, default=0)
+        if self._inside:
+            most = max((self._outside.get(each, 0) for each in self._inside), default=0)
+        else:
+            most = max(self._outside.values(), default=0) - self._gaps
         return most if most > max(1.0, MOST_UNLOGGED_SHARE * self._gaps) else 0
