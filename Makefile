@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo unit test pythons check lint types dockerfiles rules templates mutants bench xla frozen nightly schema rehearse pictures golden image-tables lock clean
+.PHONY: help install demo unit test rest pythons check lint types dockerfiles rules templates mutants bench xla frozen nightly schema rehearse pictures golden image-tables lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 mi
 
 test: install ## Run every test, with the end-to-end tests in their own local cloud
 	$(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --no-loadscope-reorder
+
+rest: install ## Run what `make test` runs beside `make unit`
+	$(BIN)/python -m pytest --ignore tests/unit --numprocesses $(TEST_WORKERS) --no-loadscope-reorder
 
 pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
 	$(BIN)/python -m tests.every_python
