@@ -1,9 +1,11 @@
-"""Seeded damage to suite files, to suite documents and to requests."""
+"""Damage to texts, to documents and to requests, as hypothesis draws it."""
 
-import random
 from copy import deepcopy
 from typing import Any
 
+from hypothesis import strategies as st
+
+# What YAML, JSON, paths and numbers trip over.
 TEXTS = [
     "",
     "\0",
@@ -15,106 +17,11 @@ TEXTS = [
     "s3://b/../k",
     "local.cpu",
     "NaN",
-    "&a",
-    "*a",
-    "<<: *a",
-    "!!int word",
-    "!!python/name:os.system",
-    "? [a, b] : c",
-    "{" * 200,
-    "[" * 3000,
-    "0x" + "f" * 5000,
-    "9" * 5000,
-    "- - - -",
-    ": :",
-    "%YAML 9.9",
-    "\t",
-    "\x07",
-    "1e999",
-    "-0",
-    "on",
-    "null",
-    "---",
-]  # fmt: skip
-VALUES: list[Any] = [
-    None,
-    True,
-    False,
-    0,
-    -1,
-    1,
-    10**30,
-    10**5000,
-    1e308,
-    -1e-308,
-    1e130,
-    "1e130",
-    "1" * 60,
-    float("nan"),
-    float("inf"),
-    "",
-    "\0",
-    "\ud800",
-    "x" * 3000,
-    "local.cpu",
-    "ml.p4d.24xlarge",
-    "tensor",
-    [],
-    {},
-    [[]],
-    [{}],
-    {"": ""},
-    {"a": {"b": [1, "two"]}},
-    ["a", 1],
-    {"hours": "1e300"},
-    {"path": "/x"},
-]  # fmt: skip
-MOST_CHANGES = 3
-
-
-def damaged_text(text: str, source: random.Random) -> str:
-    for _ in range(source.randint(1, MOST_CHANGES)):
-        at, end = sorted(source.randrange(len(text) + 1) for _ in range(2))
-        match source.randrange(5):
-            case 0:
-                text = text[:at] + text[at + source.randint(1, 20) :]
-            case 1:
-                text = text[:at] + source.choice(TEXTS) + text[at:]
-            case 2:
-                text = text[:at] + text[at : min(end, at + 200)] * source.randint(2, 9) + text[at:]
-            case 3:
-                text = text[:at] + chr(source.randrange(0x11000)) + text[at + 1 :]
-            case _:
-                lines = text.splitlines(keepends=True)
-                source.shuffle(lines)
-                text = "".join(lines)
-    return text
-
-
-def damaged_document(document: Any, source: random.Random) -> Any:
-    damaged = deepcopy(document)
-    for _ in range(source.randint(1, MOST_CHANGES)):
-        _damage_one(source.choice(_containers(damaged)), source)
-    return damaged
-
-
-def _damage_one(container: Any, source: random.Random) -> None:
-    keys = list(container) if isinstance(container, dict) else list(range(len(container)))
-    value = deepcopy(source.choice(VALUES)) if source.random() < 0.9 else _deep(source.choice([90, 3000]))
-    if not keys or source.random() < 0.1:
-        if isinstance(container, dict):
-            container[source.choice(["", "extra", "seed", "hyperparameters.x", "\0"])] = value
-        else:
-            container.append(value)
-        return
-    key = source.choice(keys)
-    match source.randrange(4):
-        case 0:
-            del container[key]
-        case 1 if isinstance(container[key], list) and container[key]:
-            container[key] = container[key] * source.choice([2, 50, 2000])
-        case _:
-            container[key] = value
+]
+TEXTS += ["&a", "*a", "<<: *a", "!!int word", "!!python/name:os.system", "? [a, b] : c", "{" * 200, "[" * 3000]
+TEXTS += ["0x" + "f" * 5000, "9" * 5000, "1" * 60, "- - - -", ": :", "%YAML 9.9", "\t", "\x07", "1e999", "1e130", "-0"]
+TEXTS += ["NaN", "on", "null", "---", "x" * 3000, "ml.p4d.24xlarge", "tensor"]
+NUMBERS = [0, -1, 1, 10**30, 10**4000, 1e308, -1e-308, 1e130, float("nan"), float("inf")]
 
 
 def _deep(levels: int) -> Any:
@@ -122,6 +29,57 @@ def _deep(levels: int) -> Any:
     for level in range(levels):
         value = [value] if level % 2 else {"a": value}
     return value
+
+
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9), st.sampled_from([*TEXTS, *NUMBERS])
+)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+) | st.sampled_from([90, 3000]).map(_deep)
+FURTHER_KEYS = st.sampled_from(["", "extra", "seed", "hyperparameters.x", "\0"])
+CHANGES = st.integers(1, 3)
+
+
+@st.composite
+def damaged_texts(draw: st.DrawFn, text: str) -> str:
+    for _ in range(draw(CHANGES)):
+        at = draw(st.integers(0, len(text)))
+        match draw(st.integers(0, 4)):
+            case 0:
+                text = text[:at] + text[at + draw(st.integers(1, 20)) :]
+            case 1:
+                text = text[:at] + draw(st.sampled_from(TEXTS)) + text[at:]
+            case 2:
+                text = text[:at] + text[at : at + draw(st.integers(1, 200))] * draw(st.integers(2, 9)) + text[at:]
+            case 3:
+                text = text[:at] + chr(draw(st.integers(0, 0x10FFF))) + text[at + 1 :]
+            case _:
+                lines = text.splitlines(keepends=True)
+                draw(st.randoms(use_true_random=False)).shuffle(lines)
+                text = "".join(lines)
+    return text
+
+
+@st.composite
+def damaged_documents(draw: st.DrawFn, document: Any) -> Any:
+    damaged = deepcopy(document)
+    for _ in range(draw(CHANGES)):
+        container = draw(st.sampled_from(_containers(damaged)))
+        keys = list(container) if isinstance(container, dict) else list(range(len(container)))
+        change = draw(st.sampled_from(["replace", "delete", "repeat", "add"] if keys else ["add"]))
+        key = draw(st.sampled_from(keys)) if keys else None
+        if change == "add" and isinstance(container, dict):
+            container[draw(FURTHER_KEYS)] = draw(VALUES)
+        elif change == "add":
+            container.append(draw(VALUES))
+        elif change == "delete":
+            del container[key]
+        elif change == "repeat" and isinstance(container[key], list):
+            container[key] = container[key] * draw(st.sampled_from([2, 50, 2000]))
+        else:
+            container[key] = draw(VALUES)
+    return damaged
 
 
 def _containers(document: Any) -> list[Any]:

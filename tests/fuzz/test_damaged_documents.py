@@ -1,15 +1,16 @@
 """A stored document that was damaged is refused with its key, whatever the damage, or read."""
 
-import copy
 import json
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.nightly import NIGHTLY
+from tests.fuzz.mutations import VALUES, damaged_documents
+from tests.properties import examples
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryLab
 from tests.unit.planned_lab import measure, planned
 from tests.unit.serving_in_memory import SAMPLES
@@ -27,8 +28,6 @@ from traindyno.lab.plan_round import plan_next_round
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import DocumentDamaged
 
-COUNT = (20_000 if NIGHTLY else 2000) // 4
-INSTEAD: tuple[Any, ...] = (None, True, -1, 0.5, "", "\ud800", "x" * 99, [], [[]], {}, {"a": {}}, 10**400)
 KINDS: dict[str, Callable[[Any], object]] = {
     "suite": read_stored_suite,
     "plan": read_stored_plan,
@@ -38,7 +37,6 @@ KINDS: dict[str, Callable[[Any], object]] = {
     "report": parse_report,
     "samples": parse_samples,
 }
-ROUNDS = COUNT // len(KINDS) // 3  # three mutations of a document each
 
 
 @cache
@@ -56,53 +54,54 @@ def judged() -> tuple[MemoryLab, dict[str, str]]:
     return lab, dict(zip(KINDS, (*keys, "samples.json"), strict=True))
 
 
-def damaged(content: bytes, dice: random.Random, count: int) -> Iterator[bytes]:
-    """Bits that flipped, ends that are missing, and values of another type or none in one place."""
-    for _ in range(count):
-        flipped = bytearray(content)
-        flipped[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
-        yield bytes(flipped)
-        yield content[: dice.randrange(len(content))]
-        document = json.loads(content)
-        places = list(containers(document))
-        holder, name = dice.choice(places)
-        if dice.random() < 0.5:
-            del holder[name]
-        else:
-            holder[name] = copy.deepcopy(dice.choice(INSTEAD))
-        yield json.dumps(document).encode()
-    yield from (json.dumps(each).encode() for each in INSTEAD)
-    yield b"[" * 100_000
+@st.composite
+def damaged(draw: st.DrawFn, content: bytes) -> bytes:
+    """A bit that flipped, an end that is missing, and values of another type or none in some places."""
+    at = draw(st.integers(0, len(content) - 1))
+    match draw(st.integers(0, 3)):
+        case 0:
+            return content[:at] + bytes([content[at] ^ 1 << draw(st.integers(0, 7))]) + content[at + 1 :]
+        case 1:
+            return content[:at]
+        case 2:
+            return as_json(draw(damaged_documents(json.loads(content))))
+        case _:
+            return as_json(draw(VALUES))
 
 
-def containers(value: Any) -> Iterator[tuple[Any, Any]]:
-    names = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for name in names:
-        yield value, name
-        yield from containers(value[name])
+def as_json(document: Any) -> bytes:
+    try:
+        return json.dumps(document).encode()
+    except (ValueError, RecursionError):
+        return b"[" * 100_000
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_is_told_with_the_key_or_does_no_harm(kind: str) -> None:
     lab, keys = judged()
-    key, dice = keys[kind], random.Random(17)
+    key = keys[kind]
     content = lab.objects.contents[key]
     assert lab.bucket.read_as(key, KINDS[kind])
-    refused = 0
+    refused = []
+
+    @examples(60)
+    @given(damaged(content))
+    def read(found: bytes) -> None:
+        lab.objects.contents[key] = found
+        try:
+            lab.bucket.read_as(key, KINDS[kind])
+        except DocumentDamaged as error:
+            refused.append(str(error))
+            assert str(error).startswith(f"s3://results/{key} is damaged: "), error
+        except VersionUnknown as error:
+            refused.append(str(error))
+            assert str(error).startswith(f"s3://results/{key}: "), error
+
     try:
-        for each in damaged(content, dice, ROUNDS):
-            lab.objects.contents[key] = each
-            try:
-                lab.bucket.read_as(key, KINDS[kind])
-            except DocumentDamaged as error:
-                refused += 1
-                assert str(error).startswith(f"s3://results/{key} is damaged: "), error
-            except VersionUnknown as error:
-                refused += 1
-                assert str(error).startswith(f"s3://results/{key}: "), error
+        read()
     finally:
         lab.objects.contents[key] = content
-    assert refused > ROUNDS
+    assert len(refused) > 20
 
 
 def test_a_damaged_value_is_named_with_its_place() -> None:

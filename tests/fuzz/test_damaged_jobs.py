@@ -1,16 +1,17 @@
 """Damaged descriptions of training jobs end in a suite that is accepted, or in JobNotImportable with a message."""
 
 import json
-import random
+from collections import Counter
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.fuzz.cpu_limit import cpu_limit
-from tests.fuzz.mutations import VALUES, damaged_document
-from tests.nightly import NIGHTLY
+from tests.fuzz.mutations import VALUES, damaged_documents
+from tests.properties import examples
 from tests.unit.sagemaker.test_imported_jobs import DECISIONS, REQUESTS, Bucket, description
 from tests.unit.sagemaker.test_model_trainer import CAPTURED
 from tests.unit.sagemaker.test_request import first_request
@@ -22,8 +23,6 @@ from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.program import JobNotImportable
 
-COUNT = (20_000 if NIGHTLY else 2000) // 2
-PARTS = 4
 MOST_CPU_SECONDS = 10.0
 JOBS = [
     *(description(REQUESTS[name]) for name in sorted(REQUESTS)[::3]),
@@ -35,20 +34,21 @@ TEXTS = ["3", '["a"]', "null", "{}", '{"a": [1, {"b": null}]}', "{", "[" * 5000,
 SDK_NAMES = ["sagemaker_submit_directory", "sagemaker_program", "workload", "settings", "mp_parameters", "x"]
 
 
-def damaged_job(number: int) -> dict[str, Any]:
-    source = random.Random(number)
-    job: dict[str, Any] = deepcopy(source.choice(JOBS))
-    if source.random() < 0.4:
-        name = source.choice([*SDK_NAMES, *job["HyperParameters"]])
-        text = source.choice(TEXTS)
-        if source.random() < 0.5 and name in job["HyperParameters"]:
-            text = json_text(damaged_document([decoded(job["HyperParameters"][name])], source)) or text
-        job["HyperParameters"][name] = text
-    elif source.random() < 0.1:
-        return source.choice(VALUES)
-    else:
-        job = damaged_document(job, source)
-    return job
+@st.composite
+def damaged_jobs(draw: st.DrawFn) -> Any:
+    job: dict[str, Any] = deepcopy(draw(st.sampled_from(JOBS)))
+    match draw(st.integers(0, 9)):
+        case 0:
+            return draw(VALUES)
+        case 1 | 2 | 3:
+            name = draw(st.sampled_from([*SDK_NAMES, *job["HyperParameters"]]))
+            text = draw(st.sampled_from(TEXTS))
+            if name in job["HyperParameters"] and draw(st.booleans()):
+                text = json_text(draw(damaged_documents([decoded(job["HyperParameters"][name])]))) or text
+            job["HyperParameters"][name] = text
+            return job
+        case _:
+            return draw(damaged_documents(job))
 
 
 def decoded(text: str) -> Any:
@@ -65,26 +65,26 @@ def json_text(values: Any) -> str | None:
         return None
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_damage_ends_in_a_suite_or_in_a_refusal(part: int, tmp_path: Path) -> None:
-    imported = refused = 0
-    for number in range(part, COUNT, PARTS):
-        try:
-            with cpu_limit(MOST_CPU_SECONDS):
-                is_imported = put_through(damaged_job(number), random.Random(-number), tmp_path / "suite.yaml")
-        except BaseException as error:
-            raise AssertionError(f"job {number}: {error!r}") from error
-        imported, refused = imported + is_imported, refused + (not is_imported)
-    assert imported > refused / 10
-    assert refused > imported / 10
+def test_damage_ends_in_a_suite_or_in_a_refusal(tmp_path: Path) -> None:
+    ends = Counter[bool]()
+
+    @examples(400)
+    @given(damaged_jobs(), st.data())
+    def import_one(job: Any, data: st.DataObject) -> None:
+        with cpu_limit(MOST_CPU_SECONDS):
+            ends[put_through(job, data, tmp_path / "suite.yaml")] += 1
+
+    import_one()
+    assert ends[True] > ends[False] / 10
+    assert ends[False] > ends[True] / 10
 
 
-def put_through(job: Any, source: random.Random, path: Path) -> bool:
+def put_through(job: Any, data: st.DataObject, path: Path) -> bool:
     """The importer and all that the command shows; whether there is a suite."""
     documents = [*CAPTURED["basic"]["trainer"]["source_code"].items()]
     code, distributed = dict(documents), {"process_count_per_node": None}
-    if source.random() < 0.3:
-        code, distributed = (damaged_document(each, source) for each in (code, distributed))
+    if data.draw(st.integers(0, 2)) == 2:
+        code, distributed = (data.draw(damaged_documents(each)) for each in (code, distributed))
     files = Bucket(sourcecode=bytes_of(code), distributed=bytes_of(distributed))
     try:
         found = import_described(job, DECISIONS, s3=files)  # type: ignore[arg-type]

@@ -1,15 +1,16 @@
 """Whatever the files of a step log hold, RecordRun stores an outcome, and JudgeSuite can read it."""
 
 import json
-import random
 from collections.abc import Mapping
 from copy import deepcopy
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.fuzz.cpu_limit import cpu_limit
-from tests.fuzz.mutations import damaged_document, damaged_text
-from tests.nightly import NIGHTLY
+from tests.fuzz.mutations import damaged_documents, damaged_texts
+from tests.properties import examples
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
 from tests.unit.planned_lab import measure, planned
 from tests.unit.step_log_samples import START, file_name, log_lines
@@ -24,9 +25,6 @@ from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.record_run import record_run
 from traindyno.lab.submit_run import submit_run
 
-COUNT = (20_000 if NIGHTLY else 2000) // 4
-PARTS = 8
-JUDGED_SHARE = 0.1
 MOST_CPU_SECONDS = 10.0
 PLACE = "@place@"
 # Values as they are written: Python itself writes none of the long ones.
@@ -80,31 +78,33 @@ def whole_logs() -> list[Files]:
     ]
 
 
-def damaged_log(files: Files, source: random.Random) -> Files:
+@st.composite
+def damaged_logs(draw: st.DrawFn, files: Files) -> Files:
     damaged = deepcopy(files)
-    for _ in range(source.choice([1, 1, 1, 2, 3])):
-        name = source.choice(list(damaged))
+    for _ in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from(list(damaged)))
         lines = damaged[name]
-        match source.randrange(10):
-            case 0:
-                damaged[source.choice(NAMES)] = damaged.pop(name)
-            case 1:
-                damaged[name] = damaged_text("".join(lines), source).splitlines(keepends=True)
+        match draw(st.integers(0, 9)):
+            case 9:
+                damaged[draw(st.sampled_from(NAMES))] = damaged.pop(name)
+            case 8:
+                damaged[name] = draw(damaged_texts("".join(lines))).splitlines(keepends=True)
             case _ if lines:
-                at = source.randrange(min(len(lines), source.choice([6, 100])))
-                lines[at] = damaged_line(lines[at], source)
+                at = draw(st.integers(0, len(lines) - 1))
+                lines[at] = draw(damaged_lines(lines[at]))
     return damaged
 
 
-def damaged_line(text: str, source: random.Random) -> str:
+@st.composite
+def damaged_lines(draw: st.DrawFn, text: str) -> str:
     """The line as it is where it was damaged beyond Python's own reader and writer before."""
     try:
         parsed = json.loads(text)
-        if source.random() < 0.2:
-            return json.dumps(damaged_document(parsed, source)) + "\n"
-        container = source.choice([parsed, *(value for value in parsed.values() if isinstance(value, dict))])
-        container[source.choice([*container, "extra"])] = PLACE
-        return json.dumps(parsed).replace(f'"{PLACE}"', source.choice(LITERALS)) + "\n"
+        if draw(st.integers(0, 4)) == 4:
+            return json.dumps(draw(damaged_documents(parsed))) + "\n"
+        container = draw(st.sampled_from([parsed, *(value for value in parsed.values() if isinstance(value, dict))]))
+        container[draw(st.sampled_from([*container, "extra"]))] = PLACE
+        return json.dumps(parsed).replace(f'"{PLACE}"', draw(st.sampled_from(LITERALS))) + "\n"
     except (ValueError, RecursionError):
         return text
 
@@ -141,18 +141,16 @@ def ended() -> EndedRun:
     return EndedRun()
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_a_damaged_step_log_leaves_an_outcome(part: int, ended: EndedRun) -> None:
-    logs = whole_logs()
+def test_a_damaged_step_log_leaves_an_outcome(ended: EndedRun) -> None:
     outcomes = set()
-    for number in range(part, COUNT, PARTS):
-        source = random.Random(number)
-        files = damaged_log(logs[number // PARTS % len(logs)], source)
-        try:
-            with cpu_limit(MOST_CPU_SECONDS):
-                outcomes.add(_put_through(ended, files, is_judged=source.random() < JUDGED_SHARE))
-        except BaseException as error:
-            raise AssertionError(f"mutation {number}: {error!r}") from error
+
+    @examples(300)
+    @given(st.sampled_from(whole_logs()).flatmap(damaged_logs), st.integers(0, 9))
+    def record(files: Files, dice: int) -> None:
+        with cpu_limit(MOST_CPU_SECONDS):
+            outcomes.add(_put_through(ended, files, is_judged=dice == 9))
+
+    record()
     assert {"completed", "user_code_error"} <= outcomes, "the damage did nothing, or left nothing to measure"
 
 

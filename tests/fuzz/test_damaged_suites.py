@@ -1,7 +1,7 @@
 """Damaged suites and requests end in a refusal with a message: no traceback, no hang, nothing that can't be stored."""
 
 import json
-import random
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import Any
 import botocore.session
 import pytest
 from boto3.dynamodb.types import TypeSerializer
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lambdas.plan_suite import handler as plan_suite
 from localcloud.sagemaker_service.api.http_server import Api, read_document
@@ -21,8 +23,8 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.service import EXTRA_VALUES
 from tests.fuzz.cpu_limit import cpu_limit
-from tests.fuzz.mutations import damaged_document, damaged_text
-from tests.nightly import NIGHTLY
+from tests.fuzz.mutations import damaged_documents, damaged_texts
+from tests.properties import examples
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_suite
 from traindyno.api.suite_text import SuiteUnreadable, read_suite_text
@@ -37,8 +39,6 @@ from traindyno.sagemaker.request import build_training_job_request
 
 SUITES = Path(__file__).parents[2] / "suites"
 SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
-COUNT = 20_000 if NIGHTLY else 2000
-PARTS = 8
 MOST_CPU_SECONDS = 10.0
 ENVIRONMENT = {
     "AWS_REGION": "us-east-1",
@@ -111,31 +111,29 @@ def api(tmp_path: Path) -> Iterator[Api]:
     store.close()
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_damage_ends_in_a_refusal(part: int, tmp_path: Path, api: Api) -> None:
-    accepted = refused = 0
-    for number in range(part, COUNT, PARTS):
-        source = random.Random(number)
-        shipped = SHIPPED[number // PARTS % len(SHIPPED)]
-        try:
-            with cpu_limit(MOST_CPU_SECONDS):
-                is_accepted = _put_through(shipped, source, tmp_path, api)
-        except BaseException as error:
-            raise AssertionError(f"mutation {number} of {shipped.name}: {error!r}") from error
-        accepted, refused = accepted + is_accepted, refused + (not is_accepted)
-    assert accepted, "the damage never left a suite whole, so that nothing behind the reader was tried"
-    assert refused > accepted / 10
+def test_damage_ends_in_a_refusal(tmp_path: Path, api: Api) -> None:
+    ends = Counter[bool]()
+
+    @examples(500)
+    @given(st.data())
+    def put_through(data: st.DataObject) -> None:
+        with cpu_limit(MOST_CPU_SECONDS):
+            ends[_put_through(data, tmp_path, api)] += 1
+
+    put_through()
+    assert ends[True], "the damage never left a suite whole, so that nothing behind the reader was tried"
+    assert ends[False] > ends[True] / 10
 
 
-def _put_through(shipped: Path, source: random.Random, folder: Path, api: Api) -> bool:
+def _put_through(data: st.DataObject, folder: Path, api: Api) -> bool:
     """Reader, handler and local API; whether the handler accepted the suite."""
+    shipped = data.draw(st.sampled_from(SHIPPED))
     text = shipped.read_text(encoding="utf-8")
-    if source.random() < 0.5:
-        document: Any = read_suite_text(shipped).document
-        damaged = damaged_document(document, source)
+    if data.draw(st.booleans()):
+        damaged = data.draw(damaged_documents(read_suite_text(shipped).document))
         text = _as_json(damaged) or text
     else:
-        text = damaged_text(text, source)
+        text = data.draw(damaged_texts(text))
         damaged = None
     loaded = _load(folder / "suite.yaml", text)
     if damaged is None:
@@ -144,7 +142,7 @@ def _put_through(shipped: Path, source: random.Random, folder: Path, api: Api) -
         damaged = loaded.document
     answer = plan_suite.handle({"execution_id": "e", "suite": damaged}, None)
     if loaded is not None:
-        _send_jobs(loaded, source, api)
+        _send_jobs(loaded, data, api)
     return "refused" not in answer
 
 
@@ -166,13 +164,13 @@ def _load(path: Path, text: str) -> Suite | None:
         return None
 
 
-def _send_jobs(loaded: Suite, source: random.Random, api: Api) -> None:
+def _send_jobs(loaded: Suite, data: st.DataObject, api: Api) -> None:
     run = trial_runs("execution-1", expand_cells(loaded.suite)[:1], [1])[0]
     try:
         request = build_training_job_request(run, loaded.suite, attempt=1, settings=SETTINGS)
     except SourceMissing:
         return  # the source of a script is not in S3 yet
-    for sent in (request, damaged_document(request, source)):
+    for sent in (request, data.draw(damaged_documents(request))):
         body = _as_json(sent)
         try:
             api.answer("CreateTrainingJob", read_document((body or "[" * 3000).encode()))

@@ -4,18 +4,21 @@ A few executions, in ``make nightly`` 300.
 """
 
 import json
-import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.fuzz.mutations import damaged_document
+from tests.fuzz.mutations import damaged_documents
 from tests.local.local_lab import LocalLab
 from tests.nightly import NIGHTLY
+from tests.properties import examples
 from traindyno.api.suite_text import read_suite_text
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.s3_keys import plan_key
@@ -37,16 +40,18 @@ def error_names(error: type[Exception]) -> Iterator[str]:
 
 def damaged_inputs() -> Iterator[tuple[str, str]]:
     """The name of an execution and its input, which is JSON, as Step Functions demands it."""
-    source = random.Random(25)
-    number = 0
-    while number < COUNT:
-        try:
-            text = json.dumps(damaged_document(read_suite_text(source.choice(SHIPPED)).document, source))
-        except (ValueError, RecursionError):
-            continue
-        if len(text) < MOST_INPUT_BYTES and "NaN" not in text and "Infinity" not in text:
-            number += 1
-            yield f"damaged-{number}", text
+    texts: dict[str, None] = {}
+
+    @examples(3 * COUNT)
+    @given(st.sampled_from(SHIPPED).flatmap(lambda path: damaged_documents(read_suite_text(path).document)))
+    def collect(document: Any) -> None:
+        with suppress(ValueError, RecursionError):
+            text = json.dumps(document)
+            if len(text) < MOST_INPUT_BYTES and "NaN" not in text and "Infinity" not in text:
+                texts[text] = None
+
+    collect()
+    yield from ((f"damaged-{number}", text) for number, text in enumerate([*texts][:COUNT], start=1))
 
 
 def end_of(lab: LocalLab, arn: str) -> dict[str, Any]:

@@ -1,0 +1,21 @@
+"""Properties of code over drawn inputs: the same ones each time in ``make test``, new ones in ``make nightly``."""
+
+from hypothesis import HealthCheck, settings
+
+from tests.nightly import NIGHTLY
+
+settings.register_profile(
+    "traindyno",
+    derandomize=not NIGHTLY,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    max_examples=1000 if NIGHTLY else 50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+settings.load_profile("traindyno")
+
+
+def examples(count: int) -> settings:
+    """``count`` examples, ten times as many in ``make nightly``."""
+    return settings(max_examples=count * (10 if NIGHTLY else 1))
