@@ -3,7 +3,10 @@
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from traindyno.core.costs.money import apportion, dollars, exact_usd_text, to_cents
 
 
@@ -20,6 +23,15 @@ def test_cents_are_whole_and_add_up() -> None:
     assert apportion(amounts, Decimal("7.04")) == [Decimal("1.23"), Decimal("2.35"), Decimal("3.46")]
     assert apportion(amounts, Decimal("7.02")) == [Decimal("1.23"), Decimal("2.34"), Decimal("3.45")]
     assert apportion([], Decimal(0)) == []
+
+
+@examples(100)
+@given(st.lists(st.decimals(0, 10**6, places=6), min_size=1, max_size=24))
+def test_apportioned_amounts_are_within_a_cent_and_add_up_to_the_bill(amounts: list[Decimal]) -> None:
+    total = to_cents(sum(amounts, Decimal(0)))
+    parts = apportion(amounts, total)
+    assert sum(parts, Decimal(0)) == total
+    assert all(abs(part - amount) <= Decimal("0.01") for part, amount in zip(parts, amounts, strict=True))
 
 
 @pytest.mark.parametrize(

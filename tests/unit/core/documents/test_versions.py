@@ -1,10 +1,14 @@
 """A stored document of another version is refused with what was found and what is accepted."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.unit.run_samples import make_cell, make_run, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
@@ -16,7 +20,9 @@ from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findin
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.wave_items import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
-from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
+from traindyno.core.suite.choices import BatchChoice, Compiler, Precision, Strategy
+from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
+from traindyno.core.suite.suite_file import parse_settings, read_stored_suite, settings_document, stored_suite
 from traindyno.core.suite.tokens_manifest import (
     TokensMarker,
     describe_mismatch,
@@ -63,6 +69,27 @@ READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def test_every_stored_document_of_another_version_is_refused_by_name(name: str) -> None:
     with pytest.raises(VersionUnknown, match=rf"^{name}: got version 99 of another Traindyno, expected 1$"):
         READERS[name]({"version": 99})
+
+
+@examples(100)
+@given(
+    st.builds(
+        Settings,
+        instance=st.sampled_from(["local.cpu", "ml.p4d.24xlarge"]),
+        instance_count=st.integers(1, 64),
+        strategy=st.sampled_from(Strategy),
+        precision=st.sampled_from(Precision),
+        compiler=st.sampled_from(Compiler),
+        batch_size_per_device=st.integers(1, 4096) | st.just(BatchSearch(search=BatchChoice.LARGEST)),
+        global_batch_size=st.none() | st.integers(1, 10**6),
+        gradient_clip_norm=st.none() | st.floats(1e-6, 1e6),
+        dropout=st.none() | st.floats(0, 0.99),
+        learning_rate=st.builds(LearningRate, base=st.floats(1e-9, 10), reference_batch_size=st.integers(1, 10**6)),
+    )
+)
+def test_settings_that_are_written_are_read_alike(settings: Settings) -> None:
+    written = json.loads(json.dumps(settings_document(settings)))
+    assert parse_settings(written) == settings
 
 
 def test_a_stored_suite_has_a_version_and_is_read_alike() -> None:

@@ -1,11 +1,13 @@
 """What a shared job's parents wrote is read, whatever is damaged, late or missing."""
 
 import json
-import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.unit.core.jobs.damages import DAMAGES
+from tests.properties import examples
+from tests.unit.core.jobs.damages import damaged
 from tests.unit.core.jobs.written_jobs import START, WrittenJob, described, written_job
 from traindyno.core.jobs.job_journal import JobJournal
 from traindyno.core.jobs.journal import ended_runs, read_job_journal
@@ -108,19 +110,19 @@ def test_a_run_that_began_and_was_left_has_the_time_until_then() -> None:
     assert journal.runs_seconds == 17
 
 
-@pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_damaged_files_never_raise_and_never_end_another_run(damage: str) -> None:
-    rng = random.Random(damage)
+@examples(300)
+@given(st.data())
+def test_damaged_files_never_raise_and_never_end_another_run(data: st.DataObject) -> None:
     whole = whole_job().files
-    for _ in range(100):
-        files = {key: text for key, text in whole.items() if rng.random() > 0.1}
-        for key in rng.sample(sorted(files), 3):
-            files[key] = DAMAGES[damage](files[key], rng)
-        files |= {"": b"", "/": b"x", "journal/job-a1/x/algo-9.jsonl": b"{", f"{rng.random()}/ended/job-a1/x": b"{}"}
-        journal = read(files)
-        for run_id in journal.ends:
-            logs = [f"{run_id}/step_log/job-a1/algo-{number}.jsonl" for number in (1, 2)]
-            assert [described(files[key]) for key in logs] == [described(whole[key]) for key in logs]
-        json.dumps(journal.problems).encode()
-        "".join(end.failure or end.reason for end in journal.ends.values()).encode()
-        assert all(seconds >= 0 for seconds in (*journal.spent_seconds.values(), journal.start_seconds or 0))
+    missing = data.draw(st.sets(st.sampled_from(sorted(whole)), max_size=3))
+    files = {key: text for key, text in whole.items() if key not in missing}
+    for key in data.draw(st.lists(st.sampled_from(sorted(files)), max_size=3, unique=True)):
+        files[key] = data.draw(damaged(files[key]))
+    files |= {"": b"", "/": b"x", "journal/job-a1/x/algo-9.jsonl": b"{", "d-t1/ended/job-a1/x": b"{}"}
+    journal = read(files)
+    for run_id in journal.ends:
+        logs = [f"{run_id}/step_log/job-a1/algo-{number}.jsonl" for number in (1, 2)]
+        assert [described(files[key]) for key in logs] == [described(whole[key]) for key in logs]
+    json.dumps(journal.problems).encode()
+    "".join(end.failure or end.reason for end in journal.ends.values()).encode()
+    assert all(seconds >= 0 for seconds in (*journal.spent_seconds.values(), journal.start_seconds or 0))

@@ -6,8 +6,11 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.unit.core.jobs.damages import DAMAGES
+from tests.properties import examples
+from tests.unit.core.jobs.damages import damaged
 from tests.unit.core.jobs.written_jobs import START, WrittenJob, written_job
 from traindyno.core.jobs.attempt import Attempt, trained_seconds
 from traindyno.core.jobs.bound import Bound
@@ -232,23 +235,22 @@ def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
     assert sum(Decimal(str(attempts[0].billable_seconds)) for attempts in found.values()) == 218
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_shares_add_up_to_every_bill(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(40):
-        runs = [f"{letter}-t{rng.randrange(1, 9)}" for letter in "abcdefghijkl"[: rng.randrange(1, 13)]]
-        jobs, ended = random_jobs(rng, runs)
-        found = all_attempts(jobs, runs)
-        for job, _ in jobs:
-            parts = [each for attempts in found.values() for each in attempts if each.job_name == job.job_name]
-            billed = sum(Decimal(str(each.billable_seconds)) for each in parts)
-            assert billed == Decimal(str(job.billable_seconds))
-            assert sum(each.training_seconds or 0.0 for each in parts) == pytest.approx(trained_seconds(job), abs=1e-6)
-            assert all((each.billable_seconds or 0) >= 0 and (each.training_seconds or 0) >= 0 for each in parts)
-            is_fault = job.error == "ServiceFault"
-            assert sum(each.is_charged_for_faults and each.error == "ServiceFault" for each in parts) == int(is_fault)
-            assert all(each.share and min(each.share.start_seconds, each.share.own_seconds) >= 0 for each in parts)
-        assert {run_id for run_id in runs if found[run_id][-1].outcome is Outcome.COMPLETED} == ended
+@examples(150)
+@given(st.randoms(use_true_random=False))
+def test_shares_add_up_to_every_bill(rng: random.Random) -> None:
+    runs = [f"{letter}-t{rng.randrange(1, 9)}" for letter in "abcdefghijkl"[: rng.randrange(1, 13)]]
+    jobs, ended = random_jobs(rng, runs)
+    found = all_attempts(jobs, runs)
+    for job, _ in jobs:
+        parts = [each for attempts in found.values() for each in attempts if each.job_name == job.job_name]
+        billed = sum(Decimal(str(each.billable_seconds)) for each in parts)
+        assert billed == Decimal(str(job.billable_seconds))
+        assert sum(each.training_seconds or 0.0 for each in parts) == pytest.approx(trained_seconds(job), abs=1e-6)
+        assert all((each.billable_seconds or 0) >= 0 and (each.training_seconds or 0) >= 0 for each in parts)
+        is_fault = job.error == "ServiceFault"
+        assert sum(each.is_charged_for_faults and each.error == "ServiceFault" for each in parts) == int(is_fault)
+        assert all(each.share and min(each.share.start_seconds, each.share.own_seconds) >= 0 for each in parts)
+    assert {run_id for run_id in runs if found[run_id][-1].outcome is Outcome.COMPLETED} == ended
 
 
 def random_jobs(rng: random.Random, runs: Sequence[str]) -> tuple[list[Told], set[str]]:
@@ -287,22 +289,22 @@ def random_jobs(rng: random.Random, runs: Sequence[str]) -> tuple[list[Told], se
     return jobs, ended
 
 
-@pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_a_damaged_journal_loses_nothing_of_the_bill(damage: str) -> None:
-    rng = random.Random(damage)
+@examples(200)
+@given(st.data())
+def test_a_damaged_journal_loses_nothing_of_the_bill(data: st.DataObject) -> None:
     written = written_job()
     for run_id in RUNS[:3]:
         written.carry(run_id, 100)
     written.begin(RUNS[3])
     (journal,) = (key for key in written.files if key.startswith("journal/"))
-    for _ in range(40):
-        ends = {key: text for key, text in written.files.items() if rng.random() > 0.1}
-        files = {**ends, journal: DAMAGES[damage](written.files[journal], rng)}
-        job = job_of({"training": 380.0}, outcome=None, error="ServiceFault")
-        found = all_attempts([(job, read_job_journal(files, job_name="job-a1", host_count=1))])
-        parts = [each for attempts in found.values() for each in attempts]
-        assert sum(Decimal(str(each.billable_seconds)) for each in parts) == 380
-        assert sum(each.is_charged_for_faults for each in parts) == 1
+    missing = data.draw(st.sets(st.sampled_from(sorted(written.files))))
+    files = {key: text for key, text in written.files.items() if key not in missing}
+    files[journal] = data.draw(damaged(written.files[journal]))
+    job = job_of({"training": 380.0}, outcome=None, error="ServiceFault")
+    found = all_attempts([(job, read_job_journal(files, job_name="job-a1", host_count=1))])
+    parts = [each for attempts in found.values() for each in attempts]
+    assert sum(Decimal(str(each.billable_seconds)) for each in parts) == 380
+    assert sum(each.is_charged_for_faults for each in parts) == 1
 
 
 def test_a_run_whose_end_came_late_keeps_it_though_it_ran_again() -> None:
@@ -320,15 +322,11 @@ def test_a_run_whose_end_came_late_keeps_it_though_it_ran_again() -> None:
     ]  # fmt: skip
 
 
-def test_parts_are_whole_and_in_proportion() -> None:
-    rng = random.Random(0)
-    for _ in range(200):
-        total, weights = (
-            rng.randrange(10**7),
-            [rng.choice([0, rng.randrange(10**9)]) for _ in range(rng.randrange(1, 25))],
-        )
-        parts = divide_whole(total, weights)
-        assert sum(parts) == total
-        whole = sum(weights)
-        exact = [total * weight / whole if whole else total / len(weights) for weight in weights]
-        assert all(abs(part - at) < 1 for part, at in zip(parts, exact, strict=True))
+@examples(200)
+@given(st.integers(0, 10**7), st.lists(st.just(0) | st.integers(0, 10**9), min_size=1, max_size=24))
+def test_parts_are_whole_and_in_proportion(total: int, weights: list[int]) -> None:
+    parts = divide_whole(total, weights)
+    assert sum(parts) == total
+    whole = sum(weights)
+    exact = [total * weight / whole if whole else total / len(weights) for weight in weights]
+    assert all(abs(part - at) < 1 for part, at in zip(parts, exact, strict=True))

@@ -1,10 +1,12 @@
 """Lanes and how instances are shared among them."""
 
-import random
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from tests.unit.suites import small_suite
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.lanes import LaneDemand, lane_id_of, share_instances, split_lanes
@@ -64,18 +66,17 @@ def test_this_machine_runs_one_job_at_a_time_whatever_is_allowed() -> None:
     assert (shared.lanes, shared.runs) == (1, {"cpu": 1, "gpu": 1})
 
 
-def test_no_meeting_of_runs_passes_a_limit() -> None:
-    rng = random.Random(7)
-    for _ in range(200):
-        account = rng.randint(8, 40)
-        lanes = [
-            demand(name, [rng.choice([1, 2, 4, 8]) for _ in range(rng.randint(1, 5))], rng.randint(8, 30))
-            for name in "abc"
-        ]
-        shared = share_instances(lanes, account)
-        peaks = [sum(sorted(lane.sizes, reverse=True)[: shared.runs[lane.lane_id]]) for lane in lanes]
-        assert all(peak <= (lane.available or 0) for peak, lane in zip(peaks, lanes, strict=True))
-        assert all(sum(meeting) <= account for meeting in combinations(peaks, shared.lanes))
+LANE = st.tuples(st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=5), st.integers(8, 30))
+
+
+@examples(200)
+@given(st.integers(8, 40), st.lists(LANE, min_size=1, max_size=4))
+def test_no_meeting_of_runs_passes_a_limit(account: int, drawn: list[tuple[list[int], int]]) -> None:
+    lanes = [demand(str(number), sizes, available) for number, (sizes, available) in enumerate(drawn)]
+    shared = share_instances(lanes, account)
+    peaks = [sum(sorted(lane.sizes, reverse=True)[: shared.runs[lane.lane_id]]) for lane in lanes]
+    assert all(peak <= (lane.available or 0) for peak, lane in zip(peaks, lanes, strict=True))
+    assert all(sum(meeting) <= account for meeting in combinations(peaks, shared.lanes))
 
 
 def test_without_a_known_account_total_all_lanes_run_together() -> None:

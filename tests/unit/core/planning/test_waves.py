@@ -1,11 +1,12 @@
 """Waves: runs of different size fill a lane's instances, trial after trial, in a random order."""
 
-import random
 from collections import Counter
 from decimal import Decimal
 
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.expectation import expect
 from traindyno.core.planning.history import CellHistory
@@ -49,10 +50,10 @@ def test_seventeen_cells_of_2_to_16_nodes_take_26_waves() -> None:
     assert wave_count(runs, concurrency=1, instances=QUOTA) == 26
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_every_run_comes_once_within_the_quota_and_trials_stay_in_order(seed: int) -> None:
-    rng = random.Random(seed)
-    runs = runs_of([rng.choice([1, 2, 3, 5, 8]) for _ in range(rng.randint(1, 20))], trials=4)
+@examples(60)
+@given(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=1, max_size=20))
+def test_every_run_comes_once_within_the_quota_and_trials_stay_in_order(sizes: list[int]) -> None:
+    runs = runs_of(sizes, trials=4)
     waves = fill_waves(runs, 8)
     assert Counter(job.job_id for wave in waves for job in wave) == Counter(job.job_id for job in runs)
     assert all(size_of(wave) <= 8 for wave in waves)

@@ -2,7 +2,10 @@ import random
 from math import exp, inf, log, sqrt
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from traindyno.core.statistics.estimates import (
     Comparison,
     Estimate,
@@ -70,13 +73,24 @@ def test_a_comparison_by_hand() -> None:
     assert found.p_at_least(exp(0.3)) == pytest.approx(0.146447, abs=1e-5)
 
 
-def test_a_ratio_turned_over_has_its_interval_turned_over() -> None:
-    first, second = [1.0, 1.1, 1.05], [0.8, 0.85, 0.79]
+TRIALS = st.lists(st.floats(0.5, 2), min_size=2, max_size=6)
+
+
+@examples(100)
+@given(TRIALS, TRIALS, st.floats(1e-6, 1e6))
+def test_a_ratio_has_no_unit_and_is_turned_over_with_its_interval(
+    first: list[float], second: list[float], unit: float
+) -> None:
     there, back = compare(first, second), compare(second, first)
+    scaled = compare([unit * value for value in first], [unit * value for value in second])
+    assert back.ratio == pytest.approx(1 / there.ratio)
+    assert scaled.ratio == pytest.approx(there.ratio)
     assert there.interval is not None
     assert back.interval is not None
-    assert back.ratio == pytest.approx(1 / there.ratio)
+    assert scaled.interval is not None
     assert back.interval.low == pytest.approx(1 / there.interval.high)
+    assert scaled.interval.high == pytest.approx(there.interval.high, rel=1e-6)
+    assert there.interval.low <= there.ratio <= there.interval.high
 
 
 def test_equal_trials_of_a_replay_compare_exactly() -> None:

@@ -4,7 +4,10 @@ from math import comb, inf, pi, sqrt
 from statistics import NormalDist
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from traindyno.core.statistics import student_t
 from traindyno.core.statistics.student_t import (
     incomplete_beta,
@@ -37,10 +40,22 @@ def test_quantiles_are_those_of_the_published_table(degrees: int, probability: f
     assert t_quantile(probability, degrees) == pytest.approx(published, abs=5e-4)
 
 
-@pytest.mark.parametrize("degrees", [1, 2.5, 7, 40])
-def test_quantile_and_distribution_are_inverse(degrees: float) -> None:
-    for probability in (0.001, 0.2, 0.5, 0.9, 0.9999):
-        assert share_below(t_quantile(probability, degrees), degrees) == pytest.approx(probability, abs=1e-12)
+DEGREES, PROBABILITIES = st.floats(0.5, 500), st.floats(0.001, 0.999)
+
+
+@examples(100)
+@given(DEGREES, PROBABILITIES)
+def test_quantile_and_distribution_are_inverse_and_symmetric(degrees: float, probability: float) -> None:
+    quantile = t_quantile(probability, degrees)
+    assert share_below(quantile, degrees) == pytest.approx(probability, abs=1e-12)
+    assert t_quantile(1 - probability, degrees) == pytest.approx(-quantile, rel=1e-7, abs=1e-9)
+
+
+@examples(100)
+@given(DEGREES, PROBABILITIES, PROBABILITIES)
+def test_quantiles_rise_with_the_probability(degrees: float, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert t_quantile(low, degrees) <= t_quantile(high, degrees)
 
 
 def test_one_and_two_degrees_agree_with_their_closed_forms() -> None:
@@ -49,12 +64,13 @@ def test_one_and_two_degrees_agree_with_their_closed_forms() -> None:
     assert share_below(3.0, 2) == pytest.approx(0.5 + 3 / (2 * sqrt(11)), abs=1e-14)
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, 1), (2, 3), (5, 2), (1, 6), (30, 4), (6, 40)])
-@pytest.mark.parametrize("x", [0.01, 0.2, 0.35, 0.5, 0.8, 0.99])
+@examples(100)
+@given(st.integers(1, 40), st.integers(1, 40), st.floats(0.001, 0.999))
 def test_the_incomplete_beta_function_of_whole_numbers_is_a_sum_of_binomial_terms(a: int, b: int, x: float) -> None:
     trials = a + b - 1
     expected = sum(comb(trials, hits) * x**hits * (1 - x) ** (trials - hits) for hits in range(a, trials + 1))
     assert incomplete_beta(a, b, x) == pytest.approx(expected, rel=1e-12)
+    assert incomplete_beta(a, b, x) + incomplete_beta(b, a, 1 - x) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize(("x", "expected"), [(-0.5, 0.0), (0.0, 0.0), (1.0, 1.0), (1.5, 1.0)])

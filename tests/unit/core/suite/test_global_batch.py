@@ -1,11 +1,13 @@
 """A constant global batch: accumulation follows from the batch per device and the replicas, or the cell is refused."""
 
-import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_of
 from traindyno.core.suite.checks.combinations import check_global_batch
@@ -23,22 +25,22 @@ from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
 from traindyno.core.suite.suite import Cell, Run
 
-DEVICES = {"local.cpu": 1, "ml.g5.12xlarge": 4, "ml.p4d.24xlarge": 8}
+INSTANCES = ("local.cpu", "ml.g5.12xlarge", "ml.p4d.24xlarge")
 
 
-def drawn(draw: random.Random) -> Settings:
-    strategy = draw.choice([Strategy.DDP, Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE])
+@st.composite
+def divided_settings(draw: st.DrawFn) -> Settings:
+    strategy = draw(st.sampled_from([Strategy.DDP, Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE]))
     degree = {Strategy.TENSOR: "tensor_degree", Strategy.PIPELINE: "pipeline_degree"}.get(strategy)
-    instance = draw.choice(sorted(DEVICES)) if degree is None else "ml.p4d.24xlarge"
-    options: dict[str, Any] = {degree: draw.choice([2, 4, 8])} if degree else {}
+    options: dict[str, Any] = {degree: draw(st.sampled_from([2, 4, 8]))} if degree else {}
     if strategy is Strategy.PIPELINE:
-        options["micro_batches"] = draw.choice([1, 2, 4, 8])
+        options["micro_batches"] = draw(st.sampled_from([1, 2, 4, 8]))
     return Settings(
-        instance=instance,
-        instance_count=draw.randint(1, 6),
+        instance=draw(st.sampled_from(INSTANCES)) if degree is None else "ml.p4d.24xlarge",
+        instance_count=draw(st.integers(1, 6)),
         strategy=strategy,
-        batch_size_per_device=draw.randint(1, 70),
-        global_batch_size=draw.choice([draw.randint(1, 5000), 2 ** draw.randint(0, 13), 960, 2520]),
+        batch_size_per_device=draw(st.integers(1, 70)),
+        global_batch_size=draw(st.integers(1, 5000) | st.sampled_from([960, 2520, *(2**power for power in range(14))])),
         **options,
     )
 
@@ -49,59 +51,60 @@ def problems(settings: Settings) -> list[str]:
     return [each.reason for each in check_global_batch(settings, found)]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not(seed: int) -> None:
-    draw = random.Random(seed)
+def test_what_is_accepted_keeps_the_global_batch_and_what_is_refused_could_not() -> None:
     accepted = 0
-    for _ in range(1500):
-        settings = drawn(draw)
+
+    @examples(1000)
+    @given(divided_settings())
+    def hold(settings: Settings) -> None:
+        nonlocal accepted
         processes = world_size(settings)
         assert processes is not None
         whole, replicas = settings.global_batch_size, replica_count(settings, processes)
-        assert whole is not None
-        steps = accumulation_steps(settings, processes)
-        assert global_batch_size(settings, processes) == settings.batch_size * replicas * steps
-        is_kept = settings.batch_size * replicas * steps == whole
+        kept = settings.batch_size * replicas * accumulation_steps(settings, processes)
+        assert global_batch_size(settings, processes) == kept
         if not problems(settings):
             accepted += 1
-            assert is_kept
-            assert planned_batch_size(settings) == whole
+            assert planned_batch_size(settings) == kept == whole
         else:
-            assert not is_kept or settings.batch_size % settings.micro_batches
+            assert kept != whole or settings.batch_size % settings.micro_batches
         for batch in dividing_batches(settings, processes) or ():
-            given = replace(settings, batch_size_per_device=batch)
+            given_batch = replace(settings, batch_size_per_device=batch)
             assert batch % settings.micro_batches == 0
-            assert global_batch_size(given, processes) == whole
-            assert not problems(given)
-    assert accepted > 50
+            assert global_batch_size(given_batch, processes) == whole
+            assert not problems(given_batch)
+
+    hold()
+    assert accepted > 20
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_search_finds_the_largest_batch_that_divides_and_fits(seed: int) -> None:
+@examples(400)
+@given(divided_settings(), st.integers(1, 200), st.data())
+def test_a_search_finds_the_largest_batch_that_divides_and_fits(
+    drawn: Settings, first: int, data: st.DataObject
+) -> None:
     """Also the first batch, which simulated jobs measure, keeps the global batch."""
-    draw = random.Random(seed)
-    for _ in range(400):
-        settings = replace(drawn(draw), batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST))
-        processes = world_size(settings)
-        assert processes is not None
-        possible = dividing_batches(settings, processes)
-        if not possible:
-            continue
-        assert not problems(settings)
-        room, first = draw.randint(0, 2 * possible[-1]), draw.randint(1, 200)
-        probes: list[Probe] = []
-        while (batch := next_of(possible, probes, first)) is not None:
-            assert batch in possible
-            assert batch not in [probe.batch for probe in probes]
-            probes.append(Probe(batch=batch, fits=batch <= room))
-        assert len(probes) <= MOST_PROBES
-        expected = max((each for each in possible if each <= room), default=None)
-        if len(probes) < MOST_PROBES:
-            assert chosen(probes, LARGEST) == expected
-        cell = Cell(cell_id="c", label="c", settings=settings, hyperparameters={})
-        run = Run(run_id="c-t1", execution_id="e", trial=1, cell=cell, first_batch=first)
-        for given in (run, replace(run, found_batch=possible[-1])):
-            assert global_batch_size(trained_settings(given), processes) == settings.global_batch_size
+    settings = replace(drawn, batch_size_per_device=BatchSearch(search=BatchChoice.LARGEST))
+    processes = world_size(settings)
+    assert processes is not None
+    possible = dividing_batches(settings, processes)
+    assume(possible)
+    assert possible is not None
+    assert not problems(settings)
+    room = data.draw(st.integers(0, 2 * possible[-1]))
+    probes: list[Probe] = []
+    while (batch := next_of(possible, probes, first)) is not None:
+        assert batch in possible
+        assert batch not in [probe.batch for probe in probes]
+        probes.append(Probe(batch=batch, fits=batch <= room))
+    assert len(probes) <= MOST_PROBES
+    expected = max((each for each in possible if each <= room), default=None)
+    if len(probes) < MOST_PROBES:
+        assert chosen(probes, LARGEST) == expected
+    cell = Cell(cell_id="c", label="c", settings=settings, hyperparameters={})
+    run = Run(run_id="c-t1", execution_id="e", trial=1, cell=cell, first_batch=first)
+    for each in (run, replace(run, found_batch=possible[-1])):
+        assert global_batch_size(trained_settings(each), processes) == settings.global_batch_size
 
 
 def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch() -> None:

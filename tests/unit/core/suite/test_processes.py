@@ -1,11 +1,13 @@
 """Processes, replicas and batches, by hand."""
 
-import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.properties import examples
 from traindyno.core.suite.choices import LearningRateScaling, PipelineSchedule, ShardScope, Strategy
 from traindyno.core.suite.processes import (
     Degrees,
@@ -118,12 +120,13 @@ def test_the_first_degree_that_is_left_out_follows(changes: dict[str, Any], expe
     assert expected.processes == 16
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_the_nearest_degrees_are_possible(seed: int) -> None:
-    draw = random.Random(seed)
-    processes = draw.randint(1, 96)
-    names = draw.sample(["pipeline", "replicate", "shard", "tensor"], draw.randint(1, 4))
-    asked = mesh({name: draw.choice([1, 2, 3, 4, 8]) for name in names})
+NAMES = st.sampled_from(["pipeline", "replicate", "shard", "tensor"])
+
+
+@examples(300)
+@given(st.integers(1, 96), st.dictionaries(NAMES, st.sampled_from([1, 2, 3, 4, 8]), min_size=1))
+def test_the_nearest_degrees_have_the_processes_as_product(processes: int, named: dict[str, int]) -> None:
+    asked = mesh(named)
     nearest = nearest_degrees(asked, processes)
     assert nearest
     for each in nearest:
