@@ -5,21 +5,23 @@ from math import exp, log
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
+from tests.properties import examples
 from tests.unit.run_samples import make_cell
 from traindyno.core.statistics.estimates import compare, comparison_of, estimate, estimate_share
+from traindyno.core.statistics.gamma import gamma_quantile
 from traindyno.core.statistics.hosts import Trial, compare_on_hosts
 from traindyno.core.statistics.many_comparisons import adjust_by_holm
 from traindyno.core.statistics.selection import Relation, count_contenders, relate
-from traindyno.core.statistics.student_t import incomplete_beta, t_quantile, two_sided_p
+from traindyno.core.statistics.student_t import incomplete_beta, t_density, t_quantile, two_sided_p
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.recommendation import Recommendation, Rival
 
-DEGREES = (1, 1.7, 2, 3.4, 8, 30, 250)
-PROBABILITIES = (0.0005, 0.025, 0.3, 0.5, 0.8, 0.975, 0.99999)
 SAMPLES = range(20)
 
 
@@ -28,18 +30,27 @@ def sample(seed: int, count: int, level: float = 0.0, spread: float = 0.05) -> l
     return [exp(level + source.gauss(0, spread)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("degrees", DEGREES)
-@pytest.mark.parametrize("probability", PROBABILITIES)
-def test_t_quantiles(degrees: float, probability: float) -> None:
+@examples(150)
+@given(st.floats(0.3, 1e9), st.floats(1e-5, 1 - 1e-5))
+def test_students_t(degrees: float, probability: float) -> None:
     quantile = float(stats.t.ppf(probability, degrees))
-    assert t_quantile(probability, degrees) == pytest.approx(quantile, rel=1e-9, abs=1e-12)
-    assert two_sided_p(quantile, degrees) == pytest.approx(2 * stats.t.sf(abs(quantile), degrees), rel=1e-9)
+    assert t_quantile(probability, degrees) == pytest.approx(quantile, rel=1e-7, abs=1e-9)
+    assert two_sided_p(quantile, degrees) == pytest.approx(2 * stats.t.sf(abs(quantile), degrees), rel=1e-7)
+    assert t_density(quantile, degrees) == pytest.approx(
+        float(stats.t.pdf(quantile, degrees)), rel=1e-5
+    )  # two gammas cancel
 
 
-@pytest.mark.parametrize("x", [0.0, 1e-6, 0.2, 0.7, 0.999, 1.0])
-def test_incomplete_beta(x: float) -> None:
-    for a, b in ((0.5, 0.5), (2.0, 0.5), (10.0, 30.0)):
-        assert incomplete_beta(a, b, x) == pytest.approx(float(stats.beta.cdf(x, a, b)), rel=1e-9)
+@examples(150)
+@given(st.floats(0.1, 400), st.floats(0.1, 400), st.floats(0, 1))
+def test_the_incomplete_beta_function(a: float, b: float, x: float) -> None:
+    assert incomplete_beta(a, b, x) == pytest.approx(float(stats.beta.cdf(x, a, b)), rel=1e-9, abs=1e-13)
+
+
+@examples(100)
+@given(st.floats(0.05, 500), st.floats(0.001, 0.999))
+def test_quantiles_of_the_gamma_distribution(shape: float, probability: float) -> None:
+    assert gamma_quantile(probability, shape) == pytest.approx(float(stats.gamma.ppf(probability, shape)), rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", SAMPLES)
