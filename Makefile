@@ -41,10 +41,10 @@ unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 mi
 	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
 
 test: install ## Run every test, with the end-to-end tests in their own local cloud
-	$(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses $(TEST_WORKERS)
 
 rest: install ## Run what `make test` runs beside `make unit`
-	$(BIN)/python -m pytest --ignore tests/unit --numprocesses $(TEST_WORKERS) --no-loadscope-reorder
+	$(BIN)/python -m pytest --ignore tests/unit --numprocesses $(TEST_WORKERS)
 
 pythons: install ## Run the unit and infra tests on every Python 3.11 to 3.14 of this machine
 	$(BIN)/python -m tests.every_python
@@ -79,7 +79,7 @@ bench: install .envs/syne_tune/.installed ## Measure speed and memory, and write
 	$(BIN)/python -m bench
 
 nightly: install ## Run every test, those marked nightly too: simulations, chaos, every strategy with every model (hours)
-	TRAINDYNO_NIGHTLY=1 $(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --no-loadscope-reorder --ignore tests/local
+	TRAINDYNO_NIGHTLY=1 $(BIN)/python -m pytest --numprocesses $(TEST_WORKERS) --ignore tests/local
 	TRAINDYNO_NIGHTLY=1 $(BIN)/python -m pytest tests/local
 
 xla: install ## Make the environment of compiler xla (gcc and readelf are needed)

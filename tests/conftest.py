@@ -5,57 +5,13 @@ import os
 from collections.abc import Generator
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from tests.nightly import NIGHTLY
 
-SEEDS = "tests/local/test_chaos_seeds.py"
-# Beginnings of paths; the first that fits names the group, and groups are begun in this order: beside tests that wait,
-# those that compute.
-GROUPS = {
-    "tests/training/test_strategies.py": "strategies",
-    "tests/training/test_strategy_table.py": "strategies",
-    "tests/local/test_damaged_executions.py": "lab",
-    "tests/local/test_data_preparation.py": "lab",
-    "tests/local/test_edge_adapters.py": "lab",
-    "tests/local/test_end_to_end.py": "lab",
-    "tests/local/test_guard.py": "lab",
-    "tests/local/test_hub_model.py": "lab",
-    "tests/local/test_money_commands.py": "lab",
-    "tests/local/test_notebooks.py": "lab",
-    "tests/local/test_other_users.py": "lab",
-    "tests/local/test_permissions.py": "lab",
-    "tests/local/test_python_page.py": "lab",
-    "tests/local/test_reference_suites.py": "lab",
-    "tests/local/test_serving.py": "lab",
-    "tests/local/test_serving_permissions.py": "lab",
-    "tests/local/test_smoke.py": "lab",
-    "tests/local/test_store_contract.py": "lab",
-    SEEDS: "",
-    "tests/local/test_chaos.py": "chaos",
-    "tests/local/test_cost_stopped.py": "chaos",
-    "tests/local/test_rates.py": "chaos",
-    "tests/local/test_throttling.py": "chaos",
-    "tests/local/test_warm_runs.py": "chaos",
-    "tests/local/": "",
-    "tests/training/": "",
-    "tests/infra/": "infra",
-    "tests/browser/": "",
-    "tests/": "",
-}
-ORDER = list(GROUPS)
-
-
-class TogetherScheduling(LoadScopeScheduling):
-    """Scopes are groups, or files where a file has no group. Each seed of faults is a group of its own."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        path = path_of(nodeid)
-        if path == SEEDS:
-            return f"seed {nodeid.partition('[')[2].rstrip(']').partition('-')[0]}"
-        return GROUPS[beginning_of(path)] or path
-
+# Fixtures of a session: a local cloud with the deployed app.
+SHARED_FIXTURES = ("lab", "chaos")
+# Beginnings of paths: beside tests that wait, those that compute.
+ORDER = ("tests/training/test_strateg", "tests/local/", "tests/training/", "tests/infra/", "tests/browser/", "")
 
 # The threads of PyTorch spin while they wait for each other: beside other workers they take three times the time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -75,22 +31,25 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TogetherScheduling:
-    return TogetherScheduling(config, log)
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not NIGHTLY and "nightly" not in config.option.markexpr:
         left_out = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: ORDER.index(beginning_of(path_of(item.nodeid))))
+    if hasattr(config, "workerinput"):  # the worker adds the group to the test's name: --dist loadgroup
+        groups = {item: group_of(item) for item in items}
+        for item, group in groups.items():
+            item.add_marker(pytest.mark.xdist_group(group))
+        items.sort(key=lambda item: (place_of(item), groups[item] not in SHARED_FIXTURES))
 
 
-def path_of(nodeid: str) -> str:
-    return nodeid.partition("::")[0]
+def group_of(item: pytest.Item) -> str:
+    """The name of the shared fixture that the test uses, or its file."""
+    made = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009
+    shared = [name for name in SHARED_FIXTURES if name in made and made[name][-1].scope == "session"]
+    path = item.nodeid.partition("::")[0]
+    return shared[0] if shared else ORDER[0] if path.startswith(ORDER[0]) else path
 
 
-def beginning_of(path: str) -> str:
-    return next(beginning for beginning in GROUPS if path.startswith(beginning))
+def place_of(item: pytest.Item) -> int:
+    return next(place for place, beginning in enumerate(ORDER) if item.nodeid.startswith(beginning))
