@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.nightly import NIGHTLY
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
@@ -32,8 +33,8 @@ BATCHES = ("per_device_train_batch_size", "batch_size")
 # The lab has images of its own for GPUs, and none for Trainium.
 LAB = replace(SETTINGS, gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/efa:1", neuron_image_uri=None)
 
-
-MOST_PAIRS = 60
+# make test takes a control of each suite.
+MOST_PAIRS, MOST_CONTROLS = (60, None) if NIGHTLY else (20, 1)
 
 
 def named(path: Path) -> str:
@@ -82,7 +83,7 @@ def test_planning_accepts_each_proposed_control(path: Path) -> None:
     staged = "s3://code/sourcedir.tar.gz" if suite.workload.source else None
     before = {*find_conflicts(suite, expand_cells(suite), LAB)}
     for measured in (samples_per_step(suite), {}):
-        for control in proposed(suite, measured):
+        for control in proposed(suite, measured)[:MOST_CONTROLS]:
             changed, cell = with_control(suite, control)
             assert {*find_conflicts(changed, expand_cells(changed), LAB)} <= before
             staged_suite = replace(changed, workload=replace(changed.workload, source=staged))
