@@ -1,12 +1,18 @@
-"""From a failed job's FailureReason to an outcome of the run, or to another attempt."""
+"""From a failed job's FailureReason to an outcome of the run, or to another attempt, and to one sentence for a reader.
+
+A reason has two authors. Texts of SageMaker begin with its own prefix and say what SageMaker did: the image, the role,
+the download. After ``AlgorithmError`` stands what the container wrote, in the end the user's script, which can print
+any words: there, only what a process can cause is looked for.
+"""
 
 import re
+import signal
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import FAILURE_PREFIX
-from traindyno.sagemaker.script_errors import describe_script_error
 
 # Outcomes that only SageMaker's description of the job, or the lab, can know.
 NOT_OF_CONTAINER = frozenset(
@@ -26,46 +32,107 @@ OWN_TEXT = re.compile(
     rf"{FAILURE_PREFIX}: (?P<outcome>{'|'.join(sorted(set(Outcome) - NOT_OF_CONTAINER))}): (?P<message>.*)",
     re.DOTALL | re.MULTILINE,
 )
+OF_CONTAINER = re.compile(r"\AAlgorithmError\b|ExecuteUserScriptError")
 
 Meaning = Outcome | type[NextAttempt]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRule:
+    """``hint``: what the reader can do about it, where SageMaker's text does not say so."""
+
     pattern: re.Pattern[str]
     meaning: Meaning
+    hint: str = ""
 
 
-def _rule(pattern: str, meaning: Meaning) -> FailureRule:
-    return FailureRule(pattern=re.compile(pattern, re.IGNORECASE), meaning=meaning)
+def _rule(pattern: str, meaning: Meaning, hint: str = "") -> FailureRule:
+    return FailureRule(pattern=re.compile(pattern, re.IGNORECASE), meaning=meaning, hint=hint)
 
 
-# The first match counts: SageMaker's own prefixes, then texts in a message of any prefix, then the kind of error.
-# A rule for another attempt needs SageMaker's prefix: another attempt is paid, and a script can write the rest.
-FAILURE_RULES = (
-    _rule(r"^CapacityError", CapacityUnavailable),
-    _rule(r"^InternalServerError", ServiceFault),
-    _rule(r"^InternalError", ServiceFault),
-    _rule(r"^ResourceLimitExceeded", SlotUnavailable),
+MORE_DISK = "; on AWS job.volume_size_gb is the size of the job's disk"
+# What a process can cause; the first match counts.
+PROCESS_RULES = (
     _rule(
         r"out of memory|OutOfMemory|CUBLAS_STATUS_ALLOC_FAILED|use an instance type with more memory"
         r"|MemoryError\b|can't allocate memory|cannot allocate memory(?! in static TLS)|std::bad_alloc",
         Outcome.OUT_OF_MEMORY,
     ),
     _rule(r"NRT_RESOURCE|failed to allocate .*(device|HBM)", Outcome.OUT_OF_MEMORY),
+    _rule(
+        r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: Killed",
+        Outcome.KILLED,
+        "; most often the host's memory is full: use fewer loader workers",
+    ),
     _rule(r"exit code:? ?(-9|137)\b|signal 9|SIGKILL", Outcome.KILLED),
+    _rule(
+        r"uncorrectable ECC error|GPU is lost|fallen off the bus|NRT_EXEC_HW_ERR|uncorrectable NVLink",
+        Outcome.INTERNAL_ERROR,
+        "; a device of the host is faulty, which is no fault of the script: run it again",
+    ),
+)
+# What SageMaker says, by its prefixes, then by texts after any prefix of its own. Another attempt is paid, so that a
+# rule for one needs the prefix.
+SERVICE_RULES = (
+    _rule(r"^CapacityError", CapacityUnavailable),
+    _rule(r"^InternalServerError", ServiceFault),
+    _rule(r"^InternalError", ServiceFault),
+    _rule(r"^ResourceLimitExceeded", SlotUnavailable),
     _rule(
         r"CannotPullContainer|Cannot pull|could not be pulled|image .*(not found|does not exist)", Outcome.IMAGE_ERROR
     ),
-    _rule(r"Cannot find .*image|Requested image|manifest .*unknown|exec format error", Outcome.IMAGE_ERROR),
+    _rule(r"Cannot find .*image|Requested image|manifest .*unknown", Outcome.IMAGE_ERROR),
     _rule(r"CannotStartContainer|starting container process caused", Outcome.IMAGE_ERROR),
     _rule(
         r"Access ?Denied|not authorized to perform|Forbidden|UnauthorizedOperation|\(403\)", Outcome.PERMISSION_ERROR
     ),
     _rule(r"unable to assume role|Could not assume role|is not valid.*role", Outcome.PERMISSION_ERROR),
-    _rule(r"NCCL (error|WARN).*(unhandled system error|remote process exited)", Outcome.USER_CODE_ERROR),
-    _rule(r"^(AlgorithmError|ClientError)|^Framework ?Error|ExecuteUserScriptError", Outcome.USER_CODE_ERROR),
+    _rule(r"Insufficient disk space|No space left on device", Outcome.USER_CODE_ERROR, MORE_DISK),
+    _rule(
+        r"Data download failed",
+        Outcome.USER_CODE_ERROR,
+        "; the script did not start: check the S3 addresses of the suite's model, dataset, source and channels",
+    ),
+    *PROCESS_RULES,
+    _rule(r"^ClientError", Outcome.USER_CODE_ERROR),
 )
+CONTAINER_RULES = (
+    # The container's own program can't be started: no script has run.
+    _rule(r"\AAlgorithmError: exec format error", Outcome.IMAGE_ERROR),
+    *PROCESS_RULES,
+    _rule(r"", Outcome.USER_CODE_ERROR),
+)
+
+TOOLKIT = re.compile(
+    r"ExecuteUserScriptError:\s*ExitCode (?P<code>-?\d+)"
+    r"\s*ErrorMessage \"(?P<message>.*?)\"\s*(?:Command \"|, exit|\Z)",
+    re.DOTALL,
+)
+EXIT_CODE = re.compile(r"\bexit code:? ?(?P<code>-?\d+)\W*\Z")
+PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
+# The end of a Python traceback: on lines of its own, or where SageMaker has joined the lines.
+NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(?:: .*)?)\Z"
+ERRORS = (re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL), re.compile(rf"\A(?:.*\s)?{NAMED}", re.DOTALL))
+NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
+NO_SPACE = "No space left on device"
+SHARED_MEMORY = "/dev/shm"
+BY_SIGNAL = {
+    signal.SIGSEGV: "segmentation fault: compiled code of the script, or of a package, used memory that is not its own",
+    signal.SIGBUS: "bus error: compiled code used memory that is not there, as a full /dev/shm",
+    signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
+    signal.SIGILL: "illegal instruction: compiled code was built for another processor",
+    signal.SIGFPE: "arithmetic error in compiled code",
+    signal.SIGKILL: "another program, a person or the kernel ended the process",
+}
+OTHER_SIGNAL = "a signal ended the process"
+# How torchrun tells of its processes, after their output; SageMaker may have joined the lines.
+TORCHRUN_LINE = re.compile(
+    r"(?:\A|\s)(?:[EW]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*torch/distributed/elastic/"
+    r"|(?:ERROR|WARNING):torch\.distributed\.elastic)"
+)
+TORCHRUN_SIGNAL = re.compile(r"Signal (?P<number>\d+) \(SIG\w+\) received by PID")
+# The local cloud, and the parent of a shared job, add it to what the toolkit would say.
+OF_KERNEL = re.compile(r"out of memory: the kernel killed \d+ processes")
 
 
 def read_failure_reason(text: str) -> tuple[Meaning, str]:
@@ -76,7 +143,71 @@ def read_failure_reason(text: str) -> tuple[Meaning, str]:
     if own:
         return Outcome(own["outcome"]), own["message"].strip()
     message = " ".join(text.split())
-    for rule in FAILURE_RULES:
+    for rule in CONTAINER_RULES if OF_CONTAINER.search(text) else SERVICE_RULES:
         if rule.pattern.search(message):
-            return rule.meaning, describe_script_error(text) or message
+            return rule.meaning, (_describe(text) or message) + rule.hint
     return Outcome.INTERNAL_ERROR, message or "the job failed and SageMaker gave no reason"
+
+
+def _describe(reason: str) -> str | None:
+    """One sentence for what a process did: the user's error first, then where; None if the reason says no more."""
+    found = TOOLKIT.search(reason)
+    if found is None:
+        code = EXIT_CODE.search(reason) if OF_CONTAINER.search(reason) else None
+        killed_by = _signal_of(int(code["code"])) if code else None
+        if code is None or killed_by is None:
+            return None
+        before = " ".join(reason[: code.start()].removeprefix("AlgorithmError:").strip(" ,").split())
+        return _killed(reason, killed_by, int(code["code"]), before)
+    code_number, message = int(found["code"]), _without_torchrun(found["message"].strip())
+    error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
+    if error is not None:
+        what = " ".join(error["error"].split())
+        return f"{what}{_place(message)} (exit code {code_number}){_advice(what)}"
+    killed_by = _signal_of(code_number) or _signal_in(found["message"])
+    return None if killed_by is None else _killed(reason, killed_by, code_number, message)
+
+
+def _killed(reason: str, killed_by: signal.Signals, code: int, output: str) -> str:
+    kernel = OF_KERNEL.search(reason)
+    what = kernel[0] if kernel else BY_SIGNAL.get(killed_by, OTHER_SIGNAL)
+    last = "" if not output or (kernel and kernel[0] in output) else f"; its last output: {' '.join(output.split())}"
+    return f"{what} ({killed_by.name}, exit code {code}){last}"
+
+
+def _advice(error: str) -> str:
+    if NO_SPACE not in error:
+        return ""
+    if SHARED_MEMORY in error:
+        return f"; {SHARED_MEMORY} is full, the host's shared memory: use fewer loader workers, or smaller batches"
+    return f"; write less, or free space{MORE_DISK}"
+
+
+def _without_torchrun(message: str) -> str:
+    """torchrun's own traceback, and its lines about its processes, follow the script's output."""
+    before, _, after = message.rpartition("Traceback (most recent call last):")
+    of_script = before.strip() if "ChildFailedError" in after and before.strip() else message
+    lines = TORCHRUN_LINE.search(of_script)
+    return of_script[: lines.start()].strip() if lines else of_script
+
+
+def _place(message: str) -> str:
+    """The innermost line of the user's own code; of any code if the traceback's end names no other."""
+    places = [(each["file"], each["line"]) for each in PLACE.finditer(message)]
+    own = [each for each in places if not any(part in each[0] for part in NOT_OF_USER)]
+    if not places:
+        return ""
+    file, line = (own or places)[-1]
+    return f" ({PurePosixPath(file).name}, line {line})"
+
+
+def _signal_in(message: str) -> signal.Signals | None:
+    """The signal that ended the process which torchrun names last, as the cause; torchrun itself exits with 1."""
+    found = TORCHRUN_SIGNAL.findall(message)
+    return _signal_of(-int(found[-1])) if found else None
+
+
+def _signal_of(code: int) -> signal.Signals | None:
+    """A shell reports 128 + the signal, Python its negative."""
+    number = -code if code < 0 else code - 128
+    return signal.Signals(number) if number in {each.value for each in signal.Signals} else None

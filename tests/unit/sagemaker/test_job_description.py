@@ -100,6 +100,7 @@ MESSAGES = [
         Outcome.IMAGE_ERROR,
     ),
     ("AlgorithmError: exec format error, exit code: 1", Outcome.IMAGE_ERROR),
+    ("ClientError: Artifact upload failed:Insufficient disk space", Outcome.USER_CODE_ERROR),
     ("Something that nobody has seen before", Outcome.INTERNAL_ERROR),
     ("", Outcome.INTERNAL_ERROR),
 ]
@@ -139,6 +140,18 @@ def test_a_word_of_ours_within_a_message_is_text(outcome: Outcome) -> None:
 def test_no_container_of_a_failed_job_can_say_what_only_the_lab_knows(outcome: Outcome, place: str) -> None:
     """A failed job never completed, whatever its script wrote: its exit code decides."""
     assert read_failure_reason(place.format(failure_text(outcome, "all fine")))[0] is Outcome.USER_CODE_ERROR
+
+
+SERVICE_WORDS = [text for text, meaning in MESSAGES if meaning in (Outcome.IMAGE_ERROR, Outcome.PERMISSION_ERROR)]
+
+
+@pytest.mark.parametrize("place", OWN_PLACES)
+@pytest.mark.parametrize(
+    "printed", [*SERVICE_WORDS, "Image Not Found /opt/ml/input/data/train/cat 1.jpg", "HTTP Error 403: Forbidden"]
+)
+def test_sagemakers_words_in_a_scripts_output_are_the_scripts(printed: str, place: str) -> None:
+    script = printed.replace("AlgorithmError: ", "")
+    assert read_failure_reason(place.format(f"OSError: {script}"))[0] is Outcome.USER_CODE_ERROR
 
 
 OF_SERVICES = [(text, meaning) for text, meaning in MESSAGES if not isinstance(meaning, Outcome)]

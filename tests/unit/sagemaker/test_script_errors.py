@@ -1,5 +1,7 @@
 """A failed script's reason begins with the user's own error and its line; the toolkit's wrapper is left out."""
 
+import signal
+
 import pytest
 
 from traindyno.core.jobs.outcome import Outcome
@@ -135,3 +137,45 @@ def test_a_full_disk_is_told_with_the_setting_of_its_size() -> None:
         "OSError: [Errno 28] No space left on device: '/tmp/x' (reader.py, line 7) (exit code 1); "
     )
     assert message.endswith("job.volume_size_gb is the size of the job's disk")
+
+
+HINTS = [
+    ("ClientError: Artifact upload failed:Insufficient disk space", Outcome.USER_CODE_ERROR, "job.volume_size_gb"),
+    (
+        "ClientError: Data download failed:No S3 objects found under S3 URL s3://bucket/data",
+        Outcome.USER_CODE_ERROR,
+        "the script did not start: check the S3 addresses",
+    ),
+    (
+        wrapped(f"{TRACEBACK}torch.AcceleratorError: CUDA error: uncorrectable ECC error encountered"),
+        Outcome.INTERNAL_ERROR,
+        "a device of the host is faulty",
+    ),
+    (
+        wrapped(f"{TRACEBACK}RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."),
+        Outcome.KILLED,
+        "use fewer loader workers",
+    ),
+    (
+        wrapped(f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/dev/shm/torch_1'"),
+        Outcome.USER_CODE_ERROR,
+        "/dev/shm is full, the host's shared memory",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reason", "outcome", "words"), HINTS)
+def test_causes_outside_of_the_code_say_what_to_do(reason: str, outcome: Outcome, words: str) -> None:
+    meaning, message = read_failure_reason(reason)
+    assert meaning is outcome
+    assert words in message
+    assert ("job.volume_size_gb" in message) == ("Insufficient disk" in reason)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGSEGV, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("form", ["AlgorithmError: , exit code: {}", "AlgorithmError: step 7, exit code: {}"])
+def test_exit_codes_of_signals_are_explained_without_the_toolkit_too(number: signal.Signals, form: str) -> None:
+    meaning, message = read_failure_reason(form.format(128 + number))
+    assert meaning is Outcome.USER_CODE_ERROR
+    assert f"({number.name}, exit code {128 + number})" in message
+    assert message.endswith("; its last output: step 7") == ("step 7" in form)
