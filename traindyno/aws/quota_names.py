@@ -32,10 +32,9 @@ def find_by_name(
 
 def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[Mapping[str, Any]]:
     asked: dict[str, Any] = {"ServiceCode": service_code, "PaginationConfig": {"PageSize": PAGE_SIZE}}
-    for defaults in service_quotas.get_paginator("list_aws_default_service_quotas").paginate(**asked):
-        yield from defaults["Quotas"]
-    for applied in service_quotas.get_paginator("list_service_quotas").paginate(**asked):
-        yield from applied["Quotas"]
+    for listing in ("list_aws_default_service_quotas", "list_service_quotas"):
+        for page in service_quotas.get_paginator(listing).paginate(**asked):
+            yield from (row for row in page.get("Quotas", []) if "QuotaName" in row and "QuotaCode" in row)
 
 
 def read_by_name(service_quotas: "ServiceQuotasClient", name: str, *, service_code: str) -> Mapping[str, Any] | None:
@@ -50,3 +49,16 @@ def read_by_name(service_quotas: "ServiceQuotasClient", name: str, *, service_co
             return default
         raise
     return answer["Quota"]
+
+
+def quota_value(row: Mapping[str, Any] | None) -> int | None:
+    """None without a row, and for a row whose value AWS leaves out."""
+    return int(row["Value"]) if row and "Value" in row else None
+
+
+def why_no_value(row: Mapping[str, Any]) -> str | None:
+    if "Value" in row:
+        return None
+    reason = row.get("ErrorReason", {})
+    said = ": ".join(reason[part] for part in ("ErrorCode", "ErrorMessage") if part in reason)
+    return f"Service Quotas answers without its value ({said or 'and gives no reason'})"

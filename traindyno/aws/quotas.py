@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
-from traindyno.aws.quota_names import find_by_name
+from traindyno.aws.quota_names import find_by_name, quota_value, why_no_value
 from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, UsageSource
 from traindyno.core.planning.usage import HeldInstances, count_in_use
 from traindyno.sagemaker.held_instances import read_held_instances, read_job_names
@@ -35,11 +35,14 @@ HOLDING: tuple[Mapping[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """``found`` is the applied value's row, else the default's; None if AWS has neither."""
+    """``found`` is the applied value's row, else the default's; None if AWS has neither. ``problem``: why the row has
+    no value. AWS answers 200 with an ErrorReason then.
+    """
 
     applied: int | None
     default: int | None
     found: Mapping[str, Any] | None
+    problem: str | None = None
 
 
 NOT_LISTED = _Answer(applied=None, default=None, found=None)
@@ -91,10 +94,12 @@ class Quotas:
     def _answer(self, code: str | None) -> _Answer:
         applied = self._applied(code) if code else None
         default = None if applied or not code else self._default(code)
+        found = applied or default
         return _Answer(
-            applied=int(applied["Value"]) if applied else None,
-            default=int(default["Value"]) if default else None,
-            found=applied or default,
+            applied=quota_value(applied),
+            default=quota_value(default),
+            found=found,
+            problem=why_no_value(found) if found else None,
         )
 
     def _with_usage(self, reading: QuotaReading, answer: _Answer, now: float) -> QuotaReading:
@@ -151,9 +156,10 @@ def _limit(quota: Quota, answer: _Answer) -> QuotaReading:
     return QuotaReading(
         quota=quota,
         applied=answer.applied,
-        default=quota.default if answer.default is None else answer.default,
+        default=quota.default if answer.default is None and answer.problem is None else answer.default,
         in_use=None,
         is_not_listed=answer is NOT_LISTED,
+        unknown_because=answer.problem,
     )
 
 

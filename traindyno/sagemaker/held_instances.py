@@ -7,8 +7,10 @@ from traindyno.core.planning.usage import HeldInstances
 
 
 def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:
-    """A job whose instance type is not selected yet holds none, and neither does a job that has ended."""
-    resources = job["ResourceConfig"]
+    """A job whose instance type is not selected yet holds none, and neither does a job that has ended, nor one
+    that SageMaker places itself (a serverless job has no ResourceConfig).
+    """
+    resources = job.get("ResourceConfig", {})
     is_working = job["TrainingJobStatus"] in {"InProgress", "Stopping"}
     is_kept_warm = job.get("WarmPoolStatus", {}).get("Status") == "Available"
     if not is_working and not is_kept_warm:

@@ -21,6 +21,7 @@ from traindyno.core.planning.quotas import (
 )
 from traindyno.core.planning.usage import HeldInstances, count_in_use
 from traindyno.core.suite.choices import Purchase
+from traindyno.sagemaker.held_instances import read_held_instances
 
 P4D = "ml.p4d.24xlarge"
 QUOTA = instance_quota(P4D, Purchase.ON_DEMAND)
@@ -253,3 +254,21 @@ def test_a_quota_whose_code_is_not_known_is_found_by_its_name() -> None:
 def test_a_name_that_no_list_has_is_not_listed() -> None:
     reading = look_up("Apps of all kinds", f"{NEW_TYPE} for spot training job usage")
     assert reading == QuotaReading(quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_not_listed=True)
+
+
+def test_a_quota_that_aws_answers_without_a_value_is_unknown_with_its_reason() -> None:
+    row = {"ErrorReason": {"ErrorCode": "DEPENDENCY_ACCESS_DENIED_ERROR", "ErrorMessage": "no access to its metric"}}
+    with (
+        stubbed("service-quotas") as (quotas, stubber),
+        stubbed("cloudwatch") as (cloudwatch, _),
+        stubbed("sagemaker") as (sagemaker, _),
+    ):
+        stubber.add_response("get_service_quota", {"Quota": row})
+        reading = Quotas(quotas, cloudwatch, sagemaker, sleep=no_wait).read_limits([QUOTA])[QUOTA.name]
+    assert (reading.limit, reading.available) == (None, None)
+    assert "DEPENDENCY_ACCESS_DENIED_ERROR: no access to its metric" in str(reading.unknown_because)
+
+
+def test_a_serverless_job_of_somebody_else_holds_no_instances() -> None:
+    job = {"TrainingJobName": "other", "TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"}
+    assert list(read_held_instances(job)) == []

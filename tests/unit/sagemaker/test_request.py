@@ -13,6 +13,7 @@ from botocore.validate import ParamValidator
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.instances.efa import efa_environment
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
@@ -435,3 +436,11 @@ def test_a_job_has_as_many_variables_as_the_service_takes(name: str) -> None:
 
 def merged(before: Any, value: Any) -> Any:
     return {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize("name", sorted(instance_types()))
+def test_efa_is_named_on_sizes_that_have_it_only(name: str) -> None:
+    found = instance_types()[name]
+    assert efa_environment(found, 1) == {}
+    assert not efa_environment(found, 2) or found.has_efa
+    assert found.has_efa or not found.has_rdma

@@ -35,6 +35,7 @@ class InstanceType:
     has_nvme: bool
     device_memory_gb: float | None
     peak_dense_bf16_flops_per_device: float | None
+    has_efa: bool
     has_rdma: bool
     has_training_quota: bool
     shares_host: bool
@@ -94,6 +95,7 @@ def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]
         has_nvme=row.get("nvme", False),
         device_memory_gb=device.get("memory_gb"),
         peak_dense_bf16_flops_per_device=device.get("peak_dense_bf16_flops"),
+        has_efa=row.get("efa", False),
         has_rdma=row.get("rdma", False),
         has_training_quota=row.get("has_training_quota", True),
         shares_host=row.get("shares_host", False),

@@ -107,7 +107,8 @@ def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) 
         if lane.quota is not None and lane.quota.is_not_listed:
             continue
         if lane.quota is None or lane.quota.limit is None:
-            yield f"the quota for {lane.instance_type} is unknown: its runs start one at a time"
+            why = f"; {lane.quota.unknown_because}" if lane.quota and lane.quota.unknown_because else ""
+            yield f"the quota for {lane.instance_type} is unknown: its runs start one at a time{why}"
         elif (
             lane.quota.available is not None and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
         ):

@@ -50,7 +50,7 @@ class Quota:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReading:
     """AWS's answer for this account; None is unknown. ``is_not_listed``: Service Quotas was searched, and lists no
-    quota of this name. ``in_use_as_of``: epoch seconds.
+    quota of this name. ``unknown_because``: it answers without the value. ``in_use_as_of``: epoch seconds.
     """
 
     quota: Quota
@@ -60,6 +60,7 @@ class QuotaReading:
     in_use_source: UsageSource | None = None
     in_use_as_of: float | None = None
     is_not_listed: bool = False
+    unknown_because: str | None = None
 
     @property
     def limit(self) -> int | None:
