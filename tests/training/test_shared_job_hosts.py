@@ -42,7 +42,7 @@ def two_hosts(root: Path, runs: Sequence[Mapping[str, Any]], *programs: Path) ->
         "TRAINDYNO_MASTER_ADDRESS": "127.0.0.1",
         "TRAINDYNO_MASTER_PORT": str(free_port()),
         "TRAINDYNO_TORCHRUN": str(Path(loopback_torchrun.__file__)),
-        "GLOO_SOCKET_IFNAME": "lo",
+        "SM_NETWORK_INTERFACE_NAME": "lo",
         "OMP_NUM_THREADS": "1",
     }
     job = SharedJob(root=root, runs=runs, hosts=HOSTS, environment=environment, limits={"lease_seconds": 20})

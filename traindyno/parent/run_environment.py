@@ -57,6 +57,10 @@ def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) 
     environment.update(_toolkit_variables(run, job, host))
     if run.launcher == TORCHRUN:
         _as_for_torchrun(environment, job, host)
+    interface = host.environment.get("SM_NETWORK_INTERFACE_NAME")
+    if interface and len(host.hosts) > 1:
+        # Gloo binds to what the host's name resolves to, which may be loopback.
+        environment.setdefault("GLOO_SOCKET_IFNAME", interface)
     for name, folder in CACHES.items():
         environment.setdefault(name, str(own_folder / folder))
     environment["TMPDIR"] = str(own_folder)

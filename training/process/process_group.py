@@ -1,5 +1,6 @@
 """The job's process group: its start, time limits that end a run whose peer has failed, and its end."""
 
+import json
 import os
 import time
 from datetime import timedelta
@@ -26,6 +27,10 @@ def start_process_group(backend: str, topology: Topology, device: torch.device) 
             f"a strategy of several processes was started without {MASTER_ADDRESS}; expected torchrun or SageMaker's "
             "launcher, or strategy single"
         )
+    interface = os.environ.get("SM_NETWORK_INTERFACE_NAME")
+    if interface and len(json.loads(os.environ.get("SM_HOSTS", "[]"))) > 1:
+        # Gloo binds to what the host's name resolves to, which may be loopback.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     # A rank that waits for a dead NCCL peer is ended by the watchdog instead of hanging.
     os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
     distributed.init_process_group(

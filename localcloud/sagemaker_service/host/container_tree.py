@@ -63,6 +63,9 @@ def make_host_tree(job_folder: Path, host: str) -> HostTree:
     return tree
 
 
+LOOPBACK_INTERFACE = "lo"
+
+
 def resource_config(job: TrainingJob, host: str) -> dict[str, Any]:
     group = {"instance_group_name": "homogeneousCluster", "instance_type": job.instance_type, "hosts": job.hosts}
     return {
@@ -71,7 +74,7 @@ def resource_config(job: TrainingJob, host: str) -> dict[str, Any]:
         "current_group_name": group["instance_group_name"],
         "hosts": job.hosts,
         "instance_groups": [group],
-        "network_interface_name": "lo",
+        "network_interface_name": LOOPBACK_INTERFACE,
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from localcloud.loopback import LOOPBACK
-from localcloud.sagemaker_service.host.container_tree import HostTree
+from localcloud.sagemaker_service.host.container_tree import LOOPBACK_INTERFACE, HostTree
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
 from localcloud.sagemaker_service.host.toolkit import TORCHRUN, HostResources, Program, toolkit_environment
@@ -91,10 +91,12 @@ def process_environment(
         "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1",
         "PYTHONPATH": os.pathsep.join(str(folder) for folder in (tree.code, packages) if folder is not None),
-        "GLOO_SOCKET_IFNAME": "lo",
         MARK_VARIABLE: process_mark(job, settings),
         LAUNCH_VARIABLE: str(sum(each.status is SecondaryStatus.TRAINING for each in job.transitions)),
     }
+    if job.instance_count == 1:
+        # With several hosts, the job's own code names the interface, as it has to on SageMaker.
+        environment["GLOO_SOCKET_IFNAME"] = LOOPBACK_INTERFACE
     if packages is not None:
         environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
     environment |= image.variables

@@ -183,3 +183,17 @@ def test_container_paths_are_this_hosts_also_inside_of_values() -> None:
     given = {"a": ["/opt/ml/input", {"b": "file:///opt/ml/x"}], "c": "/opt/mlx", "d": "/opt/ml/../etc", "e": 1}
     assert host.localised(given) == {**given, "a": ["/here/input", {"b": "file:///here/x"}]}
     assert host._replace(environment={}).localised(given) == given
+
+
+@pytest.mark.parametrize("launcher", ["process", "torchrun"])
+def test_gloo_is_told_the_interface_where_several_hosts_meet(tmp_path: Path, launcher: str) -> None:
+    """The engine does not set it for them; with one host it does, and the run's own value wins."""
+    for hosts in (["algo-1"], ["algo-1", "algo-2"]):
+        environment = {"SM_HOSTS": json.dumps(hosts), "SM_CURRENT_HOST": "algo-1", "SM_NETWORK_INTERFACE_NAME": "eth0"}
+        host = this_host({**environment, "TRAINDYNO_JOB_FOLDER": str(tmp_path), "TRAINING_JOB_NAME": "job-a1"})
+        run = RunOrder("run", launcher, 1, (), {}, {}, {})
+        job = JobOrder("job", "train.py", "ml.g5.xlarge", 600, None, 60, 30, 300, (run,))
+        found = run_environment(run, job, host, tmp_path).get("GLOO_SOCKET_IFNAME")
+        assert found == (None if len(hosts) == 1 else "eth0")
+        own = run._replace(environment={"GLOO_SOCKET_IFNAME": "eth1"})
+        assert run_environment(own, job, host, tmp_path)["GLOO_SOCKET_IFNAME"] == "eth1"

@@ -2,7 +2,7 @@
 
 from traindyno.core.instances.instance_types import InstanceType
 
-# Families with EFA types that the images' toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
+# Families with EFA types that the toolkit (sagemaker-training 5.1.1) does not set up by itself, or without RDMA (p5).
 EFA_FAMILIES_WITHOUT_SETUP = ("p5", "p5e", "p5en", "p6-b200", "p6-b300", "g6e", "g7e", "trn1n", "trn2")
 
 
