@@ -301,12 +301,14 @@ def test_an_archive_that_reaches_outside_its_folder_is_refused(aws: AwsDouble, s
     assert not escaping.exists()
 
 
+@pytest.mark.parametrize("withheld", [False, True], ids=["sigterm", "no-sigterm"])
 @pytest.mark.parametrize("script", [SLEEP_FOR_EVER, DEAF], ids=["hears", "ignores"])
 def test_a_stopped_job_uploads_what_it_has_and_leaves_no_process(
-    aws: AwsDouble, service: RunningService, sagemaker: Any, script: str
+    aws: AwsDouble, service: RunningService, sagemaker: Any, script: str, withheld: bool
 ) -> None:
+    service.administer("/_local/faults", {"withheld_sigterm": withheld})
     stage_script(aws, script)
-    name = f"stopped-{len(script)}"
+    name = f"stopped-{len(script)}-{withheld}".lower()
     sagemaker.create_training_job(**job_request(name))
     pids = pids_of(service, name)
     sagemaker.stop_training_job(TrainingJobName=name)

@@ -117,7 +117,7 @@ class _Submission(AttemptStart):
         if latest and latest.end is None:
             # An earlier call stopped between writing the row and CreateTrainingJob. The job may exist: do not start
             # another.
-            taken_over = self._take_over(latest, suite, execution)
+            taken_over = self._take_over(latest, suite, execution, attempts)
             self._close_earlier(attempts[:-1])
             return taken_over
         shared = shared_runs_of(latest, self.services) if latest else None
@@ -129,7 +129,7 @@ class _Submission(AttemptStart):
         usd_by_type = price_types(self.owner, terms, execution)
         slot = self.reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
-        request = self._request(suite, execution, number, placed_on)
+        request = self._request(suite, execution, number, placed_on, attempts)
         row = new_attempt(
             self.owner,
             terms,
@@ -145,10 +145,10 @@ class _Submission(AttemptStart):
         self._close_earlier(attempts)
         return started
 
-    def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow) -> str:
+    def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow, attempts: Sequence[AttemptRow]) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):
             raise ServiceFault(f"{row.job_name} ended while another task took it over")
-        self.services.jobs.start(self._request(suite, execution, row.number, row.placed_on))
+        self.services.jobs.start(self._request(suite, execution, row.number, row.placed_on, attempts))
         return row.job_name
 
     def _close_earlier(self, attempts: Sequence[AttemptRow]) -> None:
@@ -193,7 +193,14 @@ class _Submission(AttemptStart):
         if admission.decision is Decision.REFUSE:
             raise JobRefused(Outcome.TIMED_OUT, f"{name} was not started: {admission.reason}")
 
-    def _request(self, suite: Suite, execution: ExecutionRow, number: int, placed_on: str | None) -> dict[str, Any]:
+    def _request(
+        self,
+        suite: Suite,
+        execution: ExecutionRow,
+        number: int,
+        placed_on: str | None,
+        attempts: Sequence[AttemptRow],
+    ) -> dict[str, Any]:
         """It has the code and images that the suite was planned with, whatever was deployed or uploaded since. The
         document of a shared job, which its request names, is in the bucket when this returns.
         """
@@ -212,7 +219,8 @@ class _Submission(AttemptStart):
             case Run() as run:
                 return build_training_job_request(run, suite, attempt=number, settings=settings, placed_on=placed_on)
             case Job() as job:
-                document = job_document(job, suite, settings, placed_on=placed_on)
+                cut_off = [row.job_name for row in attempts if row.end and row.end.was_cut_off]
+                document = job_document(job, suite, settings, placed_on=placed_on, cut_off=cut_off)
                 self.services.bucket.write_json(job_document_key(job.execution_id, job.job_id), document)
                 return build_shared_job_request(job, suite, attempt=number, settings=settings, placed_on=placed_on)
 

@@ -54,7 +54,7 @@ def find_batch(run: RunOrder, attempt: Attempt) -> Searched:
     if order is None:
         return Searched(run, None, 0)
     peers = attempt.peers
-    probes = probes_before(attempt.host, run.run_id) if peers.rank == 0 else []
+    probes = probes_before(attempt.host, run.run_id, attempt.job.cut_off) if peers.rank == 0 else []
     at = least_failing(probes) or order.first
     for answers in count():
         key = "{}/batch/{}".format(run.run_id, answers)

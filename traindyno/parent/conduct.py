@@ -86,7 +86,7 @@ class Conductor:
             return SKIP
         if attempt.stop.is_made or self.left_because == STOPPED:
             return STOPPED
-        if count_deaths(attempt.host, run.run_id) >= MOST_DEATHS:
+        if count_deaths(attempt.host, run.run_id, attempt.job.cut_off) >= MOST_DEATHS:
             return JOBS_DIED
         # A job whose limit is too short for any run would leave all of them in each attempt.
         return BEGIN if self._begun == 0 or attempt.time_left.fits_another() else DEADLINE

@@ -55,6 +55,7 @@ class JobOrder(NamedTuple):
     ``device_seconds``: for so long a run waits for the memory of the devices. ``inherited``: variables of the job that
     are the runs' own too. ``race_samples``: a run that would need much longer for so many samples than an earlier one
     is ended; None: every run goes on to its end. ``warm_up_steps``: of a throw-away run before the first one.
+    ``cut_off``: earlier jobs that the service ended at their time limit: they did not die of their run in progress.
     """
 
     job_id: str
@@ -70,6 +71,7 @@ class JobOrder(NamedTuple):
     inherited: Tuple[str, ...] = ()
     race_samples: Optional[float] = None
     warm_up_steps: int = 0
+    cut_off: Tuple[str, ...] = ()
 
 
 def find_document(environment: Mapping[str, str]) -> Path:
@@ -120,6 +122,7 @@ def _job(document: Dict[str, Any]) -> JobOrder:
         lease_seconds=float(_typed(document.get("lease_seconds", LEASE_SECONDS), "lease_seconds", NUMBER)),
         runs=runs,
         inherited=_names_of(document, "inherited"),
+        cut_off=_names_of(document, "cut_off"),
         device_seconds=float(_typed(document.get("device_seconds", DEVICE_SECONDS), "device_seconds", NUMBER)),
         race_samples=_race_samples(document),
         warm_up_steps=_typed(document.get("warm_up_steps", 0), "warm_up_steps", int),

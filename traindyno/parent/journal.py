@@ -5,7 +5,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 from typing import Counter as Counts
 
 from traindyno.core.jobs.journal_format import (
@@ -40,28 +40,29 @@ class Journal:
             sys.stdout.write("the journal {} cannot be written; it would say: {}\n".format(self._path, line))
 
 
-def count_deaths(host: Host, run_id: str) -> int:
+def count_deaths(host: Host, run_id: str, cut_off: Sequence[str]) -> int:
     """In how many earlier jobs this host's parent, or another host, died while the run was in progress.
 
-    A job that the service started again under its own name, after a spot interruption, has not died.
+    A job that the service started again under its own name, after a spot interruption, has not died, nor has one of
+    ``cut_off``, which the service ended at its time limit: no signal may have told its parent.
     """
     found = 0
     for folder in sorted(host.journal.parent.parent.glob("*")):
-        if folder.name != host.job_name:
+        if folder.name not in (host.job_name, *cut_off):
             found += any(_died_in(lines, run_id) for lines in map(_lines, sorted(folder.glob("*.jsonl"))))
     return found
 
 
-def has_died_warming_up(host: Host) -> bool:
+def has_died_warming_up(host: Host, cut_off: Sequence[str]) -> bool:
     """Whether an earlier job died in its throw-away run, which another one then leaves out."""
     for folder in sorted(host.journal.parent.parent.glob("*")):
         events = [line.get("event") for path in sorted(folder.glob("*.jsonl")) for line in _lines(path)]
-        if folder.name != host.job_name and events.count(WARM_UP_BEGAN) > events.count(WARMED_UP):
+        if folder.name not in (host.job_name, *cut_off) and events.count(WARM_UP_BEGAN) > events.count(WARMED_UP):
             return True
     return False
 
 
-def probes_before(host: Host, run_id: str) -> List[Probe]:
+def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe]:
     """What the probes of earlier attempts found, and those of this job before a spot interruption.
 
     A batch with which as many jobs died as end a run does not fit: the host's own memory may have been too small.
@@ -71,7 +72,7 @@ def probes_before(host: Host, run_id: str) -> List[Probe]:
     for path in sorted(host.journal.parent.parent.glob("*/{}.jsonl".format(host.name))):
         lines = _lines(path)
         found.update((probe.batch, probe) for line in lines if (probe := _probe_of(line, run_id)) is not None)
-        died = None if path.parent.name == host.job_name else _died_probing(lines, run_id)
+        died = None if path.parent.name in (host.job_name, *cut_off) else _died_probing(lines, run_id)
         if died is not None:
             deaths[died] += 1
     for batch in sorted(batch for batch, count in deaths.items() if count >= MOST_DEATHS):

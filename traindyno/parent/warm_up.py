@@ -33,7 +33,7 @@ def _agreed(attempt: Attempt) -> Optional[RunOrder]:
         return None
     if peers.rank == 0:
         left = (run.run_id for run in attempt.job.runs if not has_ended(attempt.host.folder, run.run_id))
-        is_wanted = not attempt.stop.is_made and not has_died_warming_up(attempt.host)
+        is_wanted = not attempt.stop.is_made and not has_died_warming_up(attempt.host, attempt.job.cut_off)
         peers.say(key, next(left, NO_RUN) if is_wanted else NO_RUN)
     named = peers.wait_for(key)
     return next((run._replace(run_id=RUN_ID) for run in attempt.job.runs if run.run_id == named), None)

@@ -1,7 +1,7 @@
 """The document of a shared job: what its parent process needs to start each run as the training toolkit would."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
@@ -33,8 +33,10 @@ class RunNotShared(TraindynoError):
     """A run can't share a job: its processes are not started by a parent process of ours."""
 
 
-def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: str | None = None) -> dict[str, Any]:
-    """The same for every attempt on one type."""
+def job_document(
+    job: Job, suite: Suite, settings: JobSettings, *, placed_on: str | None = None, cut_off: Sequence[str] = ()
+) -> dict[str, Any]:
+    """``cut_off``: earlier attempts' jobs that the service ended at their time limit."""
     runs = placed_runs(job, suite, placed_on)
     first, staged = runs[0]
     instance_type = known_type(first)
@@ -51,6 +53,7 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, placed_on: st
         "ending_seconds": min(STOP_SECONDS, limit_seconds // PART_OF_LIMIT_KEPT),
         "devices_per_host": instance_type.devices_per_instance,
         "inherited": sorted(_inherited(suite)),
+        "cut_off": list(cut_off),
         **_race(suite),
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
     }

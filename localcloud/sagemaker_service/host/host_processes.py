@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,11 +32,17 @@ OUTPUT = {
 }
 
 
+class Stops(StrEnum):
+    ALL = "all"
+    LAUNCHER = "launcher"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOrder:
     """What the supervisor of one host runs. ``root`` is the folder that the host's processes see as /opt/ml.
 
-    ``stops_all``: a stop sends SIGTERM to all its processes, and not to the first one only, which stops the others.
+    ``stops``: which of its processes get SIGTERM at a stop; the launcher stops the others.
     ``memory_bytes``: the most that each of its processes may allocate; None: as much as there is.
     """
 
@@ -46,7 +53,7 @@ class HostOrder:
     folder: Path
     log: Path
     cores: Sequence[int]
-    stops_all: bool = True
+    stops: Stops = Stops.ALL
     memory_bytes: int | None = None
 
 
@@ -108,7 +115,7 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
         "output": OUTPUT,
         "cores": list(order.cores),
         "grace_seconds": grace_seconds,
-        "stops_all": order.stops_all,
+        "stops": order.stops.value,
         "memory_bytes": order.memory_bytes,
     }
     order_path.write_text(json.dumps(document), encoding="utf-8")

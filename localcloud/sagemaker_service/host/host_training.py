@@ -9,7 +9,7 @@ from pathlib import Path
 from localcloud.loopback import free_port
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_memory import host_memory_bytes
-from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, share_cores
+from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, Stops, share_cores
 from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.process_environment import process_environment
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
@@ -61,11 +61,14 @@ def train(
     logs: Mapping[str, Path],
     should_stop: Callable[[], bool],
     is_service_ending: Callable[[], bool],
+    withholds_sigterm: bool,
 ) -> TrainingEnd:
     """Trains until the launchers end. ``packages`` is the folder of what the source's requirements.txt adds."""
     orders = _orders(
         job, trees, image=image, settings=settings, instance_type=instance_type, packages=packages, logs=logs
     )
+    if withholds_sigterm:
+        orders = [replace(order, stops=Stops.NONE) for order in orders]
     order_folder = trees[0].root.parent.parent
     hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
     killed_at = float("inf")
@@ -123,7 +126,7 @@ def _orders(
             folder=tree.code,
             log=logs[tree.host],
             cores=cores,
-            stops_all=not is_shared(job),
+            stops=Stops.LAUNCHER if is_shared(job) else Stops.ALL,
             memory_bytes=host_memory_bytes(instance_type, len(trees), stated_gib=settings.local_memory_gib),
         )
         orders.append(order)

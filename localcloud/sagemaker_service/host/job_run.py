@@ -90,8 +90,10 @@ class JobRun:
         context: JobContext,
         *,
         interruptions: Callable[[int], Sequence[SpotInterruption]] = lambda _: (),
+        withholds_sigterm: bool = False,
     ) -> None:
         """``interruptions``: those of a job of so many steps."""
+        self._withholds_sigterm = withholds_sigterm
         self._job = job
         self._plan_interruptions = interruptions
         self._interruptions: list[SpotInterruption] | None = None
@@ -210,6 +212,7 @@ class JobRun:
                 logs=self._logs,
                 should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
                 is_service_ending=self._context.is_service_ending,
+                withholds_sigterm=self._withholds_sigterm,
             )
         finally:
             self._upload_time.begin()

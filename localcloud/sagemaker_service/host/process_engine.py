@@ -121,7 +121,12 @@ class ProcessEngine:
             case JobFault.INTERNAL_ERROR:
                 return failed(INTERNAL_ERROR)
             case _:
-                return JobRun(job, self._context, interruptions=partial(plan_interruptions, job, self._faults)).run()
+                return JobRun(
+                    job,
+                    self._context,
+                    interruptions=partial(plan_interruptions, job, self._faults),
+                    withholds_sigterm=self._faults.current.withheld_sigterm,
+                ).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
         # The end is now: while the disk is full, writing it may take hours, which are not billed.

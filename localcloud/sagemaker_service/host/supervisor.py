@@ -1,8 +1,8 @@
 """Runs one host's launcher and ends every process that came from it. A program of its own, standard library only.
 
 Its argument names the file with its order. It reads commands from standard input: ``stop`` sends SIGTERM, to all
-processes or to the launcher only, and SIGKILL to all after the grace time. If the input ends, because the service has
-ended, the grace time is at most two seconds.
+processes, to the launcher only or to none, and SIGKILL to all after the grace time. If the input ends, because the
+service has ended, the grace time is at most two seconds.
 
 The processes write their output to a pipe. This program copies it to the log file, whose size it bounds.
 """
@@ -111,13 +111,13 @@ def main(order_path: str) -> int:
     file = OutputFile(Path(order["log"]), **order["output"])
     copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
     copying.start()
-    code = _watch(launcher, order["grace_seconds"], stops_all=order["stops_all"])
+    code = _watch(launcher, order["grace_seconds"], stops=order["stops"])
     _end_descendants()
     copying.join(LAST_OUTPUT_SECONDS)
     return code
 
 
-def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float, *, stops_all: bool) -> int:
+def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float, *, stops: str) -> int:
     deadline = float("inf")
     inputs, ends = [sys.stdin.fileno()], _end_of(launcher)
     while launcher.poll() is None:
@@ -127,9 +127,9 @@ def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float, *, stops_a
             seconds = grace_seconds if command else min(grace_seconds, ORPHANED_GRACE_SECONDS)
             deadline = min(deadline, time.monotonic() + seconds)
             inputs = inputs if command else []
-            if stops_all:
+            if stops == "all":
                 _signal_descendants(signal.SIGTERM)
-            else:
+            elif stops == "launcher":
                 launcher.send_signal(signal.SIGTERM)
         if time.monotonic() >= deadline:
             _signal_descendants(signal.SIGKILL)

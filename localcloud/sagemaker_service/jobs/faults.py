@@ -40,7 +40,11 @@ class NamedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Each fraction is the probability for one request, job or event. The seed and the name decide."""
+    """Each fraction is the probability for one request, job or event. The seed and the name decide.
+
+    ``withheld_sigterm``: a stop is SIGKILL after the grace time only, as with images whose entry point passes no
+    signal on.
+    """
 
     seed: int = 0
     capacity_error_fraction: float = 0.0
@@ -54,6 +58,7 @@ class Faults:
     spot_notice_fraction: float = 1.0
     slow_down_factor: float = 1.0
     unheeded_limits: bool = False
+    withheld_sigterm: bool = False
     named: tuple[NamedFault, ...] = ()
     throttling_fraction: float = 0.0
     quota_refusal_fraction: float = 0.0

@@ -383,3 +383,18 @@ def test_a_shared_job_is_one_row_and_one_reservation_and_no_row_of_a_run() -> No
     assert world.lab.run_rows == {}
     (kept,) = world.lab.shared_jobs.list_all(EXECUTION)
     assert (kept.owner_id, kept.jobs) == (world.job.job_id, frozenset({row.job_name}))
+
+
+def test_the_next_attempt_knows_which_jobs_the_service_ended_at_their_limit() -> None:
+    world = calm_world(run_count=3, max_attempts=5)
+    world.start("t1")
+    cut_off = live(world, 1, "Stopped", secondary="MaxRuntimeExceeded")
+    world.start("t2")
+    live(world, 0, "Failed", reason="InternalServerError: We encountered an internal error. Please try again.")
+    world.start("t3")
+    (document,) = (
+        json.loads(text)
+        for key, text in world.lab.objects.contents.items()
+        if "/jobs/" in key and key.endswith(".json")
+    )
+    assert document["cut_off"] == [cut_off]

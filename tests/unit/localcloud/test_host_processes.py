@@ -1,6 +1,7 @@
 """What the supervisor of a host does to its processes: whom it stops, and how much memory they may allocate."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.host.host_memory import host_memory_bytes, machine_memory_bytes
-from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
+from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, Stops
 from localcloud.sagemaker_service.instance_table import local_instance_type, usable_cores
 
 CHILD = """
@@ -87,10 +88,11 @@ def test_hosts_share_the_stated_memory_or_most_of_the_machines_evenly(tmp_path: 
     assert machine_memory_bytes(limit) == machine_memory_bytes(tmp_path / "absent") > 2**30
 
 
-@pytest.mark.parametrize("stops_all", [True, False])
-def test_a_stop_reaches_all_processes_or_the_first_one_alone(tmp_path: Path, stops_all: bool) -> None:
-    order = order_of(tmp_path, [sys.executable, "-c", LAUNCHER], stops_all=stops_all)
-    hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=60)
+@pytest.mark.parametrize("stops", Stops)
+def test_a_stop_reaches_all_processes_or_the_first_one_or_none(tmp_path: Path, stops: Stops) -> None:
+    order = order_of(tmp_path, [sys.executable, "-c", LAUNCHER], stops=stops)
+    hears = stops is not Stops.NONE
+    hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=60 if hears else 1)
     try:
         deadline = time.monotonic() + 60
         while not (tmp_path / "began").exists():
@@ -101,5 +103,5 @@ def test_a_stop_reaches_all_processes_or_the_first_one_alone(tmp_path: Path, sto
             assert time.monotonic() < deadline
     finally:
         hosts.close()
-    assert codes == {"algo-1": 0}
-    assert (tmp_path / "stopped").exists() is stops_all
+    assert codes == {"algo-1": 0 if hears else 128 + signal.SIGKILL}
+    assert (tmp_path / "stopped").exists() is (stops is Stops.ALL)

@@ -56,6 +56,8 @@ class Attempt:
     keep_warm_seconds: float = 0.0
     #: Time for which they were kept; None until that is known.
     kept_warm_seconds: float | None = None
+    #: Whether the service ended its job at the time limit, so that a run in progress was cut off and did not fail.
+    was_cut_off: bool = False
     #: What the run used of it; None if the job carried this run only.
     share: RunShare | None = None
     #: Of a run that was outpaced.

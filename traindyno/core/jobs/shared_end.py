@@ -45,7 +45,8 @@ def shared_end(end: Attempt, progress: JobProgress, *, is_last: bool, stopped_fo
     fails_again = not progress.began and not completed  # what fails before the first run begins
     if stopped_for is not None or end.outcome in STOPS or fails_again:
         return end
-    return replace(end, outcome=None, error=RunsLeft.__name__, message=_left_text(end, progress))
+    cut_off = end.outcome is Outcome.TIMED_OUT
+    return replace(end, outcome=None, error=RunsLeft.__name__, message=_left_text(end, progress), was_cut_off=cut_off)
 
 
 def _without_next(end: Attempt, progress: JobProgress) -> Attempt:
