@@ -45,7 +45,6 @@ ALWAYS_THERE = {
 GUARDED = {
     "account_checks": {"Value"},
     "objects": {"Body"},
-    "quota_requests": {"Id", "DesiredValue", "Status", "Created", "RequestedQuotas", "RequestedQuota"},
     "quotas": {"MetricName", "Timestamp"},
     "quota_names": {"Value"},
     "job_description": {"TrainingStartTime", "EndTime", "ResourceConfig", "SecondaryStatus", "InstanceCount"},
