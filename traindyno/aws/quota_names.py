@@ -1,6 +1,7 @@
 """Quotas by name, for those whose code is not known: Service Quotas has no search by name."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -32,9 +33,10 @@ def find_by_name(
 
 def _rows(service_quotas: "ServiceQuotasClient", service_code: str) -> Iterator[Mapping[str, Any]]:
     asked: dict[str, Any] = {"ServiceCode": service_code, "PaginationConfig": {"PageSize": PAGE_SIZE}}
-    for listing in ("list_aws_default_service_quotas", "list_service_quotas"):
-        for page in service_quotas.get_paginator(listing).paginate(**asked):
-            yield from (row for row in page.get("Quotas", []) if "QuotaName" in row and "QuotaCode" in row)
+    defaults = service_quotas.get_paginator("list_aws_default_service_quotas").paginate(**asked)
+    applied = service_quotas.get_paginator("list_service_quotas").paginate(**asked)
+    for page in chain(defaults, applied):
+        yield from (row for row in page.get("Quotas", []) if "QuotaName" in row and "QuotaCode" in row)
 
 
 def read_by_name(service_quotas: "ServiceQuotasClient", name: str, *, service_code: str) -> Mapping[str, Any] | None:
