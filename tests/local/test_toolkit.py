@@ -19,7 +19,7 @@ from localcloud.sagemaker_service.host.toolkit import (
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.storage.s3_transfer import relative_name
 from tests.local.jobs import job_request
-from traindyno.sagemaker.toolkit_arguments import command_arguments
+from traindyno.core.suite.arguments import command_arguments
 
 RESOURCES = HostResources(processes=1, gpu_count=0, core_count=2, master_port=4321)
 

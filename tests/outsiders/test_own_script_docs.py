@@ -22,8 +22,8 @@ from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
 from tests.outsiders.test_scripts import logged, run
 from traindyno.api.suite_loading import load_startable_suite
+from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.cells import expand_cells
-from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-script.md"
 ROW = re.compile(r"^\| `(?P<given>[^`]+)` \| `(?P<arguments>-[^`]+)` \| `(?P<variable>SM_HP_[^`]+)` \|$", re.MULTILINE)

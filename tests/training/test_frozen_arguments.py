@@ -14,8 +14,8 @@ from localcloud.sagemaker_service.host.toolkit import PREFIX
 from tests.frozen.trials import TRIALS, Trial
 from tests.training.jobs import REPO_ROOT
 from traindyno.api.suite_loading import load_suite
+from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.cells import expand_cells
-from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 GOLDEN = REPO_ROOT / "tests" / "data" / "golden"
 REQUESTS = {

@@ -8,8 +8,8 @@ from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
 from traindyno.api.sample_data import is_sample, write_sample
 from traindyno.api.suite_loading import load_suite
+from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.cells import expand_cells
-from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 SUITES = REPO_ROOT / "suites"
 SHORTER = {"own_script": {"epochs": 2}, "hf_trainer": {"max_steps": 4, "logging_steps": 1}}

@@ -8,6 +8,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, FORMAT_VERSION, PROCESS, STATE, STEP_LOG, TORCHRUN
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
+from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.runs import trained_settings
@@ -19,7 +20,6 @@ from traindyno.sagemaker.launcher import Launcher, own_hyperparameters, select_l
 from traindyno.sagemaker.request import known_type, run_environment
 from traindyno.sagemaker.shared_channels import shared_channels
 from traindyno.sagemaker.shared_runs import placed_runs
-from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
 # A job that reaches its limit has STOP_SECONDS more, and its upload does not count. What is kept is for a run that ends

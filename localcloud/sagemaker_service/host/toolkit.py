@@ -10,7 +10,7 @@ from localcloud.loopback import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
 from localcloud.sagemaker_service.jobs.job import TrainingJob, decoded
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside
-from traindyno.sagemaker.toolkit_arguments import command_arguments
+from traindyno.core.suite.arguments import command_arguments
 
 TORCHRUN = Path(__file__).parent / "loopback_torchrun.py"
 PREFIX = "sagemaker_"

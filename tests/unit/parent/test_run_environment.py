@@ -21,11 +21,11 @@ from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.local.jobs import job_request
 from tests.unit.parent.shared_job import run_document
+from traindyno.core.suite.arguments import command_arguments
 from traindyno.parent import run_environment as module
 from traindyno.parent.document import JobOrder, RunOrder
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.run_environment import arguments_of, run_environment
-from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 OWN_FOLDERS = {"SM_OUTPUT_DATA_DIR", "SM_MODEL_DIR", "TRAINDYNO_STEP_LOG_DIRECTORY", "TRAINDYNO_CHECKPOINT_DIRECTORY"}
 ADDED = {*module.CACHES, "TMPDIR", "TRAINDYNO_PARENT"}

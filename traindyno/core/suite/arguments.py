@@ -1,12 +1,18 @@
-"""The arguments of a cell's script: those of all cells, and the cell's own."""
+"""The arguments of a cell's script: those of all cells and its own, as SageMaker's training toolkit passes them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from math import isfinite
+from typing import Any
 
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
+
+# The toolkit joins the arguments with spaces and gives the line to a shell: what a shell would read in a word, and an
+# empty word, which it drops.
+READ_BY_SHELLS = re.compile(r"[\s;&|<>()$`\"'\\*?\[\]]|\A[~#]|\A\Z|\{.*(?:,|\.\.).*\}")
 
 
 def arguments_of(cell: Cell, workload: Workload) -> Mapping[str, JsonValue]:
@@ -28,3 +34,17 @@ def number_of(value: JsonValue) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if isfinite(number) else None
+
+
+def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
+    """``--key value`` in the order of the keys. Booleans are written as Python prints them, mappings as ``k=v,k=v``."""
+    arguments: list[str] = []
+    for name in sorted(hyperparameters):
+        arguments += [f"--{name}" if len(name) > 1 else f"-{name}", _argument(hyperparameters[name])]
+    return arguments
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={item}" for name, item in sorted(value.items()))
+    return "" if value is None else str(value)

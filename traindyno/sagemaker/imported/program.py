@@ -10,6 +10,7 @@ from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.checks.job_limits_check import (
     MODEL_PARALLEL_PARAMETERS,
     MPI_OPTIONS,
@@ -19,7 +20,6 @@ from traindyno.core.suite.checks.job_limits_check import (
 from traindyno.core.suite.checks.secrets_check import secret_kind
 from traindyno.core.suite.choices import Compiler, Strategy
 from traindyno.sagemaker.launcher import CODE_CHANNEL, ENTRY_POINT, ISOLATED_SOURCE
-from traindyno.sagemaker.toolkit_arguments import command_arguments
 
 # The channel of the SDK 3 with its own programs, and what that of its container starts.
 DRIVERS_CHANNEL = "sm_drivers"

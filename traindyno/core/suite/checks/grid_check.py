@@ -1,12 +1,15 @@
 """The axes and points of a suite's grid: known axes, each value once, a baseline, and cells that can run."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
+from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.cells import expand_cells, grid_points, included_point, is_in_grid, make_cell, typed
 from traindyno.core.suite.checks.combinations import find_impossible
+from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS, MODEL_PARALLEL_PARAMETERS
 from traindyno.core.suite.checks.scaling_check import check_scaling
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.fallback_cells import accepted_types, cell_on
@@ -14,6 +17,7 @@ from traindyno.core.suite.setting_values import check_value
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import measurement_document, settings_document
 
 CELL_LIMIT = 10_000
 RUN_LIMIT = 100_000
@@ -66,7 +70,12 @@ def _check_script_axis(path: str, name: str) -> Iterator[Problem]:
 def check_points(suite: Suite) -> Iterator[Problem]:
     problems = [*_check_baseline(suite), *_check_excluded(suite)]
     if not problems:
-        problems = [*_check_included(suite), *_check_combinations(suite), *check_scaling(suite)]
+        problems = [
+            *_check_included(suite),
+            *_check_combinations(suite),
+            *check_scaling(suite),
+            *_check_documents(suite),
+        ]
     yield from problems
 
 
@@ -119,6 +128,38 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
         yield Problem(
             path=f"{section}.{field}", message=f"{reason} (in cell {labels[0]}{more}; exclude it or change it)"
         )
+
+
+def _check_documents(suite: Suite) -> Iterator[Problem]:
+    """What a job of a cell gets as text: SageMaker bounds each value, and a shell reads a script's arguments."""
+    refused: dict[tuple[str, str], None] = {}
+    size = len(json.dumps(measurement_document(suite.measurement)))
+    if size > HYPERPARAMETER_CHARACTERS:
+        yield Problem(path="measurement", message=_too_long(size))
+    for cell in expand_cells(suite):
+        if suite.workload.task is Task.SCRIPT:
+            refused |= dict.fromkeys(_read_by_shells(cell, suite))
+        elif (size := len(json.dumps(settings_document(cell.settings)))) > HYPERPARAMETER_CHARACTERS:
+            refused["training", f"the settings of cell {cell.label}: {_too_long(size)}"] = None
+    yield from (Problem(path=path, message=message) for path, message in refused)
+
+
+def _too_long(size: int) -> str:
+    return f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
+
+
+def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
+    for name, value in arguments_of(cell, suite.workload).items():
+        own = name in cell.hyperparameters
+        path = f"matrix.{HYPERPARAMETER_PREFIX}{name}" if own else f"workload.hyperparameters.{name}"
+        for word in () if name == MODEL_PARALLEL_PARAMETERS else command_arguments({name: value}):
+            if found := READ_BY_SHELLS.search(word):
+                what = f"{found[0]!r} in it" if found[0] else "an empty value"
+                yield (
+                    path,
+                    f"got {shown(word)}: SageMaker's training toolkit gives a script's arguments to a shell without"
+                    f" quotes, which would read {what}. Expected one word without spaces, quotes and ;&|<>()$*?[]",
+                )
 
 
 def _cells_on_each_type(suite: Suite) -> Iterator[Cell]:
