@@ -1,6 +1,7 @@
 """Jobs that really run: what they find, which of their files are kept, and that no process remains."""
 
 import io
+import json
 import os
 import signal
 import tarfile
@@ -334,7 +335,7 @@ def test_a_child_that_outlives_its_job_is_ended_with_it(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
     # A child without an environment has no mark of its job: only its parents show that it belongs to the job.
-    script = SLEEP_FOR_EVER.replace("start_new_session=True", "start_new_session=True, env={}")
+    script = SLEEP_FOR_EVER.replace("start_new_session=True", "start_new_session=True, env={}, stdout=-3, stderr=-3")
     stage_script(aws, script.replace("time.sleep(600)\n", "time.sleep(0.3)\n"))
     sagemaker.create_training_job(**job_request("parent"))
     _, child = pids_of(service, "parent")
@@ -423,3 +424,24 @@ def test_many_requests_at_once_are_all_answered(aws: AwsDouble, service: Running
         thread.join()
     sagemaker = client("sagemaker", service.endpoint)
     assert {wait_until(sagemaker, name)["TrainingJobStatus"] for name in names} == {"Completed"}
+
+
+def test_a_helper_that_holds_the_output_open_keeps_the_job_until_its_limit(aws: AwsDouble, sagemaker: Any) -> None:
+    """The training toolkit reads until the pipe is closed."""
+    stage_script(
+        aws, "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    )
+    sagemaker.create_training_job(**job_request("held", StoppingCondition={"MaxRuntimeInSeconds": 8}))
+    job = wait_until(sagemaker, "held")
+    assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    assert b"its output is still open in process " in aws.objects[f"{BUCKET}/out/held/logs/algo-1.log"]
+
+
+def test_a_scripts_arguments_are_read_by_a_shell_as_in_the_toolkit(aws: AwsDouble, sagemaker: Any) -> None:
+    stage_script(aws, "import sys, pathlib, os; print('GOT', sys.argv[1:], sorted(os.listdir('.')))")
+    request = job_request("spoken")
+    request["HyperParameters"] |= {"note": json.dumps("5 > seven"), "prompt": json.dumps("a b")}
+    sagemaker.create_training_job(**request)
+    assert wait_until(sagemaker, "spoken")["TrainingJobStatus"] == "Completed"
+    log = aws.objects[f"{BUCKET}/out/spoken/logs/algo-1.log"]
+    assert b"seven" not in log.split(b"[", 1)[-1].split(b"]", 1)[0]

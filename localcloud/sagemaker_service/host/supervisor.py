@@ -111,16 +111,26 @@ def main(order_path: str) -> int:
     file = OutputFile(Path(order["log"]), **order["output"])
     copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
     copying.start()
-    code = _watch(launcher, order["grace_seconds"], stops=order["stops"])
+    code = _watch(launcher, copying, file, order["grace_seconds"], stops=order["stops"])
     _end_descendants()
     copying.join(LAST_OUTPUT_SECONDS)
     return code
 
 
-def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float, *, stops: str) -> int:
-    deadline = float("inf")
+def _watch(
+    launcher: "subprocess.Popen[bytes]",
+    copying: threading.Thread,
+    file: OutputFile,
+    grace_seconds: float,
+    *,
+    stops: str,
+) -> int:
+    """Returns when the launcher and the copying of its output have ended: the training toolkit reads until each process
+    has closed its output, so that one which outlives the script keeps the job until its limit.
+    """
+    deadline = tells_at = float("inf")
     inputs, ends = [sys.stdin.fileno()], _end_of(launcher)
-    while launcher.poll() is None:
+    while launcher.poll() is None or copying.is_alive():
         readable, _, _ = select.select([*inputs, *ends], [], [], LOOK_AGAIN_SECONDS)
         if set(readable) & set(inputs):
             command = os.read(inputs[0], 64)
@@ -133,7 +143,29 @@ def _watch(launcher: "subprocess.Popen[bytes]", grace_seconds: float, *, stops: 
                 launcher.send_signal(signal.SIGTERM)
         if time.monotonic() >= deadline:
             _signal_descendants(signal.SIGKILL)
+        if ends and launcher.poll() is not None:
+            ends, tells_at = [], time.monotonic() + LAST_OUTPUT_SECONDS
+        if time.monotonic() >= tells_at:
+            tells_at = float("inf")
+            file.write(_held_open_text().encode())
+    if time.monotonic() >= deadline and not launcher.returncode:
+        return 128 + signal.SIGKILL  # the toolkit, which still read, did not end by itself
     return launcher.returncode if launcher.returncode >= 0 else 128 - launcher.returncode
+
+
+def _held_open_text() -> str:
+    holders = "; ".join(f"process {process_id} ({_command_of(process_id)})" for process_id in _descendants())
+    return (
+        f"The script has ended, and its output is still open in {holders}. As on SageMaker, the job goes on until it is"
+        " closed, at most to the job's limit.\n"
+    )
+
+
+def _command_of(process_id: int) -> str:
+    try:
+        return Path(f"/proc/{process_id}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return "unknown"
 
 
 def _end_of(launcher: "subprocess.Popen[bytes]") -> list[int]:

@@ -1,6 +1,7 @@
 """Makes a command line and environment variables of hyperparameters, as SageMaker's training toolkit does."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,16 +88,26 @@ def read_program(job: TrainingJob) -> Program:
 def launch_command(
     program: Program, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
 ) -> list[str]:
+    """The toolkit gives the script's line to a shell without quotes, which splits it at spaces and reads ``;&|<>$``."""
     script = [program.entry_point, *command_arguments(program.user)]
+    command = _started_by_toolkit(program, python=python, job=job, host_rank=host_rank, resources=resources)
+    if all(shlex.quote(word) == word for word in script):
+        return [*command, *script]
+    return ["/bin/sh", "-c", " ".join(["exec", *map(shlex.quote, command), *script])]
+
+
+def _started_by_toolkit(
+    program: Program, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
+) -> list[str]:
     if not program.uses_torchrun:
-        return [python, *script]
+        return [python]
     # With -P, the modules in this program's folder can't replace those of the standard library.
     command = [python, "-P", str(TORCHRUN)]
     command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
     # Each job has its own port, also with one host, because several jobs share this machine.
     command += ["--rdzv_backend", "loopback", "--rdzv_endpoint", f"{LOOPBACK}:{resources.master_port}"]
     command += ["--rdzv_conf", f"rank={host_rank}", "--local_addr", LOOPBACK]
-    return [*command, *script]
+    return command
 
 
 def toolkit_environment(job: TrainingJob, program: Program, tree: HostTree, resources: HostResources) -> dict[str, str]:

@@ -36,7 +36,7 @@ BUCKET = "your-bucket"
 ROLE = "arn:aws:iam::123456789012:role/SageMakerExecutionRole"
 ACCOUNT_IMAGES = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 IMAGE = f"{ACCOUNT_IMAGES}/pytorch-training:2.10.0-gpu-py313"
-HYPERPARAMETERS = {"model": "gpt2", "epochs": 1, "lr": 5e-05, "bf16": True, "layers": [1, 2], "tag": "1e-5"}
+HYPERPARAMETERS = {"model": "gpt2", "epochs": 1, "lr": 5e-05, "bf16": True, "layers": "1,2", "tag": "1e-5"}
 OUTPUT = f"s3://{BUCKET}/output"
 # What each trainer's own attributes are, beside those that every pydantic model shows.
 PRIVATE = ("_metric_definitions", "_remote_debug_config", "_infra_check_config", "_retry_strategy")

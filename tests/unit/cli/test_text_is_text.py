@@ -190,6 +190,7 @@ def call(*words: str) -> int:
 
 
 def plan(folder: Path) -> None:
+    """The refusal of an argument that a shell would read."""
     quotas = {"ml.g5.xlarge for training job usage": 4, "Number of instances across all training jobs": 8}
     files = {
         "suite.yaml": script_document(matrix={"hyperparameters.prompt": [sayable(HOSTILE), "plain"]}),
@@ -200,7 +201,7 @@ def plan(folder: Path) -> None:
     for name, document in files.items():
         (folder / name).write_text(yaml.safe_dump(document), encoding="utf-8")
     paths = {name: str(folder / name) for name in files}
-    assert call("plan", paths["suite.yaml"], "--prices", paths["prices.yaml"], "--quotas", paths["quotas.yaml"]) == 0
+    assert call("plan", paths["suite.yaml"], "--prices", paths["prices.yaml"], "--quotas", paths["quotas.yaml"]) == 2
 
 
 def sayable(text: str) -> str:

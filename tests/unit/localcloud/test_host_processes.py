@@ -23,7 +23,7 @@ time.sleep(600)
 LAUNCHER = f"""
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit(0)))
-subprocess.Popen([sys.executable, "-c", {CHILD!r}]).wait()
+subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdout=-3, stderr=-3).wait()
 """
 
 

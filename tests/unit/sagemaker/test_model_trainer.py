@@ -103,7 +103,7 @@ def test_arguments_are_written_as_the_drivers_write_them() -> None:
     """The drivers pass ``true`` where the toolkit would pass ``True``, so the suite holds the text."""
     arguments = imported("basic").document["workload"]["hyperparameters"]
     assert arguments["bf16"] == "true"
-    assert arguments["layers"] == "[1, 2]"
+    assert arguments["layers"] == "1,2"
     assert (arguments["epochs"], arguments["lr"]) == (1, 5e-05)
 
 

@@ -33,7 +33,7 @@ from traindyno.sagemaker.shared_channels import TooManyChannels
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 JOB_ID = "j1a2b3c4d-1-12"
-WITH_ARGUMENTS = {"lr": 1e-4, "flag": True, "none": None, "parts": {"b": 1, "a": [1, 2]}, "x": "a b"}
+WITH_ARGUMENTS = {"lr": 1e-4, "flag": True, "parts": {"b": 1, "a": 2}, "x": "a,b"}
 SUITES = {
     "built-in": small_document(),
     "spot": small_document(purchase="spot", matrix={"packing": [True, False]}, baseline={"packing": True}),

@@ -3,9 +3,13 @@
 import datetime
 import json
 import random
+import string
+import subprocess
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.run_samples import completed_result
 from tests.unit.sagemaker.test_request import SETTINGS
@@ -13,11 +17,12 @@ from tests.unit.suites import script_document
 from traindyno.core.documents.stored import frozen_json
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.job import owner_document, parse_owner
+from traindyno.core.suite.arguments import arguments_of, command_arguments
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import suite_document
+from traindyno.core.suite.suite_file import structure_suite, suite_document
 from traindyno.core.verdict.report_data import build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import judge
 from traindyno.sagemaker.request import build_training_job_request
@@ -33,7 +38,7 @@ def any_value(draw: random.Random, depth: int = 0) -> Any:
 def suite_of(values: list[Any], for_all: Any) -> Suite:
     document = script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.varied": values})
     document["workload"]["hyperparameters"] = {"same": for_all}
-    return parse_suite(document)
+    return structure_suite(document)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -42,7 +47,7 @@ def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(seed: int)
     drawn = {json.dumps(value): value for value in (any_value(draw) for _ in range(6))}
     values, for_all = list(drawn.values()), any_value(draw)
     suite = suite_of(values, for_all)
-    assert parse_suite(json.loads(json.dumps(suite_document(suite)))) == suite
+    assert structure_suite(json.loads(json.dumps(suite_document(suite)))) == suite
     cells = expand_cells(suite)
     assert len({cell.cell_id for cell in cells}) == len({cell.label for cell in cells}) == len(values)
     runs = {run.cell.cell_id: run for run in trial_runs("e", cells, [1])}
@@ -101,3 +106,30 @@ def test_parameters_of_the_model_parallel_library_may_be_a_mapping() -> None:
     (run,) = trial_runs("e", expand_cells(suite), [1])
     sent = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
     assert json.loads(sent["mp_parameters"]) == {"ddp": True, "partitions": 2}
+
+
+SAFE = string.ascii_letters + string.digits + "_-+=:,./@%^éß"
+
+
+@given(text=st.text(alphabet=SAFE + " ;&|<>()$`\"'\\*?[]#~{}\n", max_size=12))
+def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
+    """The toolkit joins the words and gives the line to a shell. What is accepted reaches the script unchanged."""
+    document = script_document()
+    document["workload"]["hyperparameters"] = {"text": text}
+    try:
+        suite = parse_suite(document)
+    except SuiteInvalid as refused:
+        (problem,) = refused.problems
+        assert problem.path == "workload.hyperparameters.text"
+        assert set(text) - set(SAFE) or not text
+        return
+    (cell, *_) = expand_cells(suite)
+    line = " ".join(command_arguments(arguments_of(cell, suite.workload)))
+    printed = subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {line}"], capture_output=True, text=True, check=True)
+    assert printed.stdout.splitlines() == ["--text", text]
+
+
+@pytest.mark.parametrize("value", [None, "", "a b", "5 > 3", "x|y", "$HOME", "*.py", "it's", [1, 2], {"a": [1, 2]}])
+def test_refused_arguments_name_the_character_and_their_place(value: Any) -> None:
+    with pytest.raises(SuiteInvalid, match=r"matrix.hyperparameters.x: got .* to a shell without quotes, which would"):
+        parse_suite(script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.x": [value, 1]}))

@@ -35,8 +35,8 @@ SECRET_VALUES = (
 )
 NO_SECRETS = {
     **{"PWD": "/opt/ml", "forward_pass": "2", "use_password": "true", "key": "value", "tokenizer": "gpt2"},
-    **{"bos_token": "<|begin_of_text|>", "mask_token": "[MASK_OF_A_LONG_TOKEN]", "max_token": "2048", "keys": "a,b"},
-    **{"endpoint": "http://host:8080/a@b", "data": "s3://bucket/a:b@c", "prompt": "Write a token: it is short"},
+    **{"bos_token": "begin_of_text", "mask_token": "mask", "max_token": "2048", "keys": "a,b"},
+    **{"endpoint": "http://host:8080/a@b", "data": "s3://bucket/a:b@c", "prompt": "Write-a-token:it-is-short"},
     **{"tokens": "one,two,three,four,five", "DB_SECRET": SECRET_ARN, "password_file": "/run/x", "optimizer": "adamw"},
 }
 
@@ -74,8 +74,8 @@ def test_names_of_special_tokens_and_short_values_are_no_secrets() -> None:
     workload = {
         **script_document()["workload"],
         "hyperparameters": {
-            "bos_token": "<|begin_of_text|>",
-            "pad_token": "<|endoftext|>",
+            "bos_token": "begin_of_text",
+            "pad_token": "endoftext",
             "max_tokens": "512",
             "tokenizer": "gpt2",
         },

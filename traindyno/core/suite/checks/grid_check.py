@@ -9,7 +9,11 @@ from traindyno.core.errors import Problem
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.cells import expand_cells, grid_points, included_point, is_in_grid, make_cell, typed
 from traindyno.core.suite.checks.combinations import find_impossible
-from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS, MODEL_PARALLEL_PARAMETERS
+from traindyno.core.suite.checks.job_limits_check import (
+    HYPERPARAMETER_CHARACTERS,
+    MODEL_PARALLEL_PARAMETERS,
+    SDK_PREFIX,
+)
 from traindyno.core.suite.checks.scaling_check import check_scaling
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.fallback_cells import accepted_types, cell_on
@@ -152,7 +156,9 @@ def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
     for name, value in arguments_of(cell, suite.workload).items():
         own = name in cell.hyperparameters
         path = f"matrix.{HYPERPARAMETER_PREFIX}{name}" if own else f"workload.hyperparameters.{name}"
-        for word in () if name == MODEL_PARALLEL_PARAMETERS else command_arguments({name: value}):
+        if name == MODEL_PARALLEL_PARAMETERS or name.startswith(SDK_PREFIX):
+            continue  # the launcher's
+        for word in command_arguments({name: value}):
             if found := READ_BY_SHELLS.search(word):
                 what = f"{found[0]!r} in it" if found[0] else "an empty value"
                 yield (
