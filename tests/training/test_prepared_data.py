@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import LlamaConfig
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
@@ -131,8 +131,15 @@ def test_a_preparation_refuses_a_plan_that_names_no_layer_of_the_model(tmp_path:
 @pytest.mark.parametrize("key_value_heads", [1, 2])
 def test_a_model_that_is_only_named_is_checked_without_data(key_value_heads: int, tmp_path: Path) -> None:
     """The job of a suite on synthetic data: a degree of 2 divides 2 key-value heads, and not 1."""
-    config = LlamaConfig(hidden_size=16, num_attention_heads=4, num_key_value_heads=key_value_heads)
-    config.save_pretrained(tmp_path / "saved")
+    config = LlamaConfig(
+        vocab_size=64,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=key_value_heads,
+    )
+    LlamaForCausalLM(config).save_pretrained(tmp_path / "saved")
     changes = {"dataset": {"format": "synthetic"}, "model": "s3://bucket/model", "tokenizer": None}
     preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": None}
     given = {

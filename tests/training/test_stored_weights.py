@@ -25,6 +25,9 @@ from tests.training.family_sweep import small_tokenizer
 from tests.training.run_documents import run_document, run_training
 from tests.training.sharded_models import Model, values_of
 from tests.training.small_models import small_values
+from tests.unit.suites import unprepared_document
+from traindyno.api.model_check import model_lines
+from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Model as AskedModel
 from traindyno.core.suite.workload import Workload
@@ -269,6 +272,21 @@ def test_a_saved_heads_order_of_labels_is_kept(names: list[str], tmp_path: Path)
     assert step["loss"] < 0.1
     saved = AutoConfig.from_pretrained(tmp_path / "run/model")
     assert saved.id2label == dict(enumerate(names))
+
+
+@pytest.mark.parametrize(
+    ("label_count", "said"),
+    [
+        (7, "model: a new head for label_count 7 replaces the saved one for 3 (0 positive, 1 negative, 2 neutral)"),
+        (3, "model: its head's labels (0 positive, 1 negative, 2 neutral) keep their numbers where the data has"),
+    ],
+)
+def test_a_plan_says_what_becomes_of_a_saved_head(label_count: int, said: str, tmp_path: Path) -> None:
+    save_classifier(tmp_path / "model", id2label=dict(enumerate(["positive", "negative", "neutral"])))
+    document = unprepared_document()
+    document["workload"] |= {"task": "sequence-classification", "model": "./model", "label_count": label_count}
+    (line,) = model_lines(parse_suite(document), tmp_path)
+    assert line.startswith(said)
 
 
 def test_a_tokenizer_without_the_end_token_that_a_classifier_reads_is_refused(tmp_path: Path) -> None:
