@@ -218,6 +218,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
             # MiniStack would also listen on other ports, which Traindyno does not use.
             "SFTP_ENABLED": "0",
             "IOT_MTLS_ENABLED": "0",
+            "LAMBDA_WARM_TTL_SECONDS": "60",
             "LOG_LEVEL": "WARNING",
             "TMPDIR": _folder(home.state("tmp")),
         },

@@ -1,4 +1,4 @@
-"""Limits how many worker processes a burst of calls starts for one function; MiniStack has no limit.
+"""Limits how many worker processes a function has, and how many of them start at once; MiniStack has no limit.
 
 MiniStack starts a worker for every call that finds none free. A new interpreter takes a second of CPU time to start
 and a call a tenth, so most workers of a burst would be ready only after its last call.
@@ -22,7 +22,10 @@ class Worker(Protocol):
 
 
 class WorkerPool:
-    """Takes workers from MiniStack's pool; at most ``most_starting`` of one function start at the same time."""
+    """Takes workers from MiniStack's pool. A function has at most ``most_workers``, of which ``most_starting`` start.
+
+    A call that has waited for ``longest_wait_seconds`` gets one beyond that.
+    """
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class WorkerPool:
         give_back: Callable[[Any], None],
         *,
         most_starting: int,
+        most_workers: int,
         longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:
         """``workers_of`` is called with the function's name, configuration and qualifier."""
@@ -38,6 +42,7 @@ class WorkerPool:
         self._take = take
         self._give_back = give_back
         self._most_starting = most_starting
+        self._most_workers = most_workers
         self._longest_wait_seconds = longest_wait_seconds
         self._changed = threading.Condition()
 
@@ -57,4 +62,5 @@ class WorkerPool:
     def _is_worth_waiting(self, name: str, config: Any, qualifier: str) -> bool:
         workers = self._workers_of(name, config, qualifier)
         is_one_free = any(not worker.in_use for worker in workers)
-        return not is_one_free and sum(worker._cold for worker in workers) >= self._most_starting
+        starting = sum(worker._cold for worker in workers)
+        return not is_one_free and (starting >= self._most_starting or len(workers) >= self._most_workers)

@@ -45,6 +45,8 @@ from localcloud.worker_processes import ForkedWorkers
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 TRIES = 5
+# A function's worker takes 30 MB. Most calls take a tenth of a second, so more of them would only wait for a core.
+WORKERS_PER_CORE = 2
 # What changed after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a core.
 LEAST_PAUSE_SECONDS, PAUSE_FACTOR = 5.0, 20
 LOG = logging.getLogger("traindyno")
@@ -196,6 +198,7 @@ def _limit_worker_starts() -> None:
         lambda_svc.acquire_worker,
         lambda_svc.release_worker,
         most_starting=os.cpu_count() or 1,
+        most_workers=WORKERS_PER_CORE * (os.cpu_count() or 1),
     )
     lambda_svc.acquire_worker = pool.acquire
     lambda_svc.release_worker = pool.release

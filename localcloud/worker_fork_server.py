@@ -29,6 +29,7 @@ import botocore.handlers  # noqa: F401  every worker imports it
 
 LARGEST_REQUEST = 100_000
 LARGEST_ANSWER = 20
+TRIES = 2
 STANDARD_FILES = 3
 CALLS_FILE_VARIABLE = "TRAINDYNO_CALLS_FILE"
 # Variables with these endings name the resources of a function.
@@ -52,21 +53,27 @@ def main() -> None:
             return
         reap()
         code = os.path.realpath(json.loads(message)["folder"])
-        if code not in forks:
-            own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            if not os.fork():
-                for each in (connection, own, *forks.values()):
-                    each.close()
-                for file in files:
-                    os.close(file)
-                fork_workers(theirs, code)
-                return
-            theirs.close()
-            forks[code] = own
-        socket.send_fds(forks[code], [message], files)
+        found, descriptors = b"", list[int]()
+        for _ in range(TRIES):
+            if code not in forks:
+                own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                if not os.fork():
+                    for each in (connection, own, *forks.values()):
+                        each.close()
+                    for file in files:
+                        os.close(file)
+                    fork_workers(theirs, code)
+                    return
+                theirs.close()
+                forks[code] = own
+            with contextlib.suppress(OSError):
+                socket.send_fds(forks[code], [message], files)
+                found, descriptors, _, _ = socket.recv_fds(forks[code], LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
+            if found:
+                break
+            forks.pop(code).close()  # the process of the archive was killed: another one is forked
         for file in files:
             os.close(file)
-        found, descriptors, _, _ = socket.recv_fds(forks[code], LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
         if not found:
             return
         socket.send_fds(connection, [found], descriptors)

@@ -82,17 +82,9 @@ class ForkedWorkers:
     """``start`` replaces ``subprocess.Popen``. A program that can't be forked is started by ``subprocess.Popen``."""
 
     def __init__(self) -> None:
-        own, servers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        own.settimeout(LONGEST_START_SECONDS)
-        self._connection = own
         self._asking = threading.Lock()
         self._code = Path(tempfile.mkdtemp(prefix=CODE_FOLDER_PREFIX))
-        with servers:
-            self._server = subprocess.Popen(
-                [sys.executable, "-P", str(SERVER), str(servers.fileno())],
-                pass_fds=[servers.fileno()],
-                stdin=subprocess.DEVNULL,
-            )
+        self._connection, self._server = _start_server()
 
     @property
     def server_process_id(self) -> int:
@@ -136,14 +128,33 @@ class ForkedWorkers:
     def _ask(self, request: str, files: Sequence[int]) -> tuple[int, int]:
         with self._asking:
             try:
-                socket.send_fds(self._connection, [request.encode()], files)
-                answer, files, _, _ = socket.recv_fds(self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
-            except OSError:
+                return self._ask_once(request, files)
+            except OSError as error:
+                LOG.warning("the fork server of workers has failed (%s): another one is started", error)
                 self._connection.close()  # A late answer would be read as the answer to the next request.
-                raise
+                self._server.kill()
+                self._server.wait()
+                self._connection, self._server = _start_server()
+                return self._ask_once(request, files)
+
+    def _ask_once(self, request: str, files: Sequence[int]) -> tuple[int, int]:
+        socket.send_fds(self._connection, [request.encode()], files)
+        answer, descriptors, _, _ = socket.recv_fds(self._connection, LARGEST_ANSWER, 1, socket.MSG_CMSG_CLOEXEC)
         if not answer:
             raise BrokenPipeError("the fork server of workers has ended")
-        return int(answer), files[0]
+        return int(answer), descriptors[0]
+
+
+def _start_server() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+    own, servers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    own.settimeout(LONGEST_START_SECONDS)
+    with servers:
+        server = subprocess.Popen(
+            [sys.executable, "-P", str(SERVER), str(servers.fileno())],
+            pass_fds=[servers.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+    return own, server
 
 
 _sharing = threading.Lock()

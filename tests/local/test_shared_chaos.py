@@ -64,13 +64,13 @@ def suite_document() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aftermath:
-    """``killed``: functions' processes. ``ends``: run id → in how many jobs it has ended."""
+    """``killed``: workers of functions, and what forks them. ``ends``: run id → in how many jobs it has ended."""
 
     status: str
     evidence: Evidence
     receipt: dict[str, Any]
     ends: Counter[str]
-    killed: int
+    killed: Counter[str]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def wreak(chaos: ChaosLab) -> Aftermath:
         evidence=gather(chaos, NAME),
         receipt=chaos.document("report", NAME, "--receipt")["receipt"],
         ends=count_ends(chaos, NAME),
-        killed=len(killed),
+        killed=killed,
     )
 
 
@@ -111,20 +111,26 @@ def status_of(chaos: ChaosLab) -> str:
 
 
 @contextmanager
-def killed_functions(chaos: ChaosLab) -> Iterator[list[int]]:
-    """While the context lasts, a process of some function is killed every few seconds, whatever it does."""
+def killed_functions(chaos: ChaosLab) -> Iterator[Counter[str]]:
+    """While the context lasts, a function's worker is killed every few seconds, whatever it does; every fifth time,
+    what forks the workers is.
+    """
     daemon = chaos.home.read_daemon(cloud.MINISTACK)
     assert daemon is not None
-    killed: list[int] = []
+    killed = Counter[str]()
     has_ended, dice = threading.Event(), random.Random(SEED)
 
     def kill() -> None:
         while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):
-            if workers := function_workers(daemon.process_id):
-                victim = dice.choice(workers)
+            servers = [each for each in _children(daemon.process_id) if b"worker_fork_server" in _command_line(each)]
+            of_archives = [each for server in servers for each in _children(server)]
+            workers = [worker for each in of_archives for worker in _children(each)]
+            forking = {"servers": servers, "archives": of_archives}
+            kind = dice.choice(sorted(forking)) if killed.total() % 5 == 4 else "workers"
+            if victims := {**forking, "workers": workers}[kind]:
                 with suppress(ProcessLookupError):
-                    os.kill(victim, signal.SIGKILL)
-                    killed.append(victim)
+                    os.kill(dice.choice(victims), signal.SIGKILL)
+                    killed[kind] += 1
 
     killing = threading.Thread(target=kill)
     killing.start()
@@ -133,12 +139,6 @@ def killed_functions(chaos: ChaosLab) -> Iterator[list[int]]:
     finally:
         has_ended.set()
         killing.join()
-
-
-def function_workers(ministack: int) -> list[int]:
-    """They are forked by a process that MiniStack has started."""
-    servers = [each for each in _children(ministack) if b"worker_fork_server" in _command_line(each)]
-    return [worker for server in servers for worker in _children(server)]
 
 
 def _children(process_id: int) -> list[int]:
@@ -167,7 +167,8 @@ def test_the_faults_have_struck(aftermath: Aftermath) -> None:
     statuses = Counter(aftermath.evidence.ledger[name]["status"] for names in jobs.values() for name in names)
     assert statuses.total() > len(jobs)
     assert statuses["Failed"] > 0
-    assert aftermath.killed > 0
+    assert aftermath.killed["workers"] >= 5, aftermath.killed
+    assert aftermath.killed["servers"] + aftermath.killed["archives"] >= 1, aftermath.killed
 
 
 def test_most_runs_complete(aftermath: Aftermath) -> None:

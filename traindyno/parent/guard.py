@@ -1,4 +1,4 @@
-"""A process above the parent: if the parent is killed, it ends everything that came from it."""
+"""A process above the parent: it continues a stopped parent; if the parent is killed, it ends all that came from it."""
 
 import os
 import signal
@@ -23,7 +23,10 @@ def under_guard(work: Callable[[], int]) -> int:
         _work(work)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _frame: os.kill(child, number))
-    _, status = os.waitpid(child, 0)
+    _, status = os.waitpid(child, os.WUNTRACED)
+    while os.WIFSTOPPED(status):  # a run can send its parent SIGSTOP, and a stopped parent holds the machine
+        os.kill(child, signal.SIGCONT)
+        _, status = os.waitpid(child, os.WUNTRACED)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     kill_all()

@@ -1,5 +1,7 @@
 """Entry point of a shared job: on each instance it runs the runs of the job's document, one after another."""
 
+import os
+import re
 import signal
 import sys
 import tempfile
@@ -25,13 +27,23 @@ from traindyno.parent.stop_request import StopRequest
 from traindyno.parent.time_left import TimeLeft, job_began_at
 
 FAILED = 1
+FOLDER_LEAD = "traindyno-"
 
 
 def main() -> None:
-    own_folder = Path(tempfile.mkdtemp(prefix="traindyno-"))
+    remove_folders_of_dead_parents()
+    own_folder = Path(tempfile.mkdtemp(prefix="{}{}-".format(FOLDER_LEAD, os.getpid())))
     code = under_guard(lambda: work(own_folder))
     remove(own_folder)
     sys.exit(code)
+
+
+def remove_folders_of_dead_parents() -> None:
+    """A guard that is killed leaves its folder, which has its process ID in its name."""
+    for folder in Path(tempfile.gettempdir()).glob("{}*".format(FOLDER_LEAD)):
+        found = re.match(r"{}(\d+)-".format(FOLDER_LEAD), folder.name)
+        if found and not Path("/proc", found.group(1)).exists() and folder.stat().st_uid == os.geteuid():
+            remove(folder)
 
 
 def work(own_folder: Path) -> int:

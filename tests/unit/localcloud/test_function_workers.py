@@ -36,12 +36,15 @@ class PlainPool:
         worker.in_use = False
 
 
-def limited(plain: PlainPool, most_starting: int, longest_wait_seconds: float = 10) -> WorkerPool:
+def limited(
+    plain: PlainPool, most_starting: int, longest_wait_seconds: float = 10, most_workers: int = CALLS
+) -> WorkerPool:
     return WorkerPool(
         lambda *_: list(plain.workers),
         plain.take,
         plain.give_back,
         most_starting=most_starting,
+        most_workers=most_workers,
         longest_wait_seconds=longest_wait_seconds,
     )
 
@@ -65,6 +68,17 @@ def test_a_burst_starts_few_workers_which_answer_every_call() -> None:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
     assert 2 <= len(plain.workers) <= 8
+
+
+def test_a_function_has_no_more_workers_than_the_limit_however_long_its_calls_take() -> None:
+    plain = PlainPool()
+    pool = limited(plain, CALLS, most_workers=3)
+    threads = [threading.Thread(target=call, args=(pool,)) for _ in range(CALLS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(plain.workers) == 3
 
 
 def test_without_a_limit_every_call_of_a_burst_starts_a_worker() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from localcloud import worker_processes
 from localcloud.worker_processes import ForkedWorkers
 
 pytestmark = pytest.mark.skipif(not ForkedWorkers.is_possible(), reason="workers are forked on Linux only")
@@ -145,7 +146,22 @@ def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own
     assert note.read_text() == "imported "
 
 
-def test_without_its_server_a_worker_is_started_as_before(workers: ForkedWorkers, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", ["server", "process of the archive"])
+def test_what_forks_workers_is_replaced_after_a_kill(workers: ForkedWorkers, tmp_path: Path, killed: str) -> None:
+    first = ask(start(workers, unpack(tmp_path / "a")), "word")
+    for name in "bc":
+        before = workers.server_process_id
+        os.kill(before if killed == "server" else first["parent"], signal.SIGKILL)
+        first = ask(start(workers, unpack(tmp_path / name)), "word")
+        assert (first["said"], first["has_boto3"]) == ("WORD", True)
+        assert psutil.Process(first["parent"]).ppid() == workers.server_process_id
+        assert (workers.server_process_id != before) is (killed == "server")
+
+
+def test_where_no_server_starts_a_worker_is_started_as_before(
+    workers: ForkedWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_processes, "SERVER", tmp_path / "missing.py")
     os.kill(workers.server_process_id, signal.SIGKILL)
     worker = start(workers, unpack(tmp_path / "a"))
     assert isinstance(worker, subprocess.Popen)

@@ -8,6 +8,8 @@ from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.job_journal import JobJournal
 from traindyno.core.jobs.run_share import RunShare, divide_seconds
 
+# SageMaker gives whole seconds, and its clock and the host's differ.
+CLOCK_SECONDS = 5.0
 _ENDING = (JobPhaseName.UPLOADING, JobPhaseName.STOPPING)
 
 
@@ -64,7 +66,7 @@ class _Times:
 def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Times:
     """Runs whose own time is unknown, as the job or an interruption cut them off, have what is left, equally."""
     whole = trained_seconds(job) or 0.0
-    known = {run_id: seconds for run_id in began if (seconds := _known_seconds(journal, run_id)) is not None}
+    known = _known_times(journal, began, most_seconds=whole if job.training_seconds is not None else float("inf"))
     unknown = [run_id for run_id in began if run_id not in known]
     rest = max(0.0, whole - sum(known.values()))
     end = min(rest, sum(job.phase_seconds.get(name, 0.0) for name in _ENDING) + (journal.end_seconds or 0.0))
@@ -77,6 +79,14 @@ def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Ti
     left = (rest - end - start - thrown_away) / len(unknown)
     own = {**known, **dict.fromkeys(unknown, left)}
     return _Times(own=own, start=max(0.0, start - warm_up), end=end, rest=start + thrown_away + end)
+
+
+def _known_times(journal: JobJournal, began: Sequence[str], *, most_seconds: float) -> dict[str, float]:
+    """Code in a job can write the ends of its runs: times that exceed the job's are refused, one or all together."""
+    limit = most_seconds + CLOCK_SECONDS
+    found = {run_id: seconds for run_id in began if (seconds := _known_seconds(journal, run_id)) is not None}
+    possible = {run_id: seconds for run_id, seconds in found.items() if seconds <= limit}
+    return possible if sum(possible.values()) <= limit else {}
 
 
 def _known_seconds(journal: JobJournal, run_id: str) -> float | None:
