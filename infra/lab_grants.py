@@ -12,7 +12,7 @@ from infra.lab_function import FunctionSetup
 from infra.permissions import Grant
 from infra.shared import arn
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
-from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
+from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX, job_document_key
 
 PER_EXECUTION = "Objects and executions are named after deployment, when suites run."
 PER_KEY = "Prepared data is stored under a key that is a hash of its content."
@@ -72,7 +72,7 @@ class LabGrants:
 
     def job_documents(self) -> Grant:
         """What shared jobs run, which SubmitRun writes and their containers read."""
-        documents = f"{self.bucket_arn}/{CODE_PREFIX}*"
+        documents = f"{self.bucket_arn}/{job_document_key('*', '*').removesuffix('.json')}"  # not the code beside them
         return Grant(actions=["s3:PutObject"], resources=[documents], wildcard_reason=PER_EXECUTION)
 
     def manifests(self) -> Grant:

@@ -73,7 +73,8 @@ def _derived(line: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[dict
 def _object(bucket: str, key: str, variables: Mapping[str, str]) -> str:
     if variables.get("SOURCE_S3_URI") == f"s3://{bucket}/{key}":
         return "$SOURCE"
-    return f"{_name('Bucket', bucket, variables)}/{key.partition('/')[0]}/*"
+    lead = "code/*/jobs" if re.fullmatch("code/[^/]+/jobs/.+", key) else key.partition("/")[0]
+    return f"{_name('Bucket', bucket, variables)}/{lead}/*"
 
 
 def _name(parameter: str, value: Any, variables: Mapping[str, str]) -> str:

@@ -162,7 +162,8 @@ def _where_it_stood(attempt: Attempt, step_log: StepLog | None) -> str:
     if session is None or not session.common_steps:
         return "; its log has no step"
     ended = max(process.steps[-1].end for process in session.processes)
-    last = f"; the last step in its log is {session.common_steps[-1]}"
+    # Lines are written once a second, and a script that hangs writes none for its last steps.
+    last = f"; it ended at least step {session.common_steps[-1]}, the last one in its log"
     if attempt.ended_at is None:
         return last
     whose = "its" if attempt.share else "the job's"

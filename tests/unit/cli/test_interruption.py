@@ -1,7 +1,10 @@
 """What a person reads who interrupts a command, and who can't write the report."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -47,11 +50,12 @@ class Target:
             )
 
 
-def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGINT) -> list[str]:
     told: list[str] = []
 
     def follow(*_: Any) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
+        time.sleep(10)
 
     monkeypatch.setattr(run_commands, "follow", follow)
     monkeypatch.setattr(run_commands, "tell", told.append)
@@ -61,11 +65,16 @@ def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return told
 
 
-def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert interrupted(Target(is_local=True), monkeypatch) == [
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert interrupted(Target(is_local=True), monkeypatch, number) == [
         "interrupted: demo-1 continues, 2 training jobs running; "
         "watch it: traindyno watch demo-1 --local; stop it: traindyno stop demo-1 --local"
     ]
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_interrupted_command_says_what_running_jobs_on_aws_cost_per_hour(monkeypatch: pytest.MonkeyPatch) -> None:

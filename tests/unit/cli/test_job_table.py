@@ -1,5 +1,6 @@
 """What a plan says of the jobs that runs share."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,10 @@ from rich.console import Console
 from tests.unit.suites import unprepared_suite
 from traindyno.cli.display.job_table import job_table, jobs_document, jobs_of_plan
 from traindyno.cli.display.plan_totals import WARM_NOTE, totals_table
+from traindyno.core.planning.history import CellHistory
+from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Suite
 
@@ -43,6 +47,19 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
     totals = text_of(totals_table(suite, planned, None, None))
     assert "9: 3 cells × 3 trials in 6 jobs" in totals
     assert "all 5 attempts of every job, and one more for each further run of the job, reach the limit" in totals
+
+
+def test_a_cell_that_fills_a_job_alone_is_told_apart_from_one_without_another() -> None:
+    suite = suite_of("shared")
+    long = {
+        cell.cell_id: CellHistory(
+            cell_id=cell.cell_id, run_count=1, billable_seconds=1, seconds=1800, is_simulated=False
+        )
+        for cell in expand_cells(suite)
+    }
+    planned = plan_suite(suite, execution_id="plan", prices={}, quotas={}, histories=long)
+    reasons = Counter(job.why_alone for job in jobs_of_plan(suite, planned))
+    assert reasons == {TOO_LONG: 2, NO_OTHER: 1}
 
 
 def test_of_a_race_the_further_jobs_are_told_too() -> None:

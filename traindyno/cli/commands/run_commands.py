@@ -1,5 +1,6 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -124,13 +125,16 @@ def report(
 
 
 def follow_to_end(target: LabTarget, execution: str) -> Execution:
-    """After Ctrl-C it prints what continues and how to stop it; after a second Ctrl-C it ends immediately."""
+    """After Ctrl-C or SIGTERM it prints what continues and how to stop it; after a second one it ends immediately."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return follow(target, execution, STANDARD_ERROR)
     except KeyboardInterrupt:
         with suppress(KeyboardInterrupt):
             tell(_interrupted_line(target, execution))
         raise typer.Exit(INTERRUPTED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _interrupted_line(target: LabTarget, execution: str) -> str:

@@ -27,7 +27,8 @@ RUN_BYTES = 3_000  # of a run's document, besides these texts
 FILLED_SHARE = 0.5
 KEY_DIGITS = 7
 
-NO_OTHER = "no other cell needs the same instances and image, or it takes half of the time limit alone"
+NO_OTHER = "no other cell needs the same instances and image"
+TOO_LONG = "by earlier runs it takes half of the time limit alone"
 
 GroupKey = tuple[str | int | None, ...]
 
