@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from traindyno.parent.disk import Reserve
 from traindyno.parent.document import JobOrder
 from traindyno.parent.host import Host
 from traindyno.parent.journal import Journal
@@ -26,7 +25,6 @@ class Attempt(NamedTuple):
     host: Host
     peers: Peers
     journal: Journal
-    reserve: Reserve
     devices: Devices
     launcher: Launcher
     stop: StopRequest

@@ -131,7 +131,7 @@ class Conductor:
         milliseconds = round((time.monotonic() - began) * 1e3)
         end = {**end_fields(ended, place=place, began_at=began_at, own_milliseconds=milliseconds), "batch": batch}
         key = "{}/not_recorded".format(run.run_id)
-        if not write_end(attempt.host, run.run_id, end, attempt.reserve):
+        if not write_end(attempt.host, run.run_id, end):
             attempt.peers.say(key, attempt.host.name)
         attempt.peers.barrier("{}/recorded".format(run.run_id))
         if attempt.peers.heard(key) is not None:
@@ -140,7 +140,6 @@ class Conductor:
         self._ended += 1
         self._race.add(run, end, attempt.host.job_name)
         remove(attempt.host.state(run.run_id))
-        attempt.reserve.hold()
         self._write(
             RUN_ENDED,
             run_id=run.run_id,

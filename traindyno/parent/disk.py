@@ -5,40 +5,17 @@ import shutil
 from pathlib import Path
 from typing import List
 
-RESERVED_BYTES = 4 * 2**20
 
-
-class Reserve:
-    """A file that is given up when the disk is full, so that the end of a run can still be written."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def hold(self) -> None:
-        try:
-            if not self._path.exists():
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._path.write_bytes(b"\0" * RESERVED_BYTES)
-        except OSError:
-            self.release()
-
-    def release(self) -> None:
-        remove(self._path)
-
-
-def write_last(path: Path, text: str, reserve: Reserve) -> bool:
+def write_last(path: Path, text: str) -> bool:
     """Whether the file is there, whole: it is written beside its place and renamed."""
-    for _ in range(2):
-        try:
-            _write(path, text)
-        except OSError:
-            reserve.release()
-        else:
-            return True
-    return False
+    try:
+        _write(path, text)
+    except OSError:
+        return False
+    return True
 
 
-def append(path: Path, text: str, reserve: Reserve) -> bool:
+def append(path: Path, text: str) -> bool:
     """A line that was cut off by a full disk is ended, so that the next one can be read."""
     for lead in ("", "\n"):
         try:
@@ -48,9 +25,8 @@ def append(path: Path, text: str, reserve: Reserve) -> bool:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
-            reserve.release()
-        else:
-            return True
+            continue
+        return True
     return False
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, Optional
 
 from traindyno.core.jobs.journal_format import ENDED, FORMAT_VERSION
-from traindyno.parent.disk import Reserve, files_below, remove, write_last
+from traindyno.parent.disk import files_below, remove, write_last
 from traindyno.parent.host import Host
 
 BLOCK_BYTES = 2**20
 
 
-def write_end(host: Host, run_id: str, end: Dict[str, Any], reserve: Reserve) -> bool:
+def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> bool:
     """Whether it is there. Nothing of the run's step log is written after it."""
     folder = host.step_log(run_id) / host.job_name
     files = {path.relative_to(host.folder).as_posix(): described(path) for path in files_below(folder)}
@@ -25,7 +25,7 @@ def write_end(host: Host, run_id: str, end: Dict[str, Any], reserve: Reserve) ->
         **end,
         "files": files,
     }
-    return write_last(host.end_file(run_id), json.dumps(document, indent=1), reserve)
+    return write_last(host.end_file(run_id), json.dumps(document, indent=1))
 
 
 def forget_end(host: Host, run_id: str) -> None:

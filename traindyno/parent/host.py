@@ -75,11 +75,6 @@ class Host(NamedTuple):
         return self.folder_of("SM_INPUT_DIR", "input") / "data" / name
 
     @property
-    def reserve(self) -> Path:
-        """On the disk of the folder, and outside of it."""
-        return self.folder.parent / ".traindyno-reserve.{}".format(self.name)
-
-    @property
     def shared_memory(self) -> Optional[Path]:
         """None if others use the machine too."""
         own = None if OPT_ML_VARIABLE in self.environment else SHARED_MEMORY

@@ -21,22 +21,21 @@ from traindyno.core.jobs.journal_format import (
     WARMED_UP,
 )
 from traindyno.core.search.largest_batch import Probe
-from traindyno.parent.disk import Reserve, append
+from traindyno.parent.disk import append
 from traindyno.parent.host import Host
 
 
 class Journal:
     """Its clock starts with it."""
 
-    def __init__(self, host: Host, reserve: Reserve) -> None:
+    def __init__(self, host: Host) -> None:
         self._path = host.journal
-        self._reserve = reserve
         self._started = time.monotonic()
 
     def write(self, event: str, **fields: Any) -> None:
         elapsed = round((time.monotonic() - self._started) * 1e3)
         line = json.dumps({"event": event, "time": time.time(), "elapsed_milliseconds": elapsed, **fields})
-        if not append(self._path, line + "\n", self._reserve):
+        if not append(self._path, line + "\n"):
             sys.stdout.write("the journal {} cannot be written; it would say: {}\n".format(self._path, line))
 
 

@@ -12,7 +12,7 @@ from traindyno.core.jobs.journal_format import FORMAT_VERSION, MARK_VARIABLE, PA
 from traindyno.parent import stop_request
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.conduct import Conductor
-from traindyno.parent.disk import Reserve, remove
+from traindyno.parent.disk import remove
 from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document, with_own_devices
 from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.guard import under_guard
@@ -59,27 +59,22 @@ def work(own_folder: Path) -> int:
         return FAILED
     job = with_own_devices(document, host.environment)
     send(marked("{}={}".format(MARK_VARIABLE, host.mark)), signal.SIGKILL)
-    reserve = Reserve(host.reserve)
-    reserve.hold()
-    journal = Journal(host, reserve)
+    journal = Journal(host)
     runs = [run.run_id for run in job.runs]
     journal.write(
         PARENT_STARTED, version=FORMAT_VERSION, job_id=job.job_id, host=host.name, hosts=list(host.hosts), runs=runs
     )
     try:
-        return _conduct(job, host, journal=journal, reserve=reserve, stop=stop, own_folder=own_folder)
+        return _conduct(job, host, journal=journal, stop=stop, own_folder=own_folder)
     except PeerLost as lost:
         say("this host ends: {}".format(lost))
         return FAILED
     finally:
         kill_all()
-        reserve.release()
         remove(own_folder)
 
 
-def _conduct(
-    job: JobOrder, host: Host, *, journal: Journal, reserve: Reserve, stop: StopRequest, own_folder: Path
-) -> int:
+def _conduct(job: JobOrder, host: Host, *, journal: Journal, stop: StopRequest, own_folder: Path) -> int:
     peers = meet(host, job.lease_seconds)
     attempt = Attempt(
         number=peers.first_says("number", lambda: str(time.time_ns())),
@@ -87,7 +82,6 @@ def _conduct(
         host=host,
         peers=peers,
         journal=journal,
-        reserve=reserve,
         # On a machine with other users, who uses a device's memory is unknown.
         devices=Devices() if host.is_alone else NO_DEVICES,
         launcher=ForkingLauncher(),

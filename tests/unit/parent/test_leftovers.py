@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.parent.shared_job import SharedJob, run_document, wait_until
-from traindyno.parent.disk import Reserve, append, write_last
+from traindyno.parent.disk import append, write_last
 from traindyno.parent.host import Host
 from traindyno.parent.leftovers import Devices, remove_shared_memory, shared_memory
 
@@ -102,13 +102,10 @@ def test_only_the_shared_memory_of_a_job_alone_is_its_own() -> None:
     assert remove_shared_memory(None, shared_memory(None)) == 0
 
 
-def test_a_full_disk_gives_up_the_reserve(tmp_path: Path) -> None:
-    reserve = Reserve(tmp_path / "reserve")
-    reserve.hold()
-    assert (tmp_path / "reserve").stat().st_size > 2**20
+def test_a_line_and_an_end_on_a_full_disk_are_known_to_be_missing(tmp_path: Path) -> None:
     (tmp_path / "full").symlink_to("/dev/full")
-    assert not append(tmp_path / "full", "line\n", reserve)
-    assert not (tmp_path / "reserve").exists()
-    assert append(tmp_path / "journal", "line\n", reserve)
-    assert write_last(tmp_path / "end", "text", reserve)
+    assert not append(tmp_path / "full", "line\n")
+    assert append(tmp_path / "journal", "line\n")
+    assert write_last(tmp_path / "end", "text")
+    assert not write_last(tmp_path / "end" / "below-a-file", "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["end", "full", "journal"]
