@@ -82,15 +82,14 @@ def test_a_radio_button_chooses_the_view_without_a_script(tmp_path: Path, page: 
     probe = (
         "<script>addEventListener('load', () => {const shown = () => [...document.querySelectorAll('.views .view')]"
         ".map((view, index) => view.getBoundingClientRect().height > 0 ? index : -1).filter(index => index >= 0);"
-        "const before = shown().join(','); document.querySelector('#heat-1').checked = true;"
+        "const before = shown().join(','); document.querySelector('#learning-1').checked = true;"
         "document.title = before + ' ' + shown().join(',')})</script>"
     )
     probed = browse(tmp_path, POLICY.sub(probe, page), "--dump-dom")
     title = re.search(r"<title>([^<]*)</title>", probed.stdout)
     assert title is not None
     before, after = title[1].split()
-    # three heat maps, then three curves of the loss: the first of each, then the second heat map
-    assert (before, after) == ("0,3", "1,3")
+    assert (before, after) == ("0", "1")  # the curves of the loss over steps, then over time
 
 
 def test_page_prints(tmp_path: Path, page: str) -> None:

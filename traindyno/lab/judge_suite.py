@@ -26,7 +26,7 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.lab.warm_pools import with_warm_pools
 from traindyno.report.html import render
 from traindyno.store.executions import ExecutionRows, Judgement
-from traindyno.store.results import load_memory, load_preparations, load_results, load_rounds
+from traindyno.store.results import load_memory, load_planned_runs, load_preparations, load_results
 from traindyno.store.results_bucket import ResultsBucket
 
 
@@ -56,10 +56,9 @@ def report_results(
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     results = with_warm_pools(load_results(bucket, execution_id), pools)
     cells = with_cells_of(plan.cells, (result.run for result in results))
-    rounds = load_rounds(bucket, execution_id)
     verdict = with_planned(
         judge(suite, cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
-        [run_id for each in rounds for run_id in each.run_ids],
+        load_planned_runs(bucket, execution_id),
         results,
     )
     return build_report(
@@ -71,7 +70,6 @@ def report_results(
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
-        rounds=rounds,
         pricing=price_options(
             suite,
             cells,

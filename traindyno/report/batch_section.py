@@ -1,12 +1,12 @@
-"""The batches that were probed: memory and rate over the batch per device, and the estimate beside the measured."""
+"""The batches that were probed: memory and rate over the batch per device; and estimated beside measured memory."""
 
 from collections.abc import Iterable
 
-from traindyno.core.costs.quantity_text import bytes_text, number_text
+from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
 from traindyno.core.jobs.batch_finding import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.fitting_batch import most_bytes
-from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.planning.memory import CellMemory, MemoryEstimate
 from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
@@ -29,14 +29,28 @@ CAPTION = (
     "large. Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
     "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
 )
+MEMORY_COLUMNS = [
+    Column(heading="Cell"),
+    Column(heading="Estimate", is_number=True),
+    Column(heading="Measured", is_number=True),
+    Column(heading="Estimate ÷ measured", is_number=True),
+    Column(heading="Device", is_number=True),
+    Column(heading="Would fit with"),
+]
+MEMORY_CAPTION = (
+    "Peak memory of one device. The estimate runs the training code on tensors without values; the CUDA context, "
+    "NCCL's buffers and fragmentation are not in it. Measured: the most that PyTorch had allocated on a device, over "
+    "all trials."
+)
 ACROSS = "batch per device"
 
 
 def draw_batches(report: Report) -> Markup | None:
-    """None where no cell searched its batch."""
+    """None where no cell searched its batch and no memory was estimated."""
     searched = _searches(report.results)
+    memory = _draw_memory(report)
     if not searched:
-        return None
+        return element("section", element("h2", "Memory"), memory, id="batches") if memory else None
     estimates = {each.cell_id: each.finding.estimate for each in report.memory}
     rows = [row for result in searched for row in _rows(result, estimates.get(result.run.cell.cell_id))]
     return element(
@@ -45,8 +59,29 @@ def draw_batches(report: Report) -> Markup | None:
         *(_figure(searched, name, unit) for name, unit in (("samples_per_second", 1), ("peak_bytes", 2**30))),
         draw_table(COLUMNS, rows, caption=CAPTION),
         *(element("p", note) for result in searched if (note := _note(result))),
+        memory and join(element("h3", "Memory"), memory),
         id="batches",
     )
+
+
+def _draw_memory(report: Report) -> Markup | None:
+    if not report.memory:
+        return None
+    return draw_table(MEMORY_COLUMNS, [_memory_row(report, each) for each in report.memory], caption=MEMORY_CAPTION)
+
+
+def _memory_row(report: Report, memory: CellMemory) -> list[str | None]:
+    row, finding = report.verdict.row(memory.cell_id), memory.finding
+    estimated = finding.estimate.peak_bytes if finding.estimate else None
+    measured = row.peak_memory_bytes if row.trials else None
+    return [
+        row.label,
+        bytes_text(estimated) if estimated else finding.why_unknown,
+        bytes_text(measured),
+        number_text(estimated / measured) if estimated and measured else UNKNOWN,
+        bytes_text(memory.device_bytes),
+        "; ".join(remedy.text() for remedy in finding.remedies) or "–",
+    ]
 
 
 def _searches(results: Iterable[RunResult]) -> list[RunResult]:

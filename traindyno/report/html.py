@@ -9,43 +9,27 @@ from traindyno.report.batch_section import draw_batches
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.claims_section import draw_claims
 from traindyno.report.confounds_section import draw_confounds
-from traindyno.report.frozen_section import draw_frozen
-from traindyno.report.heat_section import draw_heat
-from traindyno.report.hosts_section import draw_hosts
 from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.memory_section import draw_memory
 from traindyno.report.pricing_section import draw_pricing
 from traindyno.report.provenance_section import draw_provenance
-from traindyno.report.rates_section import draw_rates
 from traindyno.report.raw_data_section import draw_raw_data
 from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
 from traindyno.report.scaling_section import draw_scaling
-from traindyno.report.search_section import draw_search
-from traindyno.report.slowness_section import draw_slowness
 from traindyno.report.time_section import draw_time
-from traindyno.report.trade_off_section import draw_trade_off
 from traindyno.report.verdict_section import draw_verdict
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 SECTION_NAMES = {
     "cells": "Cells",
-    "trade-off": "Cost and time",
-    "heat": "Settings",
-    "rates": "Rates",
     "pricing": "Prices",
     "scaling": "Scaling",
-    "batches": "Batches",
+    "batches": "Batches and memory",
     "loss": "Loss and quality",
-    "time": "Phases",
-    "slowness": "Why slow",
-    "hosts": "Hosts",
-    "search": "Search",
+    "time": "Time",
     "confounds": "Confounds",
     "claims": "Claims",
-    "frozen": "Frozen software",
-    "memory": "Memory",
     "runs": "Runs",
     "receipt": "Receipt",
     "provenance": "Provenance",
@@ -75,21 +59,13 @@ def draw_sections(report: Report) -> dict[str, Markup]:
     """The sections below the verdict that have something to show, by their names in ``SECTION_NAMES``."""
     sections = {
         "cells": draw_cells(report.verdict),
-        "trade-off": draw_trade_off(report.verdict),
-        "heat": draw_heat(report),
-        "rates": draw_rates(report),
         "pricing": draw_pricing(report),
         "scaling": draw_scaling(report),
         "batches": draw_batches(report),
         "loss": draw_learning_section(report),
         "time": draw_time(report),
-        "slowness": draw_slowness(report),
-        "hosts": draw_hosts(report),
-        "search": draw_search(report),
         "confounds": draw_confounds(report),
         "claims": draw_claims(report),
-        "frozen": draw_frozen(report),
-        "memory": draw_memory(report),
         "runs": draw_runs(report),
         "receipt": draw_receipt(report),
         "provenance": draw_provenance(report),

@@ -7,6 +7,7 @@ from typing import Any
 
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, usd_text
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, element
@@ -43,6 +44,8 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "Execution", report.execution_id
     yield "Written", datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield from report.facts.items()
+    for note in frozen_notes(report.cells, report.suite.workload):
+        yield "Frozen software", note.removeprefix("frozen software in ")
     for line in sorted({_price_line(each) for each in report.results}):
         yield "Price", line
     for model in {each.measured.model for each in report.results if each.measured and each.measured.model}:

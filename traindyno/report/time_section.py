@@ -1,4 +1,4 @@
-"""Time by phase for each cell, and every trial's step times."""
+"""What a step of each cell consists of, its time by phase, and every trial's step times."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -11,6 +11,7 @@ from traindyno.report.charts.plot import legend, series_class
 from traindyno.report.charts.timeline_chart import draw_timeline, highest_step_text
 from traindyno.report.download import PlotData, download_csv
 from traindyno.report.markup import Markup, element, join
+from traindyno.report.slowness_table import draw_slowness
 
 MOST_CELLS, MOST_TRIALS = 12, 8
 CellResults = tuple[str, list[RunResult]]
@@ -22,12 +23,14 @@ def draw_time(report: Report) -> Markup | None:
     known = [(label, seconds) for label, seconds in phases if sum(seconds.values()) > 0]
     timed = [(label, [each for each in results if _has_timeline(each)][:MOST_TRIALS]) for label, results in by_cell]
     drawn = [(label, results) for label, results in timed if results][:MOST_CELLS]
-    if not known and not drawn:
+    slowness = draw_slowness(report)
+    if not known and not drawn and slowness is None:
         return None
     title = "Mean time of a run by phase"
     return element(
         "section",
-        element("h2", "Time by phase"),
+        element("h2", "Time"),
+        slowness,
         draw_figure(title, draw_phases(known, title=title), data=_phase_data(known)) if known else None,
         element("h3", "Step times", download_csv(_step_data(drawn))),
         element(

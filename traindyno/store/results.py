@@ -16,7 +16,6 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.suite.tokens_manifest import MEMORY_FILE
 from traindyno.core.verdict.execution_record import ExecutionRecord
-from traindyno.core.verdict.search_path import Round
 from traindyno.store.results_bucket import Document, ResultsBucket
 from traindyno.store.token_cache import TokenCache
 
@@ -53,14 +52,10 @@ def load_preparations(bucket: ResultsBucket, execution_id: str) -> list[Preparat
     return _load(bucket, preparations_prefix(execution_id), parse_preparation_result)
 
 
-def load_rounds(bucket: ResultsBucket, execution_id: str) -> tuple[Round, ...]:
-    """The planned runs of each round, from the runs of its lanes."""
-    prefix = rounds_prefix(execution_id)
-    run_ids: dict[int, list[str]] = {}
-    for key in bucket.list_keys(prefix):
-        number = int(key.removeprefix(prefix).partition("/")[0])
-        run_ids.setdefault(number, []).extend(bucket.read_as(key, run_ids_of))
-    return tuple(Round(number=number, run_ids=tuple(found)) for number, found in sorted(run_ids.items()))
+def load_planned_runs(bucket: ResultsBucket, execution_id: str) -> list[str]:
+    """The ids of the runs that the rounds planned so far."""
+    keys = bucket.list_keys(rounds_prefix(execution_id))
+    return [run_id for key in keys for run_id in bucket.read_as(key, run_ids_of)]
 
 
 def load_memory(bucket: ResultsBucket, plan: Plan) -> tuple[CellMemory, ...]:

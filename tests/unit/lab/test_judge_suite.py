@@ -118,11 +118,8 @@ def test_the_prices_of_other_regions_are_read_once_and_reach_the_report() -> Non
     assert elsewhere.region == "eu-west-1"
     best = verdict.recommended or ""
     assert spot.usd[best] == pytest.approx(demand.usd[best] / 2, rel=1e-4)
-    assert [each.number for each in report.rounds] == [1]
-    assert len(report.rounds[0].run_ids) == len(report.results)
     page = lab.bucket.read(report_html_key(EXECUTION)).decode()
     assert "At other prices" in page
-    assert "The search" in page
 
 
 def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:

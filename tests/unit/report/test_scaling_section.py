@@ -1,4 +1,4 @@
-"""Which shipped suites have a section about scaling, and the pictures of the rate: each suite with its own cells."""
+"""Which shipped suites have a section about scaling, and its pictures: each suite with its own cells."""
 
 import csv
 import io
@@ -102,26 +102,6 @@ def test_albert_has_rate_and_efficiency_over_nodes_for_each_series(name: str) ->
     assert "Scaling efficiency over instances, per device train batch size 32" in page
 
 
-@pytest.mark.parametrize("name", ["original", "rehearsal"])
-def test_albert_has_the_rate_over_loader_workers_for_each_number_of_nodes_and_batch(name: str) -> None:
-    page = page_of_pack(SUITES / f"albert-scaling/{name}.yaml")
-    assert "Samples per second over dataloader num workers" in page
-    rows = rows_of(page, "rates-1.csv")
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in rows:
-        lines.setdefault(row["series"], []).append(
-            (float(row["dataloader num workers"]), float(row["samples_per_second"]))
-        )
-    assert len(lines) == 8
-    for points in lines.values():
-        assert [workers for workers, _ in points] == [0, 4, 8, 12, 16]
-        assert [rate for _, rate in points] == sorted(rate for _, rate in points)
-    (sixteen,) = [points for label, points in lines.items() if label.startswith("16 ×") and label.endswith(" 16")]
-    # 16 x 128 samples in 0.1 + 0.16 + 0.05 / 17 s; the trials are 0.1 and 0.2 % slower
-    assert sixteen[4][1] == pytest.approx(2048 / (0.26 + 0.05 / 17), rel=2e-3)
-    assert "over max steps" not in page
-
-
 def sized_suite(**changes: Any) -> Suite:
     """A script whose arguments follow the size, one of them a text, and loader workers as a setting of the script."""
     return make_suite(
@@ -148,19 +128,6 @@ def test_a_users_script_has_the_section_once_the_suite_names_a_text_that_follows
     assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"num_workers 0", "num_workers 4"}
     # 100,000 examples / (0.11 + 0.05, 0.12 + 0.05, 0.14 + 0.05 s for 128, 256, 512 samples): a curve for each
     assert page.count("<h3>Curve</h3>") == 2
-
-
-def test_the_rate_over_a_built_in_setting_has_one_line_for_all_else() -> None:
-    suite = make_suite(
-        matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "loader_workers": (0, 2, 4), "seed": (1, 2)},
-        training={"instance": "ml.p4d.24xlarge"},
-    )
-    page = page_of(suite)
-    assert {row["series"] for row in rows_of(page, "rates-1.csv")} == {
-        f"{strategy} · seed {seed}" for strategy in ("ddp", "fsdp") for seed in (1, 2)
-    }
-    assert "Samples per second over loader workers" in page
-    assert "over seed" not in page
 
 
 def test_more_lines_than_colors_are_pictures_of_their_own() -> None:

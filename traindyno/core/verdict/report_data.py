@@ -18,7 +18,6 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.claims import ClaimJudgement
 from traindyno.core.verdict.pricing import PricedOption
-from traindyno.core.verdict.search_path import Round
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
 
 REPORT = Format(name="report data", version=1)
@@ -38,7 +37,6 @@ class Report:
     claims: tuple[ClaimJudgement, ...] = ()
     preparations: tuple[PreparationResult, ...] = ()
     memory: tuple[CellMemory, ...] = ()
-    rounds: tuple[Round, ...] = ()
     pricing: tuple[PricedOption, ...] = ()
 
     @property
@@ -58,7 +56,6 @@ def build_report(
     claims: Sequence[ClaimJudgement] = (),
     preparations: Sequence[PreparationResult] = (),
     memory: Sequence[CellMemory] = (),
-    rounds: Sequence[Round] = (),
     pricing: Sequence[PricedOption] = (),
 ) -> Report:
     """``preparations``: the results of the jobs that tokenised the data; the receipt lists their costs."""
@@ -76,7 +73,6 @@ def build_report(
         claims=tuple(claims),
         preparations=tuple(preparations),
         memory=tuple(memory),
-        rounds=tuple(rounds),
         pricing=tuple(pricing),
     )
 
@@ -93,7 +89,6 @@ def report_document(report: Report) -> dict[str, Any]:
         "claims": to_document(report.claims),
         "preparations": [preparation_result_document(result) for result in report.preparations],
         "memory": to_document(report.memory),
-        "rounds": to_document(report.rounds),
         "pricing": to_document(report.pricing),
     }
     return REPORT.mark(document)
@@ -113,6 +108,5 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         claims=tuple(from_document(claim, ClaimJudgement) for claim in document.get("claims", ())),
         preparations=tuple(parse_preparation_result(result) for result in document.get("preparations", ())),
         memory=tuple(from_document(memory, CellMemory) for memory in document.get("memory", ())),
-        rounds=tuple(from_document(each, Round) for each in document.get("rounds", ())),
         pricing=tuple(from_document(each, PricedOption) for each in document.get("pricing", ())),
     )

@@ -18,14 +18,12 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report, build_report
-from traindyno.core.verdict.search_path import Round, follow_search
 from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.raw_data_section import _runs_csv
 from traindyno.report.runs_section import draw_runs
-from traindyno.report.search_section import draw_search
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SMDDP)
 SUITE = make_suite(matrix={"strategy": STRATEGIES}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000)
@@ -111,7 +109,6 @@ def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
 
 
 def reported(verdict: Verdict) -> Report:
-    rounds = (Round(number=1, run_ids=tuple(each.run.run_id for each in RESULTS)),)
     return build_report(
         execution_id="execution-1",
         created_at=0.0,
@@ -120,7 +117,6 @@ def reported(verdict: Verdict) -> Report:
         verdict=verdict,
         results=RESULTS,
         facts={},
-        rounds=rounds,
     )
 
 
@@ -139,16 +135,6 @@ def test_the_table_in_the_terminal_has_the_bound(verdict: Verdict) -> None:
     }
 
 
-def test_the_picture_of_the_search_has_a_hollow_dot_for_an_outpaced_run(verdict: Verdict) -> None:
-    drawn = draw_search(reported(verdict))
-    assert drawn is not None
-    dots = re.findall(r'<circle[^>]*class="(dot[^"]*)"[^>]*><title>([^<]*)</title>', drawn)
-    hollow = {title for kind, title in dots if kind == "dot outpaced"}
-    assert len(dots) == len(CELLS)
-    assert {title.split(" in round 1")[0].split(":")[0] for title in hollow} == {BEHIND.label, FURTHER.label}
-    assert all("outpaced: at least" in title for title in hollow)
-
-
 def test_the_report_shows_it_as_what_it_is(verdict: Verdict) -> None:
     report = reported(verdict)
     runs = draw_runs(report)
@@ -160,5 +146,3 @@ def test_the_report_shows_it_as_what_it_is(verdict: Verdict) -> None:
     assert "25.0 %" in cells
     rows = list(csv.DictReader(_runs_csv(report).splitlines()))
     assert [row["least_ratio"] for row in rows if row["outcome"] == "outpaced"] == ["1.25", "1.8"]
-    (followed,) = follow_search(report.rounds, RESULTS)
-    assert followed.outpaced == {BEHIND.cell_id: SAYS, FURTHER.cell_id: "at least 80 % slower"}

@@ -1,19 +1,14 @@
-"""What the report's pictures show: trade-offs, axes, hosts and the search's path."""
+"""Trade-offs of cost and time, and the axes of a suite."""
 
 from dataclasses import replace
 
-import pytest
-
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.axes import find_axes, map_heat
-from traindyno.core.verdict.host_effects import find_host_effects
-from traindyno.core.verdict.search_path import Round, follow_search
+from traindyno.core.verdict.axes import find_axes
 from traindyno.core.verdict.trade_off import find_trade_offs
 from traindyno.core.verdict.verdict import judge
 
@@ -64,68 +59,4 @@ def test_axes_are_the_settings_that_vary_with_numbers_in_order() -> None:
         "instance_count": ("1", "2", "10"),
         "strategy": ("ddp", "fsdp"),
         "loader_workers": ("0", "4"),
-    }
-
-
-def test_a_heat_map_shows_the_best_cell_of_each_pair_of_values() -> None:
-    suite = suite_of()
-    cells = expand_cells(suite)
-    verdict = judge(suite, cells, results_of(suite))
-    maps = {(each.columns.name, each.rows.name): each for each in map_heat(cells, verdict)}
-    assert len(maps) == 3
-    found = {(box.column, box.row): box for box in maps["instance_count", "strategy"].crossings}
-    assert len(found) == 6
-    best = found["1", "ddp"]
-    assert (best.cell_count, best.cell_id) == (2, verdict.recommended)
-    assert best.measure == pytest.approx(verdict.row(best.cell_id or "").usd.mean)  # type: ignore[union-attr]
-    assert (found["10", "fsdp"].cell_id, found["10", "fsdp"].measure) == (None, None)
-
-
-def test_a_slow_host_shows_in_all_of_its_cells() -> None:
-    suite = suite_of()
-    results = []
-    for result in results_of(suite, trials=2):
-        if result.measured is None or result.measured.throughput is None:
-            continue
-        host, factor = ("i-slow", 0.9) if result.run.trial == 1 else ("i-fast", 1.0)
-        throughput = replace(
-            result.measured.throughput, samples_per_second=result.measured.throughput.samples_per_second * factor
-        )
-        environment = RunEnvironment(world_size=1, hosts=("algo-1",), facts={}, host_ids=(host,))
-        results.append(
-            replace(result, measured=replace(result.measured, throughput=throughput), environment=environment)
-        )
-    slow, fast = find_host_effects(results)
-    assert (slow.host, len(slow.trials)) == ("i-slow", 8)
-    # each cell's mean is the geometric one of 0.9 and 1
-    assert slow.mean_rate == pytest.approx(0.9**0.5)
-    assert fast.mean_rate == pytest.approx(0.9**-0.5)
-    assert find_host_effects([each for each in results if each.run.trial == 1]) == ()
-
-
-def test_the_path_counts_each_rounds_trials_and_billed_instance_seconds() -> None:
-    suite = suite_of()
-    results = [each for each in results_of(suite, trials=2) if each.run.cell.settings.instance_count == 2]
-    first = [each.run.run_id for each in results if each.run.trial == 1]
-    again = [results[1].run.run_id, "a-run-that-was-lost"]
-    one, two = follow_search([Round(number=2, run_ids=tuple(again)), Round(number=1, run_ids=tuple(first))], results)
-    assert (one.number, one.planned, set(one.trials.values())) == (1, 4, {1})
-    assert (two.number, two.planned, two.trials) == (2, 2, {results[1].run.cell.cell_id: 1})
-    assert two.billable_seconds == pytest.approx(2 * (results[1].billable_seconds or 0))
-
-
-def test_a_setting_that_only_some_cells_name_has_its_default_in_the_others() -> None:
-    """An included cell with an image of its own."""
-    suite = make_suite(
-        matrix={"loader_workers": (0, 4)},
-        training={"instance": "ml.p4d.24xlarge"},
-        include=({"image": "my/image:1"},),
-    )
-    cells = expand_cells(suite)
-    verdict = judge(suite, cells, [completed_result(cell, 1, suite=suite) for cell in cells])
-    (heat,) = map_heat(cells, verdict)
-    assert {(each.column, each.row) for each in heat.crossings} == {
-        ("0", "default"),
-        ("4", "default"),
-        ("0", "my/image:1"),
     }

@@ -6,7 +6,7 @@ from traindyno.core.slowness.slowness_text import is_wait_named, share_of_step_t
 from traindyno.core.slowness.step_shares import StepShares, divide_step, wait_share
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, element
+from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table
 
 MOST_CELLS = 20
@@ -35,7 +35,7 @@ def draw_slowness(report: Report) -> Markup | None:
     rows = [_row(row) for row in told[:MOST_CELLS]]
     if not rows:
         return None
-    return element("section", element("h2", "Why slow"), draw_table(COLUMNS, rows, caption=CAPTION), id="slowness")
+    return join(element("h3", "Why slow"), draw_table(COLUMNS, rows, caption=CAPTION))
 
 
 def _is_told(parts: StepParts) -> bool:
