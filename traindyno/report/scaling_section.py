@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.scaling import ScalingPoint, ScalingSeries, measure_scaling
-from traindyno.core.verdict.scaling_fit import ScalingFit
-from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.figure import MOST_VIEWS, View, draw_figure, draw_views
 from traindyno.report.charts.line_chart import Line, MeasuredPoint, Part, divide_lines, draw_lines
@@ -16,7 +14,6 @@ from traindyno.report.estimate_text import estimate_cell
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.table import Column, draw_table
 
-MOST_POINTS = 40
 PERCENT = Unit(size=0.01, after=" %")
 COLUMNS = [
     Column(heading="Cell"),
@@ -32,7 +29,7 @@ COLUMNS = [
 
 def draw_scaling(report: Report) -> Markup | None:
     series = measure_scaling(report.suite, report.cells, report.results)
-    if not series and not report.verdict.scaling:
+    if not series:
         return None
     rows = [_row(report.verdict, point) for each in series for point in each.points]
     lines = [line for line in (_line(report, each) for each in series) if len(line.points) > 1]
@@ -45,7 +42,6 @@ def draw_scaling(report: Report) -> Markup | None:
         else None,
         draw_views("scaling", views) if views else None,
         _table(rows),
-        *(_curve(report.verdict, fit) for fit in report.verdict.scaling),
         id="scaling",
     )
 
@@ -71,13 +67,12 @@ def _views(lines: Sequence[Line], series: Sequence[ScalingSeries]) -> Iterator[V
 
 def _rate(part: Part, suffix: str) -> Markup:
     title = _title("Samples per second over instances", part)
-    curve = "; lines: the fitted curve, with all that is paid once" if any(line.fit for line in part.lines) else ""
-    note = f"dots: measured; dashed: ideal, in proportion to the fewest instances{curve}"
+    note = "dots: measured; dashed: ideal, in proportion to the fewest instances"
     data = PlotData(
         name=f"scaling{suffix}",
-        header=("series", "instances", "samples_per_second", "ideal_samples_per_second", "fitted_samples_per_second"),
+        header=("series", "instances", "samples_per_second", "ideal_samples_per_second"),
         rows=[
-            (line.label, point.x, point.y, _ideal(line.points[0], point.x), dict(line.fit).get(point.x))
+            (line.label, point.x, point.y, _ideal(line.points[0], point.x))
             for line in part.lines
             for point in line.points
         ],
@@ -125,29 +120,7 @@ def _line(report: Report, series: ScalingSeries) -> Line:
         if (rate := rates[point.cell_id])
     )
     ideal = tuple((point.x, _ideal(points[0], point.x)) for point in (*points[:1], *points[1:][-1:]))
-    return Line(cell=series.cell, points=points, fit=_fitted(report, series), ideal=ideal)
-
-
-def _fitted(report: Report, series: ScalingSeries) -> tuple[tuple[float, float], ...]:
-    """Rates of the fitted curve from the fewest instances to twice the most; empty where no curve was fitted."""
-    ids = {point.cell_id for point in series.points}
-    fits = (each for each in report.verdict.scaling if ids <= set(each.cell_ids))
-    fit = next(fits, None)
-    if fit is None:
-        return ()
-    workers = next(cell.settings.loader_workers for cell in report.cells if cell.cell_id in ids)
-    fewest, most = series.points[0].instance_count, 2 * series.points[-1].instance_count
-    counts = range(fewest, most + 1, max(1, (most - fewest) // MOST_POINTS))
-    return tuple((float(count), report.verdict.examples / fit.seconds(count, workers)) for count in counts)
-
-
-def _curve(verdict: Verdict, fit: ScalingFit) -> Markup:
-    labels = ", ".join(verdict.row(cell_id).label for cell_id in fit.cell_ids)
-    return join(
-        element("h3", "Curve" if fit.step is None else f"Curve for a global batch of {fit.step.samples:,} samples"),
-        element("p", labels, class_="hint"),
-        element("ul", *(element("li", line) for line in describe_scaling(fit))),
-    )
+    return Line(cell=series.cell, points=points, ideal=ideal)
 
 
 def _row(verdict: Verdict, point: ScalingPoint) -> list[str | None]:

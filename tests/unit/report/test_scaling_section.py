@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -126,8 +126,6 @@ def test_a_users_script_has_the_section_once_the_suite_names_a_text_that_follows
     assert '<section id="scaling"' not in page_of(sized_suite())
     page = page_of(sized_suite(scaling=Scaling(following=("config", "max_steps"))))
     assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"num_workers 0", "num_workers 4"}
-    # 100,000 examples / (0.11 + 0.05, 0.12 + 0.05, 0.14 + 0.05 s for 128, 256, 512 samples): a curve for each
-    assert page.count("<h3>Curve</h3>") == 2
 
 
 def test_more_lines_than_colors_are_pictures_of_their_own() -> None:
@@ -161,21 +159,3 @@ def test_a_series_of_one_measured_size_is_left_out() -> None:
     lost = [each for each in results if each.run.cell.settings.strategy is Strategy.FSDP][-1].run.cell.cell_id
     page = render(report_of([each for each in results if each.run.cell.cell_id != lost], suite))
     assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"ml.p4d.24xlarge"}
-
-
-def same_batch(suite: Suite, results: Sequence[RunResult]) -> list[RunResult]:
-    """The results of a script that divides the same batch of 512 samples among its processes."""
-    return [
-        completed_result(each.run.cell, each.run.trial, step_seconds=seconds, samples=512, suite=suite)
-        for each in results
-        if (seconds := 0.1 + 1.6 / each.run.cell.settings.instance_count)
-    ]
-
-
-def test_scripts_curve_names_the_global_batch_that_the_log_measured_at_every_size() -> None:
-    suite = sized_suite(scaling=Scaling(following=("config", "max_steps")))
-    page = render(report_of(same_batch(suite, results_of(suite)), suite))
-    assert page.count("<h3>Curve for a global batch of 512 samples</h3>") == 2
-    # the batch of a process shrinks, so that this efficiency is no weak one
-    assert "Efficiency, by rate" in page
-    assert "weak" not in page.lower()

@@ -16,7 +16,6 @@ from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.reason_text import merge_reasons
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.scaling_text import describe_scaling
 from traindyno.core.verdict.trade_off import find_trade_offs
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -46,12 +45,11 @@ def _lines(report: Report) -> Iterator[str]:
     text = describe_verdict(verdict)
     yield from (*text.support, *_alternatives(verdict), *_prices(report), *text.changes)
     unsteady = _not_steady(verdict)
-    scaling = tuple(line for fit in verdict.scaling for line in describe_scaling(fit))
     sections = "Cautions and Cells" if unsteady else "Cautions"
-    for lines, place in (((*text.cautions, *unsteady), sections), (scaling, "Scaling")):
-        yield from lines[:MOST_LINES]
-        if len(lines) > MOST_LINES:
-            yield f"{len(lines) - MOST_LINES} more of these lines are in the report, under {place}."
+    lines = (*text.cautions, *unsteady)
+    yield from lines[:MOST_LINES]
+    if len(lines) > MOST_LINES:
+        yield f"{len(lines) - MOST_LINES} more of these lines are in the report, under {sections}."
 
 
 def _alternatives(verdict: Verdict) -> Iterator[str]:

@@ -28,8 +28,6 @@ from traindyno.core.verdict.recommendation import (
     recommend,
 )
 from traindyno.core.verdict.related_rows import ratios_of_dropped, scaled_row
-from traindyno.core.verdict.scaling import fit_all
-from traindyno.core.verdict.scaling_fit import ScalingFit
 from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
 VERDICT = Format(name="verdict", version=1)
@@ -96,8 +94,6 @@ class Verdict:
     serial_correlation: float
     spent_usd: Decimal | None
     is_simulated: bool
-    #: Curves of the time over the number of instances, from three measured sizes on.
-    scaling: tuple[ScalingFit, ...] = ()
     #: Number of runs in the rounds of the execution; None in verdicts without rounds.
     planned_runs: int | None = None
     #: The ids of those that have no result: nothing else of the verdict counts them.
@@ -218,7 +214,6 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         serial_correlation=noise.serial_correlation,
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
-        scaling=fit_all(suite, [each.cell for each in evidence.trials], rows, evidence.samples_per_step),
         dropped=ratios_of_dropped(found, evidence.dropped, compared, quantity) if found else {},
         unlike=evidence.unlike,
     )

@@ -44,11 +44,10 @@ class MeasuredPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One series. ``cell`` stands for its cells, and its label is the line's. ``fit`` and ``ideal`` are x and y."""
+    """One series. ``cell`` stands for its cells, and its label is the line's. ``ideal`` is x and y."""
 
     cell: Cell
     points: tuple[MeasuredPoint, ...]
-    fit: tuple[tuple[float, float], ...] = ()
     ideal: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -86,8 +85,8 @@ def divide_lines(lines: Sequence[Line]) -> tuple[Part, ...]:
 
 
 def draw_lines(lines: Sequence[Line], *, across_name: str, title: str, unit: Unit | None = None) -> Markup:
-    """Dots are measured, with their intervals; dashes are the ideal; a thin line is the fit, where there is one."""
-    most = max(x for line in lines for x, _ in (*line.fit, *((point.x, 0) for point in line.points)))
+    """Dots are measured, with their intervals; dashes are the ideal."""
+    most = max(point.x for line in lines for point in line.points)
     highest = max(y for line in lines for y in (*(y for _, y in line.ideal), *(point.high for point in line.points)))
     across = make_scale(0.0, most * 1.03, begin=LEFT, end=WIDTH - RIGHT)
     up = make_scale(0.0, highest * 1.03, begin=HEIGHT - BOTTOM, end=TOP, unit=unit)
@@ -108,11 +107,10 @@ def draw_lines(lines: Sequence[Line], *, across_name: str, title: str, unit: Uni
 
 
 def _line(line: Line, across: Scale, up: Scale, color: str) -> Markup:
-    fit = [(across(x), up(y)) for x, y in line.fit if y <= up.high]
     measured = [(across(point.x), up(point.y)) for point in line.points]
     return join(
         polyline([(across(x), up(y)) for x, y in line.ideal], class_=f"line ideal {color}") if line.ideal else None,
-        polyline(fit if len(fit) > 1 else measured, class_=f"line {color}"),
+        polyline(measured, class_=f"line {color}"),
         *_whiskers(line, across, up, color),
         *(element("circle", class_=f"mark {color}", cx=at(x), cy=at(y), r=4) for x, y in measured),
     )
