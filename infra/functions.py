@@ -12,6 +12,7 @@ from infra.lab_grants import LabGrants, pass_role, without_resources
 from infra.lab_jobs import lab_jobs_environment
 from infra.notifications import Notifications
 from infra.permissions import Grant
+from infra.serving.serving_grants import ending_endpoints
 from infra.shared import arn
 from traindyno.sagemaker.job_settings import LabJobs
 
@@ -123,6 +124,7 @@ class Functions(LabFunctions):
             *self._grants.finishing(),
             self._grants.open_attempts(),
             self._grants.executions_described(),
+            *ending_endpoints(self._grants),
         ]
         environment = {"STATE_MACHINE_ARN": self.state_machine_arn, "SWEEP_LEASE_SECONDS": f"{lease_seconds:g}"}
         return self._function(

@@ -5,7 +5,7 @@ from constructs import Construct, IConstruct
 
 from infra.lab_function import FunctionSetup, LabFunctions
 from infra.lab_grants import LabGrants
-from infra.serving.serving_grants import ServingGrants
+from infra.serving.serving_grants import ending_endpoints
 
 GUARD_SECONDS = 60
 ANSWER_WITHIN = cdk.Duration.minutes(2)
@@ -16,19 +16,12 @@ class Guard(LabFunctions):
 
     def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup) -> None:
         super().__init__(scope, construct_id, setup)
-        grants, serving = LabGrants.of(self, setup), ServingGrants.of(self, setup)
-        machines = {"STATE_MACHINE_ARN": grants.state_machine_arn, "DEPLOYMENTS_ARN": serving.state_machine_arn}
+        grants = LabGrants.of(self, setup)
         guard = self._function(
             "GuardLab",
-            [
-                grants.executions_listed(),
-                grants.open_attempts(),
-                serving.executions_listed(),
-                grants.rows("Query"),
-                *serving.removing(),
-            ],
+            [grants.executions_listed(), grants.open_attempts(), *ending_endpoints(grants)],
             timeout_seconds=GUARD_SECONDS,
-            environment=machines,
+            environment={"STATE_MACHINE_ARN": grants.state_machine_arn},
         )
         self.resource = cdk.CustomResource(
             self,

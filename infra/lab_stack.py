@@ -4,7 +4,6 @@ The images are in it too: CloudFormation refuses to change an export that anothe
 image has a new tag.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -28,11 +27,8 @@ from infra.monitoring import Monitoring
 from infra.notifications import Notifications
 from infra.orchestration import Orchestration
 from infra.serving.serving import Serving
-from infra.serving.serving_events import ServingEvents
-from infra.serving.serving_functions import ServingFunctions
-from infra.serving.serving_role import serving_role
 from infra.storage import Storage
-from traindyno.core.lab_names import ISOLATED_OUTPUT, LEASE_SECONDS, LabOutput
+from traindyno.core.lab_names import LEASE_SECONDS, LabOutput
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
 SECONDS_BETWEEN_STARTS = 1.05
@@ -83,9 +79,9 @@ class LabStack(cdk.Stack):
         watchers = self._watchers(
             settings, functions, orchestration.state_machine, notifications, setup.dead_letters, images=images
         )
-        serving = self._serving(settings, setup, notifications, images=images)
+        serving = Serving(self, "Serving", setup, jobs=settings.jobs, topic=notifications.topic)
         guard = Guard(self, "Guard", setup)
-        parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, *serving.parts]
+        parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, serving]
         guard.watch(*parts, *(part for part in (images, dead_letters) if part))
         self._outputs(orchestration, storage, identity, notifications, source)
 
@@ -145,34 +141,6 @@ class LabStack(cdk.Stack):
                 has_metric_math=not is_local,
             ),
         ]
-
-    def _serving(
-        self, settings: LabSettings, setup: FunctionSetup, notifications: Notifications, *, images: Images | None
-    ) -> Serving:
-        # Secrets and shells are for training jobs only.
-        jobs = replace(settings.jobs, hub_token_secrets=(), allows_remote_debug=False)
-        role = serving_role(
-            self,
-            results=setup.storage.results,
-            data_buckets=settings.data_buckets,
-            further=training_grants(jobs, settings.data_keys),
-        )
-        functions = ServingFunctions(self, "ServingFunctions", setup, role=role, jobs=settings.jobs)
-        events = ServingEvents(
-            self,
-            "ServingEvents",
-            lab=settings.lab,
-            functions=functions,
-            sweep_interval=_sweep_interval(settings),
-            topic=notifications.topic,
-            dead_letters=setup.dead_letters,
-            images=images,
-        )
-        serving = Serving(self, "Serving", lab=settings.lab, functions=functions, events=events)
-        cdk.CfnOutput(self, LabOutput.DEPLOYMENTS_ARN.value, value=serving.state_machine.state_machine_arn)
-        if settings.jobs.isolates_network:
-            cdk.CfnOutput(self, ISOLATED_OUTPUT, value="true")
-        return serving
 
     def _outputs(
         self,

@@ -58,13 +58,6 @@ def retry_faults(state: Retryable) -> None:
     _retry(state, [ServiceFault.__name__, *LAMBDA_FAULTS], interval_seconds=2, max_delay_seconds=60, tries=8)
 
 
-def retry_deployments(state: Retryable) -> None:
-    """Retries of a state that creates an endpoint and waits for it."""
-    _retry(state, [ServiceFault.__name__], interval_seconds=10, max_delay_seconds=600, tries=FAULT_TRIES)
-    _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=120, tries=THROTTLING_TRIES)
-    _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)
-
-
 def _retry(
     state: Retryable, errors: Sequence[str], *, interval_seconds: int, max_delay_seconds: int, tries: int
 ) -> None:

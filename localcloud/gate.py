@@ -1,8 +1,7 @@
 """Decides which requests the servers of a local cloud answer: those of programs that have its access key.
 
 Every user of the machine can connect to a port of 127.0.0.1, and whoever is answered there runs code as the person who
-started the local cloud. ``inference_container.py`` loads this file in the environment of a model's image, so it needs
-nothing but the standard library.
+started the local cloud.
 """
 
 import hmac
@@ -12,8 +11,6 @@ from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
-# A model's container finds the access key here: a model may set AWS_ACCESS_KEY_ID itself.
-KEY_VARIABLE = "TRAINDYNO_ACCESS_KEY"
 LOOPBACK = "127.0.0.1"
 LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
 ERROR = "AccessDeniedException"

@@ -1,1 +1,1 @@
-"""The second state machine: functions, events, roles and grants that deploy a trained model."""
+"""The function, role and grants that serve a trained model."""

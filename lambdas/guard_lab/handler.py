@@ -7,8 +7,10 @@ from traindyno.aws import clients
 from traindyno.aws.cloudformation_answer import Answer, answer_cloudformation
 from traindyno.aws.executions import Executions
 from traindyno.lab.environment import GuardEnvironment, read_environment
-from traindyno.lab.guard_lab import refusal_to_delete, remove_expiring_endpoints
+from traindyno.lab.guard_lab import refusal_to_delete
 from traindyno.lab.services import connect
+from traindyno.lab.serving.end_endpoints import remove_all
+from traindyno.lab.serving.services import open_serving
 from traindyno.lab.use_case import use_case
 
 
@@ -29,13 +31,14 @@ def _decide(request_type: str) -> Answer:
     if request_type != "Delete":
         return Answer(is_well=True, reason="")
     environment = read_environment(GuardEnvironment)
-    services = connect(environment)
+    serving, now = open_serving(environment), time.time()
     refusal = refusal_to_delete(
         lab=environment.lab,
         executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
-        deploying=Executions(clients.stepfunctions(), environment.deployments_arn),
-        services=services,
+        services=connect(environment),
+        serving=serving,
+        now=now,
     )
     if refusal is None:
-        remove_expiring_endpoints(services=services, now=time.time())
+        remove_all(serving, now=now, message="the lab was destroyed")
     return Answer(is_well=refusal is None, reason=refusal or "")

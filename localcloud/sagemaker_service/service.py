@@ -11,7 +11,6 @@ import botocore.session
 
 from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.administration import Administration
-from localcloud.sagemaker_service.api.hosting_service import HostingService
 from localcloud.sagemaker_service.api.http_server import Api, LoopbackServer
 from localcloud.sagemaker_service.api.pricing_api import PricingApi
 from localcloud.sagemaker_service.api.quotas_api import QuotasApi
@@ -22,8 +21,7 @@ from localcloud.sagemaker_service.clock import Clock, SystemClock, TimeScale, Vi
 from localcloud.sagemaker_service.events.aws_clients import AwsClients
 from localcloud.sagemaker_service.events.event_delivery import EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
-from localcloud.sagemaker_service.hosting.hosting import HostingStore
-from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext
+from localcloud.sagemaker_service.hosting.hosting_service import HostingService
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
@@ -69,14 +67,12 @@ class Service:
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
         self._hosting = HostingService(
-            HostingContext(
-                store=HostingStore(self._store),
-                transfer=S3Transfer(clients.s3),
-                logs=clients.logs,
-                settings=settings,
-                clock=self._machine_clock,
-                health=self._health,
-            )
+            store=self._store,
+            transfer=S3Transfer(clients.s3),
+            logs=clients.logs,
+            settings=settings,
+            clock=self._machine_clock,
+            health=self._health,
         )
         self._rates = self._make_rate_limits()
         self._server = LoopbackServer(
@@ -84,7 +80,7 @@ class Service:
             self._apis(),
             self._administration().answer,
             self._before_each,
-            invoke=self._hosting.api.invoke,
+            invoke=self._hosting.invoke,
             activity=self._activity,
             now_seconds=lambda: self._main_clock.now_ms() / 1000,
             access_key_id=settings.access_key_id,

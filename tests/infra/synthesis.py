@@ -55,15 +55,13 @@ class Template:
         (role,) = [role for name, role in self.of_type("AWS::IAM::Role").items() if role_part in name]
         return [statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
 
-    def machine(self, kind: str = "suites") -> dict[str, Any]:
-        """The properties of the state machine of suites, or of deployments."""
-        machines = self.of_type("AWS::StepFunctions::StateMachine").values()
-        (found,) = [each for each in machines if each["StateMachineName"].endswith(f"-{kind}")]
-        return found
+    def machine(self) -> dict[str, Any]:
+        """The properties of the state machine."""
+        return self.only("AWS::StepFunctions::StateMachine")
 
-    def definition(self, kind: str = "suites") -> dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         """The state machine's definition, with the logical id of a resource in place of each reference to it."""
-        return dict(json.loads(flat(self.machine(kind)["DefinitionString"])))
+        return dict(json.loads(flat(self.machine()["DefinitionString"])))
 
 
 def flat(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from fnmatch import fnmatchcase
 from importlib import import_module
 from types import ModuleType
@@ -13,6 +13,8 @@ import pytest
 from tests.infra.synthesis import lab
 from tests.permissions.policies import FunctionPolicy
 from tests.permissions.reach import CLIENTS, REPO_ROOT
+from traindyno.lab.environment import BuildEnvironment, LabEnvironment
+from traindyno.lab.serving.services import Serving
 
 FUNCTIONS = sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
 # A part of AWS, and the actions of which its users are granted some.
@@ -20,8 +22,7 @@ PARTS = {
     "objects": ("s3:*",),
     "rows": ("dynamodb:*",),
     "jobs": ("sagemaker:*TrainingJob", "sagemaker:*TrainingJobs"),
-    "endpoints": ("sagemaker:*Model", "sagemaker:[!I]*Endpoint*", "sagemaker:*TransformJob"),
-    "invocations": ("sagemaker:InvokeEndpoint",),
+    "endpoints": ("sagemaker:*Model", "sagemaker:*Endpoint*", "sagemaker:ListTags"),
     "answers": ("states:SendTask*",),
     "executions": ("states:*Execution*",),
     "logs": ("logs:DescribeLogStreams", "logs:GetLogEvents"),
@@ -39,7 +40,6 @@ ADAPTERS = {
     "DataListing": {"objects"},
     "TrainingJobs": {"jobs"},
     "Endpoints": {"endpoints"},
-    "Invocations": {"invocations"},
     "TaskAnswers": {"answers"},
     "Executions": {"executions"},
     "LogTail": {"logs"},
@@ -50,6 +50,7 @@ ADAPTERS = {
     "EventBridgeClient": {"events"},
     "Answer": set[str](),  # goes to an address that CloudFormation has signed
 }
+ENVIRONMENTS = (BuildEnvironment, LabEnvironment)
 OURS = ("traindyno.lab.", "traindyno.aws.", "traindyno.store.")
 
 
@@ -66,7 +67,12 @@ def parts_of(kind: Any) -> Iterator[str]:
     if Protocol in getattr(kind, "__mro__", ()) and module.startswith("traindyno.lab."):
         members = [member for each in kind.__mro__ for member in inspect.get_annotations(each).values()]
         yield from (part for member in members for part in parts_of(member))
-    elif module.startswith("traindyno.store.") and "table" in inspect.signature(kind).parameters:
+    elif kind is Serving:
+        yield from (part for each in fields(kind) for part in parts_of(each.type))
+    elif (
+        module.startswith(("traindyno.store.", "traindyno.lab.serving."))
+        and "table" in inspect.signature(kind).parameters
+    ):
         yield "rows"
     else:
         assert name in ADAPTERS or not (module.startswith("traindyno.aws.") or name in CLIENTS), f"{name} calls what?"
@@ -93,7 +99,7 @@ def test_a_role_allows_the_services_that_its_use_case_names_and_no_others(functi
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_has_the_variables_that_its_handler_reads(function: str) -> None:
     handler = vars(import_module(f"lambdas.{function}.handler")).values()
-    (kind,) = (each for each in handler if is_dataclass(each) and each.__module__ == "traindyno.lab.environment")
+    (kind,) = (each for each in handler if isinstance(each, type) and issubclass(each, ENVIRONMENTS))
     needed = {field.name.upper() for field in fields(kind) if field.default is MISSING} - {"AWS_REGION"}
     functions = lab(target="aws").of_type("AWS::Lambda::Function").values()
     (given,) = [each["Environment"] for each in functions if each["Handler"] == f"lambdas.{function}.handler.handle"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, as_list, flat, lab
-from traindyno.core.serving.lifetime import SWEEP_SECONDS
+from traindyno.core.serving.deployment import NOTICE_SECONDS
 
 
 def rules(**context: str) -> dict[str, dict[str, Any]]:
@@ -15,7 +15,7 @@ def rules(**context: str) -> dict[str, dict[str, Any]]:
     found = {}
     for rule in lab(**context).of_type("AWS::Events::Rule").values():
         (target,) = rule["Targets"]
-        found[re.sub(r"^(Serving)?Functions|Function[0-9A-F]{8}\.Arn$", "", flat(target["Arn"]))] = rule
+        found[re.sub(r"^Functions|Function[0-9A-F]{8}\.Arn$", "", flat(target["Arn"]))] = rule
     return found
 
 
@@ -49,7 +49,7 @@ def test_the_lease_of_a_killed_sweep_ends_before_the_schedules_interval(target: 
 def alarms() -> dict[str, dict[str, Any]]:
     """Alarm by the name of its construct."""
     found = lab(target="aws").of_type("AWS::CloudWatch::Alarm")
-    return {re.sub(r"^(Monitoring|ServingEvents)|[0-9A-F]{8}$", "", name): alarm for name, alarm in found.items()}
+    return {re.sub(r"^(Monitoring|Serving)|[0-9A-F]{8}$", "", name): alarm for name, alarm in found.items()}
 
 
 def test_every_alarm_goes_to_the_labs_topic() -> None:
@@ -119,23 +119,20 @@ def needed(name: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("alarm", "state"), [("SweepMissing", "ReconcileRuns"), ("EndpointSweepMissing", "ReconcileEndpoints")]
-)
-def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep(alarm: str, state: str) -> None:
+def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep() -> None:
     """The alarm waits for the images, whose builds take longer than the schedule's interval; the schedule does not."""
     template = lab(target="aws")
     builds = set(template.of_type("Custom::CDKContainerImageBuild"))
     assert len(builds) == 2
-    pattern = re.compile(rf"(Monitoring|ServingEvents){alarm}[0-9A-F]{{8}}")
+    pattern = re.compile(r"MonitoringSweepMissing[0-9A-F]{8}")
     (name,) = [each for each in template.of_type("AWS::CloudWatch::Alarm") if pattern.fullmatch(each)]
     assert builds <= needed(name)
     (rule,) = [
         each
         for each, properties in template.of_type("AWS::Events::Rule").items()
-        if "ScheduleExpression" in properties and state in flat(properties["Targets"][0]["Arn"])
+        if "ScheduleExpression" in properties and "ReconcileRuns" in flat(properties["Targets"][0]["Arn"])
     ]
-    assert any(state in each for each in needed(rule))
+    assert any("ReconcileRuns" in each for each in needed(rule))
     assert not builds & needed(rule)
 
 
@@ -215,27 +212,8 @@ def test_an_address_in_the_context_is_subscribed() -> None:
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "me@example.com")
 
 
-@pytest.mark.parametrize(
-    ("detail_type", "key"),
-    [
-        ("SageMaker Endpoint State Change", "EndpointName"),
-        ("SageMaker Transform Job State Change", "TransformJobName"),
-    ],
-)
-def test_a_changed_endpoint_or_transform_job_of_this_lab_wakes_finish_deployment(detail_type: str, key: str) -> None:
-    found = lab(**OTHER_LAB).of_type("AWS::Events::Rule").values()
-    (rule,) = [each for each in found if each.get("EventPattern", {}).get("detail-type") == [detail_type]]
-    assert rule["EventPattern"]["detail"] == {key: [{"prefix": "other-lab--"}]}
-    ((target),) = rule["Targets"]
-    assert "FinishDeployment" in flat(target["Arn"])
-
-
-def test_expired_endpoints_are_swept_and_those_that_stay_raise_an_alarm() -> None:
-    found = lab(target="aws").of_type("AWS::Events::Rule").values()
-    (sweep,) = [each for each in found if "ReconcileEndpoints" in flat(each["Targets"][0]["Arn"])]
-    # so long is reserved from the amount of a deployment
-    assert sweep["ScheduleExpression"] == f"rate({SWEEP_SECONDS // 60} minutes)"
+def test_endpoints_that_outlive_their_limit_raise_an_alarm() -> None:
+    # Two sweeps are reserved from the amount of a deployment
+    assert rules(target="aws")["ReconcileRuns"]["ScheduleExpression"] == f"rate({NOTICE_SECONDS // 120} minutes)"
     overdue = alarms()["EndpointsOverdue"]
     assert (overdue["MetricName"], overdue["Statistic"], overdue["Threshold"]) == ("OverdueEndpoints", "Maximum", 0)
-    assert alarms()["EndpointSweepMissing"]["TreatMissingData"] == "breaching"
-    assert {"FinishDeploymentFails", "ReconcileEndpointsFails"} <= set(alarms())

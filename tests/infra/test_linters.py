@@ -18,9 +18,9 @@ VALIDATOR = REPO_ROOT / "node_modules/asl-validator/dist/bin/asl-validator.js"
 needs_linters = pytest.mark.skipif(not (LINTERS / "checkov").exists(), reason="`make templates` makes this environment")
 
 
-@pytest.fixture(scope="module", params=["suites", "deployments"])
-def definition(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return state_machine_definitions(lab(**OTHER_LAB).document)[f"other-lab-{request.param}"]
+@pytest.fixture(scope="module")
+def definition() -> dict[str, Any]:
+    return state_machine_definitions(lab(**OTHER_LAB).document)["other-lab-suites"]
 
 
 def validate(definition: dict[str, Any], folder: Path) -> "subprocess.CompletedProcess[str]":

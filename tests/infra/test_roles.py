@@ -19,13 +19,13 @@ STATES = {
     "StopRuns",
     "JudgeSuite",
 }
-SERVING_STATES = {"DeployModel", "FinishDeployment", "CheckEndpoint", "RemoveEndpoint", "ReconcileEndpoints"}
 # Actions that AWS lets nobody narrow to a resource.
 WITHOUT_RESOURCES = {
     "cloudwatch:GetMetricStatistics",
     "cloudwatch:PutMetricData",
     "ecr:GetAuthorizationToken",
     "pricing:GetProducts",
+    "sagemaker:ListEndpoints",
     "sagemaker:ListTrainingJobs",
     "servicequotas:GetAWSDefaultServiceQuota",
     "servicequotas:GetServiceQuota",
@@ -51,7 +51,7 @@ def resources_for(statements: list[dict[str, Any]], action: str) -> list[str]:
 def test_each_function_has_a_role_of_its_own(template: Template) -> None:
     functions = template.of_type("AWS::Lambda::Function")
     roles = {flat(function["Role"]) for function in functions.values()}
-    assert len(roles) == len(functions) == len({*STATES, *SERVING_STATES, "GuardLab"})
+    assert len(roles) == len(functions) == len({*STATES, "DeployModel", "GuardLab"})
 
 
 def test_no_role_may_do_everything_with_a_service(template: Template) -> None:
@@ -149,39 +149,31 @@ def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: 
     ]
 
 
-def test_deployments_state_machine_invokes_its_three_functions_and_nothing_else(template: Template) -> None:
-    statements = template.statements("MachineRole")
-    assert len(resources_for(statements, "lambda:InvokeFunction")) == 3
-    assert not any("*" in name for name in resources_for(statements, "lambda:InvokeFunction"))
-    assert "states:StartExecution" not in actions_of(statements)
-
-
 OURS = "arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId"
 
 
-@pytest.mark.parametrize("state", sorted(SERVING_STATES))
-def test_functions_of_deployments_reach_this_labs_models_and_endpoints_only(template: Template, state: str) -> None:
-    statements = template.statements(f"ServingFunctions{state}Role")
-    of_sagemaker = [each for each in statements if "sagemaker:" in str(each["Action"])]
-    assert of_sagemaker
-    names = [flat(resource) for each in of_sagemaker for resource in as_list(each["Resource"])]
-    assert all(
-        re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config|transform-job)/traindyno--\*", name) for name in names
-    )
-    created = actions_of(statements) & {"sagemaker:CreateEndpoint", "iam:PassRole"}
-    assert created == ({"sagemaker:CreateEndpoint", "iam:PassRole"} if state == "DeployModel" else set())
+@pytest.mark.parametrize("role", ["ServingDeployModelRole", "FunctionsReconcileRunsRole", "GuardGuardLabRole"])
+def test_functions_reach_this_labs_models_and_endpoints_only(template: Template, role: str) -> None:
+    statements = template.statements(role)
+    of_hosting = [each for each in statements if re.search("Endpoint|Model", str(each["Action"]))]
+    names = {flat(resource) for each in of_hosting for resource in as_list(each["Resource"])}
+    every = {"*"} & names
+    assert bool(every) == ("DeployModel" not in role)  # ListEndpoints
+    assert all(re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config)/traindyno--\*", each) for each in names - every)
+    created = actions_of(statements) & {"sagemaker:CreateEndpoint", "sagemaker:DeleteEndpoint", "iam:PassRole"}
+    makes = {"sagemaker:CreateEndpoint", "iam:PassRole"}
+    assert created == (makes if "DeployModel" in role else {"sagemaker:DeleteEndpoint"})
 
 
-def test_a_served_model_reads_itself_and_requests_and_writes_answers_only(template: Template) -> None:
+def test_a_served_model_reads_its_copy_and_writes_no_object(template: Template) -> None:
     statements = template.statements("ServedModelRole")
-    assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:PutObject")} == {"transforms/*"}
-    assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:GetObject")} == {"models/*", "data/*"}
-    assert not {"s3:DeleteObject", "secretsmanager:GetSecretValue", "dynamodb:GetItem"} & actions_of(statements)
+    assert {name.rpartition("Arn/")[2] for name in resources_for(statements, "s3:GetObject")} == {"models/*"}
+    assert not {"s3:PutObject", "secretsmanager:GetSecretValue", "dynamodb:GetItem"} & actions_of(statements)
     images = {name.rpartition("repository/")[2] for name in resources_for(statements, "ecr:BatchGetImage")}
-    assert images == {"pytorch-inference", "pytorch-inference-neuronx"}
+    assert images == {"pytorch-inference"}
     named = lab(**OTHER_LAB).statements("ServedModelRole")
     assert "secretsmanager:GetSecretValue" not in actions_of(named)
-    assert any(name.endswith(":my-data/*") for name in resources_for(named, "s3:GetObject"))
+    assert set(resources_for(named, "kms:Decrypt")) == {KEY}
 
 
 def test_a_permissions_boundary_bounds_every_role() -> None:
@@ -211,12 +203,12 @@ def test_only_training_jobs_open_a_shell_and_only_where_the_context_allows_it() 
 
 
 def test_deploy_model_may_grant_the_use_of_the_volume_key_where_there_is_one() -> None:
-    statements = lab(**OTHER_LAB).statements("ServingFunctionsDeployModelRole")
+    statements = lab(**OTHER_LAB).statements("ServingDeployModelRole")
     (granting,) = [each for each in statements if "kms:CreateGrant" in as_list(each["Action"])]
     assert (granting["Resource"], granting["Condition"]) == (KEY, {"Bool": {"kms:GrantIsForAWSResource": "true"}})
     (described,) = [each for each in statements if "kms:DescribeKey" in as_list(each["Action"])]
     assert (described["Resource"], "Condition" in described) == (KEY, False)
-    assert "kms:CreateGrant" not in actions_of(lab(target="aws").statements("ServingFunctionsDeployModelRole"))
+    assert "kms:CreateGrant" not in actions_of(lab(target="aws").statements("ServingDeployModelRole"))
 
 
 def test_functions_that_read_outputs_of_jobs_may_decrypt_with_their_key() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.archives import tar_gz
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
 from tests.local.local_lab import LocalLab
@@ -23,23 +22,15 @@ from tests.unit.aws.edge_contracts import (
     LogTailContract,
     LogWriter,
     QuotasContract,
-    ServingContract,
-    Settler,
     WarmPoolContract,
-    new_deployment,
     new_name,
 )
-from tests.unit.serving_in_memory import SAMPLES, SETTINGS
 from traindyno.aws.data_listing import DataListing
-from traindyno.aws.endpoints import Endpoints, Invocations
 from traindyno.aws.executions import Executions
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LogTail
 from traindyno.aws.quotas import Quotas
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.s3_keys import served_model_key
-from traindyno.core.serving.deployment import ModelDeployment
-from traindyno.core.serving.samples import request_of
 
 WAIT_FOR_EXIT_STATUS = """
 import os, pathlib, sys, time
@@ -107,36 +98,6 @@ class TestDataListing(ListingContract):
             lab.client("s3").put_object(Bucket=bucket, Key=key, Body=content)
 
         return put
-
-
-class TestServing(ServingContract):
-    """The local SageMaker service keeps the contract; its containers really answer."""
-
-    @pytest.fixture
-    def endpoints(self, service: RunningService) -> Endpoints:
-        return Endpoints(client("sagemaker", service.endpoint))
-
-    @pytest.fixture
-    def invocations(self, service: RunningService) -> Invocations:
-        return Invocations(client("sagemaker-runtime", service.endpoint))
-
-    @pytest.fixture
-    def staged(self, aws: AwsDouble) -> Callable[[bool], ModelDeployment]:
-        def staged(loads: bool) -> ModelDeployment:
-            deployment = new_deployment()
-            handler = HANDLER if loads else LOADS_NOTHING
-            aws.objects[f"{SETTINGS.bucket}/{served_model_key(deployment.name)}"] = tar_gz(
-                {"code/inference.py": handler}
-            )
-            requests = f"{SETTINGS.bucket}/requests/{deployment.name}/samples.jsonl"
-            aws.objects[requests] = "\n".join(map(request_of, SAMPLES.samples)).encode()
-            return deployment
-
-        return staged
-
-    @pytest.fixture
-    def settle(self) -> Settler:
-        return lambda _name, _loads: None
 
 
 class WaitingMachine:

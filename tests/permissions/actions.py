@@ -33,12 +33,11 @@ JOB = f"arn:aws:sagemaker:{OURS}:training-job/{{TrainingJobName}}"
 MODEL = f"arn:aws:sagemaker:{OURS}:model/{{ModelName}}"
 CONFIGURATION = f"arn:aws:sagemaker:{OURS}:endpoint-config/{{EndpointConfigName}}"
 ENDPOINT = f"arn:aws:sagemaker:{OURS}:endpoint/{{EndpointName}}"
-TRANSFORM = f"arn:aws:sagemaker:{OURS}:transform-job/{{TransformJobName}}"
 LOG_STREAM = f"arn:aws:logs:{OURS}:log-group:{{logGroupName}}:log-stream:"
 MACHINE = f"arn:aws:states:{OURS}:stateMachine:{{Machine}}"
 TAGGED = ("Tags", ".+")
 # What jobs write is encrypted with the lab's output key, if it has one.
-BY_JOBS = r"\$BUCKET/(runs|prepared|transforms)/\*"
+BY_JOBS = r"\$BUCKET/(runs|prepared)/\*"
 
 READING = (
     Need("s3:GetObject", OBJECT),
@@ -50,6 +49,7 @@ COPYING = (
     Need("s3:GetObject", SOURCE),
     Need("s3:PutObject", OBJECT),
     Need("kms:Decrypt", "$OUTPUT_KEY", where=("Source", BY_JOBS)),
+    Need("kms:GenerateDataKey", "$OUTPUT_KEY", where=("Object", r"\$BUCKET/models/\*")),
 )
 PUBLISHING = (Need("kms:Decrypt", "$TOPIC_KEY"), Need("kms:GenerateDataKey", "$TOPIC_KEY"))
 
@@ -100,21 +100,16 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
         Need("sagemaker:AddTags", JOB, where=TAGGED),
         Need("iam:PassRole", "{RoleArn}"),
     ),
-    "sagemaker:CreateTransformJob": (
-        Need("sagemaker:CreateTransformJob", TRANSFORM),
-        Need("sagemaker:AddTags", TRANSFORM, where=TAGGED),
-    ),
     "sagemaker:DeleteEndpoint": (Need("sagemaker:DeleteEndpoint", ENDPOINT),),
     "sagemaker:DeleteEndpointConfig": (Need("sagemaker:DeleteEndpointConfig", CONFIGURATION),),
     "sagemaker:DeleteModel": (Need("sagemaker:DeleteModel", MODEL),),
     "sagemaker:DescribeEndpoint": (Need("sagemaker:DescribeEndpoint", ENDPOINT),),
     "sagemaker:DescribeTrainingJob": (Need("sagemaker:DescribeTrainingJob", JOB),),
-    "sagemaker:DescribeTransformJob": (Need("sagemaker:DescribeTransformJob", TRANSFORM),),
+    "sagemaker:ListEndpoints": (Need("sagemaker:ListEndpoints", EVERYTHING),),
+    "sagemaker:ListTags": (Need("sagemaker:ListTags", f"arn:aws:sagemaker:{OURS}:endpoint/$LAB--*"),),
     "sagemaker:ListTrainingJobs": (Need("sagemaker:ListTrainingJobs", EVERYTHING),),
     "sagemaker:StopTrainingJob": (Need("sagemaker:StopTrainingJob", JOB),),
-    "sagemaker:StopTransformJob": (Need("sagemaker:StopTransformJob", TRANSFORM),),
     "sagemaker:UpdateTrainingJob": (Need("sagemaker:UpdateTrainingJob", JOB),),
-    "sagemaker-runtime:InvokeEndpoint": (Need("sagemaker:InvokeEndpoint", ENDPOINT),),
     "service-quotas:GetAWSDefaultServiceQuota": (Need("servicequotas:GetAWSDefaultServiceQuota", EVERYTHING),),
     "service-quotas:GetServiceQuota": (Need("servicequotas:GetServiceQuota", EVERYTHING),),
     "service-quotas:ListAWSDefaultServiceQuotas": (Need("servicequotas:ListAWSDefaultServiceQuotas", EVERYTHING),),

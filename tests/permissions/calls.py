@@ -10,8 +10,7 @@ from typing import Any, Self
 from tests.permissions.actions import parameters_of
 
 RECORD = Path(__file__).parents[1] / "data" / "function_calls.txt"
-SERVING = {"check_endpoint", "deploy_model", "finish_deployment", "reconcile_endpoints", "remove_endpoint"}
-NAMED_BY_LAB = {"EndpointConfigName", "EndpointName", "ModelName", "TrainingJobName", "TransformJobName"}
+NAMED_BY_LAB = {"EndpointConfigName", "EndpointName", "ModelName", "TrainingJobName"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,8 +56,7 @@ def _derived(line: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[dict
     parameters, variables = line["parameters"], line["variables"]
     if "taskToken" in parameters:
         # The state belongs to the machine itself, or to a child execution of its Distributed Map
-        machines = ["$LAB-deployments"] if line["function"] in SERVING else ["$LAB-suites", "$LAB-suites/*"]
-        yield from ({"Machine": machine} for machine in machines)
+        yield from ({"Machine": machine} for machine in ("$LAB-suites", "$LAB-suites/*"))
     elif "TransactItems" in parameters:
         writes = {write for member in parameters["TransactItems"] for write in member.items()}
         yield from ({"Kind": kind, "TableName": _name("TableName", table, variables)} for kind, table in sorted(writes))

@@ -24,12 +24,6 @@ _BY_REASON = {
         "deploy_model s3:CompleteMultipartUpload Object=$BUCKET/models/*",
         "deploy_model s3:AbortMultipartUpload Object=$BUCKET/models/*",
     ),
-    "Only where a transform job fails or is stopped.": (
-        "finish_deployment logs:DescribeLogStreams logGroupName=/aws/sagemaker/TransformJobs",
-        "finish_deployment logs:GetLogEvents logGroupName=/aws/sagemaker/TransformJobs",
-        "reconcile_endpoints logs:DescribeLogStreams logGroupName=/aws/sagemaker/TransformJobs",
-        "reconcile_endpoints logs:GetLogEvents logGroupName=/aws/sagemaker/TransformJobs",
-    ),
     "Only where the event of such a job is lost: then the sweep does what FinishRun does.": (
         "reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*",
         "reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*",

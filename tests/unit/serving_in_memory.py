@@ -1,28 +1,29 @@
-"""The deployments of a lab kept in memory: the store's own rows, and endpoints and answers that tests script."""
+"""SageMaker's hosting in memory, behind the lab's own adapter: statuses, tags, refusals, and faults on request."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from io import BytesIO
 from typing import Any
 
-from tests.unit.lab_in_memory import NOW, Answers, MemoryLogs, MemoryObjects
+from botocore.exceptions import ClientError
+
+from tests.unit.lab_in_memory import NOW, MemoryObjects
 from tests.unit.memory_table import MemoryTable
-from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFailed, Invocations
-from traindyno.aws.log_tail import LogTail
+from traindyno.aws.endpoints import Endpoints
 from traindyno.core.s3_keys import samples_key, saved_model_key
-from traindyno.core.serving.deployment import Hosting, ModelDeployment
+from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.suite.choices import Task
-from traindyno.lab.services import LabServices
+from traindyno.lab.serving.services import Serving
 from traindyno.sagemaker.job_settings import LabJobs
-from traindyno.sagemaker.serving.serving_description import ServingState
-from traindyno.sagemaker.serving.serving_request import ServingSettings
+from traindyno.sagemaker.serving import ServingSettings
+from traindyno.store.deployments import DeploymentRow, DeploymentRows
 
 NAME = "traindyno--reviews-c1-abc123"
 DEPLOYMENT = ModelDeployment(
     name=NAME,
-    hosting=Hosting.ENDPOINT,
     suite_name="reviews",
     execution_id="execution-1",
     cell_id="c1",
@@ -35,13 +36,8 @@ DEPLOYMENT = ModelDeployment(
     price_source="AWS Price List, 2026-11-21",
     expires_at=NOW + 3600,
 )
-SETTINGS = ServingSettings(
-    region="us-east-1",
-    role_arn="arn:aws:iam::111111111111:role/serving",
-    bucket="results",
-    lab="traindyno",
-    jobs=LabJobs(),
-)
+ROLE = "arn:aws:iam::111111111111:role/serving"
+SETTINGS = ServingSettings(region="us-east-1", role_arn=ROLE, bucket="results", lab="traindyno", jobs=LabJobs())
 SAMPLES = EvaluationSamples(
     task=Task.SEQUENCE_CLASSIFICATION,
     samples=tuple(
@@ -54,100 +50,117 @@ SAMPLES = EvaluationSamples(
 )
 SAVED_MODEL = saved_model_key(DEPLOYMENT.execution_id, DEPLOYMENT.run_id, DEPLOYMENT.job_name)
 SAVED_SAMPLES = samples_key(DEPLOYMENT.execution_id, DEPLOYMENT.run_id, DEPLOYMENT.job_name)
-NEW = ServingState(is_ready=False, failure=None)
-READY = ServingState(is_ready=True, failure=None)
+
+
+def client_error(code: str, message: str, operation: str = "an operation") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": message}}, operation)
+
+
+def unknown(what: str) -> ClientError:
+    return client_error("ValidationException", f"Could not find {what}.")
 
 
 @dataclass
-class ScriptedEndpoints(Endpoints):
-    """``refusals`` are raised by the next creations. Endpoints (``hosted``) and ``transforms`` are new until a test
-    gives them another state. ``deleted``: the calls, in their order.
+class MemorySageMaker:
+    """The calls of boto3's clients ``sagemaker`` and ``sagemaker-runtime``. ``fault`` may raise before any call.
+
+    New endpoints are ``first_status``. Words in ``wrong`` get another answer than the samples say.
     """
 
-    requests: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-    models: set[str] = field(default_factory=set)
-    hosted: dict[str, ServingState] = field(default_factory=dict)
-    transforms: dict[str, ServingState] = field(default_factory=dict)
-    deleted: list[str] = field(default_factory=list)
-    refusals: list[Exception] = field(default_factory=list)
+    models: dict[str, Any] = field(default_factory=dict)
+    configs: dict[str, Any] = field(default_factory=dict)
+    endpoints: dict[str, Any] = field(default_factory=dict)
+    first_status: str = "InService"
+    wrong: set[str] = field(default_factory=set)
+    fault: Callable[[str, str], None] = lambda _operation, _name: None
 
-    def create_model(self, request: Mapping[str, Any]) -> None:
-        self._take("model", request)
-        self.models.add(request["ModelName"])
+    def create_model(self, **request: Any) -> None:
+        self._put("CreateModel", self.models, request["ModelName"], request)
 
-    def create_endpoint(self, config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> None:
-        (variant,) = config["ProductionVariants"]
-        self._take("endpoint-config", config, model=variant["ModelName"])
-        self._take("endpoint", endpoint)
-        self.hosted.setdefault(endpoint["EndpointName"], NEW)
+    def create_endpoint_config(self, **request: Any) -> None:
+        self._put("CreateEndpointConfig", self.configs, request["EndpointConfigName"], request)
 
-    def create_transform(self, request: Mapping[str, Any]) -> None:
-        self._take("transform-job", request, model=request["ModelName"])
-        self.transforms.setdefault(request["TransformJobName"], NEW)
+    def create_endpoint(self, **request: Any) -> None:
+        name = request["EndpointName"]
+        new = {**request, "EndpointArn": f"arn:{name}", "EndpointStatus": self.first_status}
+        self._put("CreateEndpoint", self.endpoints, name, new)
 
-    def find_endpoint(self, name: str) -> ServingState | None:
-        return self.hosted.get(name)
+    def describe_endpoint(self, *, EndpointName: str) -> Any:
+        self.fault("DescribeEndpoint", EndpointName)
+        if EndpointName not in self.endpoints:
+            raise unknown("endpoint")
+        return self.endpoints[EndpointName]
 
-    def find_transform(self, name: str) -> ServingState | None:
-        return self.transforms.get(name)
+    def list_tags(self, *, ResourceArn: str) -> Any:
+        self.fault("ListTags", ResourceArn.removeprefix("arn:"))
+        return {"Tags": self.endpoints[ResourceArn.removeprefix("arn:")].get("Tags", [])}
 
-    def delete_endpoint(self, name: str) -> None:
-        self.deleted.append(f"endpoint {name}")
-        self.hosted.pop(name, None)
+    def delete_endpoint(self, *, EndpointName: str) -> None:
+        self.fault("DeleteEndpoint", EndpointName)
+        if self.endpoints.get(EndpointName, {}).get("EndpointStatus") == "Creating":
+            raise client_error("ValidationException", "Cannot update in-progress endpoint")
+        self._delete(self.endpoints, EndpointName)
 
-    def stop_transform(self, name: str) -> None:
-        self.deleted.append(f"transform {name}")
-        if self.transforms.get(name) == NEW:
-            self.transforms[name] = ServingState(is_ready=False, failure="the transform job ended as Stopped")
+    def delete_endpoint_config(self, *, EndpointConfigName: str) -> None:
+        self.fault("DeleteEndpointConfig", EndpointConfigName)
+        self._delete(self.configs, EndpointConfigName)
 
-    def delete_model(self, name: str) -> None:
-        self.deleted.append(f"model {name}")
-        self.models.discard(name)
+    def delete_model(self, *, ModelName: str) -> None:
+        self.fault("DeleteModel", ModelName)
+        self._delete(self.models, ModelName)
 
-    def _take(self, kind: str, request: Mapping[str, Any], *, model: str | None = None) -> None:
-        if self.refusals:
-            raise self.refusals.pop(0)
-        if model is not None and model not in self.models:
-            raise DeploymentRefused(f'SageMaker refused the {kind}: Could not find model "{model}"')
-        self.requests.append((kind, request))
+    def get_paginator(self, _operation: str) -> Any:
+        return self
+
+    def paginate(self, *, NameContains: str) -> Any:
+        self.fault("ListEndpoints", "")
+        return [{"Endpoints": [each for name, each in self.endpoints.items() if NameContains in name]}]
+
+    def invoke_endpoint(self, *, EndpointName: str, Body: bytes, **_: Any) -> Any:
+        self.fault("InvokeEndpoint", EndpointName)
+        word = json.loads(Body)["inputs"].split()[1]
+        score = 0.5 if word in self.wrong else 0.9
+        predictions = [{"label": word, "score": score}, {"label": "other", "score": 1 - score}]
+        return {"Body": BytesIO(json.dumps({"predictions": predictions}).encode())}
+
+    def add(self, name: str, status: str = "InService", **tags: str) -> None:
+        """An endpoint with a configuration and a model of its name; ``_`` in the name of a tag stands for a colon."""
+        listed = [{"Key": key.replace("_", ":", 1), "Value": value} for key, value in tags.items()]
+        document = {"EndpointName": name, "EndpointArn": f"arn:{name}", "EndpointStatus": status, "Tags": listed}
+        self.endpoints[name], self.configs[name], self.models[name] = document, {}, {}
+
+    def _put(self, operation: str, kept: dict[str, Any], name: str, request: Any) -> None:
+        self.fault(operation, name)
+        if name in kept:
+            raise client_error("ValidationException", "Cannot create already existing resource")
+        kept[name] = request
+
+    def _delete(self, kept: dict[str, Any], name: str) -> None:
+        if name not in kept:
+            raise unknown("resource")
+        del kept[name]
 
 
 @dataclass
-class ScriptedInvocations(Invocations):
-    """Those of ``endpoints`` that are ready answer as the samples say, but for the words in ``wrong``."""
+class MemoryServing:
+    """``serving`` of a lab whose training job has left its model and its samples."""
 
-    endpoints: ScriptedEndpoints
-    wrong: set[str] = field(default_factory=set)
-    asked: list[str] = field(default_factory=list)
+    sagemaker: MemorySageMaker = field(default_factory=MemorySageMaker)
+    objects: MemoryObjects = field(default_factory=MemoryObjects)
+    table: MemoryTable = field(default_factory=MemoryTable)
 
-    def ask(self, endpoint_name: str, body: bytes) -> bytes:
-        if self.endpoints.find_endpoint(endpoint_name) != READY:
-            raise InvocationFailed(f"endpoint {endpoint_name}: ValidationError: not found")
-        document = json.loads(body)
-        if "inputs" not in document:
-            raise InvocationFailed(f"endpoint {endpoint_name}: ModelError: KeyError: 'inputs'")
-        word = document["inputs"].split()[1]
-        self.asked.append(word)
-        score = 0.5 if word in self.wrong else 0.9
-        predictions = [{"label": word, "score": score}, {"label": "other", "score": 1 - score}]
-        return json.dumps({"predictions": predictions}).encode()
-
-
-class MemoryServing(LabServices):
-    endpoints: ScriptedEndpoints
-    invocations: ScriptedInvocations
-    answers: Answers
-    log_tail: LogTail
-
-    def __init__(self) -> None:
-        self.table, self.objects, self.logs = MemoryTable(), MemoryObjects(), MemoryLogs()
-        super().__init__(table=self.table, bucket=self.objects)
-        self.endpoints = ScriptedEndpoints()
-        self.invocations = ScriptedInvocations(self.endpoints)
-        self.answers, self.log_tail = Answers(), LogTail(self.logs)
+    def __post_init__(self) -> None:
         self.objects.contents[SAVED_MODEL] = b"the model"
-        self.bucket.write_json(SAVED_SAMPLES, samples_document(SAMPLES))
+        self.objects.write_json(SAVED_SAMPLES, samples_document(SAMPLES))
+        client: Any = self.sagemaker
+        self.serving = Serving(
+            lab="traindyno",
+            bucket=self.objects,
+            deployments=DeploymentRows(self.table),
+            endpoints=Endpoints(client, lambda: client),
+        )
 
-    @property
-    def services(self) -> LabServices:
-        return self
+    def row(self, name: str = NAME) -> DeploymentRow:
+        found = self.serving.deployments.find(name)
+        assert found is not None
+        return found

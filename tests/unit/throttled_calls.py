@@ -15,14 +15,10 @@ METHODS = {
     "objects": ("find", "write", "copy", "copy_large", "delete", "list_sizes"),
     "jobs": ("start", "describe", "stop", "working", "warm_pools", "release_instances"),
     "answers": ("succeed", "fail"),
-    "endpoints": (
-        *("create_model", "create_endpoint", "create_transform", "find_endpoint", "find_transform"),
-        *("delete_endpoint", "stop_transform", "delete_model"),
-    ),
     "notices": ("publish", "put_events"),
 }
 # These adapters raise the project's own error.
-NAMED = {"start", "stop", "create_model", "create_endpoint", "create_transform"}
+NAMED = {"start", "stop"}
 
 
 class Throttle:

@@ -1,7 +1,7 @@
 """One cached client per service and process; tests and the command line inject their own."""
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=25)
 MORE_RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 11})
+# DeployModel copies a model of many GB. A request that is sent twice would be safe, and of no use.
+WAITING_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=920, tcp_keepalive=True)
 RUNTIME_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=65)
 # The Price List API has endpoints in three regions only; all return the same prices.
 PRICING_REGION = "us-east-1"
@@ -41,6 +43,11 @@ def cloudwatch() -> "CloudWatchClient":
 @cache
 def events() -> "EventBridgeClient":
     return boto3.client("events", config=CONFIG)
+
+
+@cache
+def functions() -> Any:
+    return boto3.client("lambda", config=WAITING_CONFIG)
 
 
 @cache

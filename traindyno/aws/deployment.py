@@ -22,7 +22,7 @@ class LabNotDeployed(TraindynoError):
 class Deployment:
     lab: str
     state_machine_arn: str
-    deployments_arn: str
+    deploy_function: str
     bucket: str
     table: str
     training_role_arn: str
@@ -48,7 +48,7 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
     return Deployment(
         lab=lab,
         state_machine_arn=outputs[LabOutput.STATE_MACHINE_ARN],
-        deployments_arn=outputs[LabOutput.DEPLOYMENTS_ARN],
+        deploy_function=outputs[LabOutput.DEPLOY_FUNCTION],
         bucket=outputs[LabOutput.BUCKET],
         table=outputs[LabOutput.TABLE],
         training_role_arn=outputs[LabOutput.TRAINING_ROLE_ARN],

@@ -1,34 +1,31 @@
-"""SageMaker's models, endpoints and transform jobs; AWS's errors become this project's."""
+"""SageMaker's models, endpoint configurations and endpoints; AWS's errors become this project's."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from botocore.exceptions import ClientError
 
-from traindyno.aws.client_errors import (
-    AwsError,
-    error_code,
-    error_message,
-    is_access_denied,
-    temporary,
-)
-from traindyno.core.errors import Throttled, TraindynoError
-from traindyno.sagemaker.serving.serving_description import ServingState, read_endpoint, read_transform
-from traindyno.sagemaker.serving.serving_request import invocation
+from traindyno.aws.client_errors import AwsError, error_code, error_message, is_access_denied, temporary
+from traindyno.core.errors import TraindynoError
+from traindyno.core.lab_names import LAB_TAG, jobs_prefix
+from traindyno.sagemaker.serving import EndpointState
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
-TAKEN = frozenset({"ResourceInUse"})
+JSON = "application/json"
 TAKEN_TEXT = ("already existing", "already exists", "must be unique")
-# A serverless endpoint answers with this message while its capacity starts.
-STARTING = "ModelNotReadyException"
 # DescribeEndpoint and similar operations answer an unknown name with a validation error.
 UNKNOWN_TEXT = ("could not find", "not found", "does not exist")
 
 
 class DeploymentRefused(TraindynoError):
-    """SageMaker refuses this model, endpoint or transform job; a repeated request is refused too."""
+    """SageMaker refuses this model or endpoint; a repeated request is refused too."""
+
+
+class EndpointBusy(TraindynoError):
+    """SageMaker deletes no endpoint while it creates or changes it."""
 
 
 class InvocationFailed(TraindynoError):
@@ -42,86 +39,85 @@ class RuntimeClient(Protocol):
 
 
 class Endpoints:
-    def __init__(self, sagemaker: "SageMakerClient") -> None:
-        self._sagemaker = sagemaker
+    def __init__(self, sagemaker: "SageMakerClient", runtime: Callable[[], RuntimeClient]) -> None:
+        self._sagemaker, self._runtime = sagemaker, runtime
 
-    def create_model(self, request: Mapping[str, Any]) -> None:
+    def create(self, model: Mapping[str, Any], config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> None:
         """Safe to repeat, like every function of this module."""
-        _create(lambda: self._sagemaker.create_model(**request), "model")
-
-    def create_endpoint(self, config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> None:
+        _create(lambda: self._sagemaker.create_model(**model), "model")
         _create(lambda: self._sagemaker.create_endpoint_config(**config), "endpoint configuration")
         _create(lambda: self._sagemaker.create_endpoint(**endpoint), "endpoint")
 
-    def create_transform(self, request: Mapping[str, Any]) -> None:
-        _create(lambda: self._sagemaker.create_transform_job(**request), "transform job")
+    def list_named(self, lab: str) -> list[EndpointState]:
+        """Endpoints whose names begin with the lab's prefix, whoever made them."""
+        prefix = jobs_prefix(lab)
+        pages = self._sagemaker.get_paginator("list_endpoints").paginate(NameContains=prefix)
+        states = [EndpointState.of(each) for page in pages for each in page["Endpoints"]]
+        return [state for state in states if state.name.startswith(prefix)]
 
-    def find_endpoint(self, name: str) -> ServingState | None:
-        """None if the endpoint does not exist."""
+    def find(self, name: str) -> EndpointState | None:
         found = _find(lambda: self._sagemaker.describe_endpoint(EndpointName=name))
-        return None if found is None else read_endpoint(found)
+        return None if found is None else EndpointState.of(found)
 
-    def find_transform(self, name: str) -> ServingState | None:
-        found = _find(lambda: self._sagemaker.describe_transform_job(TransformJobName=name))
-        return None if found is None else read_transform(found)
+    def tags(self, state: EndpointState) -> dict[str, str]:
+        found = _find(lambda: self._sagemaker.list_tags(ResourceArn=state.arn))
+        return {tag["Key"]: tag["Value"] for tag in found["Tags"]} if found else {}
 
-    def delete_endpoint(self, name: str) -> None:
-        """Delete the endpoint and its configuration. Safe to repeat: resources that no longer exist are ignored."""
-        _find(lambda: self._sagemaker.delete_endpoint(EndpointName=name))
+    def delete(self, name: str, *, lab: str) -> bool:
+        """Delete the endpoint, its configuration and its model; what does not exist is passed over.
+
+        False if an endpoint of this name does not have the lab's tag: then all stays. Raises EndpointBusy.
+        """
+        state = self.find(name)
+        if state is not None and self.tags(state).get(LAB_TAG) != lab:
+            return False
+        if state is not None and state.is_busy:
+            raise EndpointBusy(f"{name} is {state.status}, and SageMaker deletes no endpoint before that has ended")
+        if state is not None and not state.is_leaving:
+            _find(lambda: self._sagemaker.delete_endpoint(EndpointName=name))
         _find(lambda: self._sagemaker.delete_endpoint_config(EndpointConfigName=name))
-
-    def stop_transform(self, name: str) -> None:
-        """Stop the job; a job that has ended is ignored."""
-        _find(lambda: self._sagemaker.stop_transform_job(TransformJobName=name), passes_over=("rejected",))
-
-    def delete_model(self, name: str) -> None:
         _find(lambda: self._sagemaker.delete_model(ModelName=name))
+        return True
 
-
-class Invocations:
-    def __init__(self, runtime: RuntimeClient) -> None:
-        self._runtime = runtime
-
-    def ask(self, endpoint_name: str, body: bytes) -> bytes:
+    def ask(self, name: str, body: bytes) -> bytes:
         """The endpoint's answer. Raises Throttled or ServiceFault if a repeat may succeed, else InvocationFailed."""
-        about = f"endpoint {endpoint_name}"
         try:
-            answer = self._runtime.invoke_endpoint(**invocation(endpoint_name, body))
+            answer = self._runtime().invoke_endpoint(EndpointName=name, Body=body, ContentType=JSON, Accept=JSON)
             return bytes(answer["Body"].read())
         except AwsError as error:
-            if isinstance(error, ClientError) and error_code(error) == STARTING:
-                raise Throttled(f"{about}: {error}") from error
+            about = f"endpoint {name}"
             raise temporary(error, about) or InvocationFailed(f"{about}: {error}") from error
+
+
+def invoke_deploy_model(functions: Any, function_name: str, document: Mapping[str, Any]) -> None:
+    """Returns when the lab's function has created the endpoint. Raises DeploymentRefused with the function's reason."""
+    answer = functions.invoke(FunctionName=function_name, Payload=json.dumps(document, default=str).encode())
+    text = answer["Payload"].read().decode(errors="replace")
+    if "FunctionError" in answer:
+        raise DeploymentRefused(f"function {function_name} failed: {text[:1000]}; its log group has more")
+    refused = json.loads(text).get("refused")
+    if refused is not None:
+        raise DeploymentRefused(refused)
 
 
 def _create(call: Callable[[], object], what: str) -> None:
     try:
         call()
     except AwsError as error:
-        if isinstance(error, ClientError) and _is_taken(error):
-            return  # a repeated delivery of the same deployment
+        if isinstance(error, ClientError) and any(part in error_message(error).lower() for part in TAKEN_TEXT):
+            return  # a repeated call for the same deployment
         if retried := temporary(error, what):
             raise retried from error
-        hint = "; the role or user lacks a permission" if _is_denied(error) else ""
+        is_denied = isinstance(error, ClientError) and is_access_denied(error)
+        hint = "; the role or user lacks a permission" if is_denied else ""
         raise DeploymentRefused(f"SageMaker refused the {what}: {error}{hint}") from error
 
 
-def _find(call: Callable[[], Any], *, passes_over: tuple[str, ...] = ()) -> Any | None:
+def _find(call: Callable[[], Any]) -> Any | None:
     try:
         return call()
     except ClientError as error:
-        text = error_message(error).lower()
-        if error_code(error) == "ResourceNotFound":
-            return None
-        if error_code(error) == "ValidationException" and any(part in text for part in (*UNKNOWN_TEXT, *passes_over)):
+        is_unknown = any(part in error_message(error).lower() for part in UNKNOWN_TEXT)
+        if error_code(error) == "ResourceNotFound" or (error_code(error) == "ValidationException" and is_unknown):
             return None
         raise
-
-
-def _is_taken(error: ClientError) -> bool:
-    text = error_message(error).lower()
-    return error_code(error) in TAKEN or any(part in text for part in TAKEN_TEXT)
-
-
-def _is_denied(error: Exception) -> bool:
-    return isinstance(error, ClientError) and is_access_denied(error)

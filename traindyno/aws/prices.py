@@ -1,4 +1,4 @@
-"""On-demand prices from the Price List API: for training, hosting and batch transform."""
+"""On-demand prices from the Price List API: for training and hosting."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,6 @@ class Usage:
 
 TRAINING = Usage(name="Training", usage_type="Train")
 HOSTING = Usage(name="Hosting", usage_type="Host")
-BATCH_TRANSFORM = Usage(name="BatchTransform", usage_type="Tsform")
 
 
 def read_prices(

@@ -14,10 +14,9 @@ from traindyno.api.checkout import has_local_cloud, require_checkout
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
-from traindyno.cli.commands import endpoint_commands, execution_commands, run_commands
+from traindyno.cli.commands import execution_commands, run_commands, serving_commands
 from traindyno.cli.commands.claims_command import claims
 from traindyno.cli.commands.compare_command import compare
-from traindyno.cli.commands.deploy_command import deploy
 from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.import_command import import_job
 from traindyno.cli.commands.plan_command import plan
@@ -87,9 +86,9 @@ commands.command(epilog="Example: traindyno claims suites/bert-trainium/claims.y
 commands.command(
     "import", epilog="Example: traindyno import my-training-2026-11-20 --examples 1000000 --output suite.yaml"
 )(import_job)
-commands.command(epilog="Example: traindyno deploy first --instance ml.g5.xlarge --hours 8")(deploy)
-commands.command()(endpoint_commands.endpoints)
-commands.command(epilog="Example: traindyno undeploy traindyno--reviews-c0123abcd-4f2a9c")(endpoint_commands.undeploy)
+commands.command(epilog="Example: traindyno deploy first --instance ml.g5.xlarge --hours 8")(serving_commands.deploy)
+commands.command()(serving_commands.endpoints)
+commands.command(epilog="Example: traindyno undeploy traindyno--reviews-c0123abcd-4f2a9c")(serving_commands.undeploy)
 commands.command()(doctor)
 if has_local_cloud():
     from traindyno.cli.commands import local_commands  # imports localcloud, which the wheel lacks

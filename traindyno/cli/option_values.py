@@ -16,7 +16,7 @@ from traindyno.aws.executions import EXECUTION_NAME, EXECUTION_NAME_RULE
 from traindyno.aws.regions import known_profiles, known_regions
 from traindyno.core.documents.problems import close_to, one_of, refusal, shown
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
-from traindyno.core.serving.deployment_document import NAME
+from traindyno.core.serving.deployment import NAME
 
 Check = Callable[[str | None], str | None]
 # What Step Functions accepts, because an execution may be started in its console.

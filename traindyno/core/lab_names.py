@@ -26,7 +26,7 @@ class LabOutput(StrEnum):
     """Outputs of every lab's stack."""
 
     STATE_MACHINE_ARN = "StateMachineArn"
-    DEPLOYMENTS_ARN = "DeploymentsArn"
+    DEPLOY_FUNCTION = "DeployFunction"
     BUCKET = "ResultsBucket"
     TABLE = "Table"
     TRAINING_ROLE_ARN = "TrainingRoleArn"
@@ -40,11 +40,6 @@ def lab_stack_name(lab: str) -> str:
 
 def state_machine_name(lab: str) -> str:
     return f"{lab}-suites"
-
-
-def deployments_machine_name(lab: str) -> str:
-    """The state machine that deploys trained models."""
-    return f"{lab}-deployments"
 
 
 def jobs_prefix(lab: str) -> str:

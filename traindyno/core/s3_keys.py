@@ -15,7 +15,6 @@ TOKEN_MARKERS_PREFIX = "tokens/"
 CODE_PREFIX = "code/"
 DATA_PREFIX = "data/"
 MODELS_PREFIX = "models/"
-TRANSFORMS_PREFIX = "transforms/"
 
 
 def suite_key(execution_id: str) -> str:
@@ -105,15 +104,6 @@ def samples_key(execution_id: str, run_id: str, job_name: str) -> str:
 def served_model_key(deployment_name: str) -> str:
     """The deployment's own copy of the model. Training jobs can't write it, and objects below ``runs/`` expire."""
     return f"{MODELS_PREFIX}{deployment_name}/model.tar.gz"
-
-
-def check_requests_key(deployment_name: str) -> str:
-    """The evaluation samples as requests of a transform job, one on each line. Training jobs can't write it."""
-    return f"{MODELS_PREFIX}{deployment_name}/evaluation_samples.jsonl"
-
-
-def transform_output_prefix(deployment_name: str) -> str:
-    return f"{TRANSFORMS_PREFIX}{deployment_name}/"
 
 
 def code_key(sha256: str) -> str:

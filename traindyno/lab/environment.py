@@ -7,7 +7,6 @@ from typing import TypeVar
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.sagemaker.job_settings import JobSettings, read_lab_jobs
-from traindyno.sagemaker.serving.serving_request import ServingSettings
 
 Kind = TypeVar("Kind", bound="LabEnvironment | BuildEnvironment")
 
@@ -43,32 +42,12 @@ class SweepEnvironment(BucketEnvironment):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardEnvironment(BucketEnvironment):
     state_machine_arn: str
-    deployments_arn: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeEnvironment(BucketEnvironment):
     aws_region: str
     topic_arn: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingEnvironment(BucketEnvironment):
-    """The settings of endpoints and transform jobs. ``lab_jobs`` is JSON."""
-
-    aws_region: str
-    serving_role_arn: str
-    lab_jobs: str = "{}"
-
-    @property
-    def settings(self) -> ServingSettings:
-        return ServingSettings(
-            region=self.aws_region,
-            role_arn=self.serving_role_arn,
-            bucket=self.bucket,
-            lab=self.lab,
-            jobs=read_lab_jobs(self.lab_jobs),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

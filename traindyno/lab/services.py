@@ -10,13 +10,11 @@ from traindyno.lab.environment import BucketEnvironment
 from traindyno.store.results_bucket import ResultsBucket
 
 if TYPE_CHECKING:
-    from traindyno.aws.endpoints import Endpoints, Invocations
     from traindyno.aws.log_tail import LogTail
     from traindyno.aws.task_answers import TaskAnswers
     from traindyno.aws.training_jobs import TrainingJobs
     from traindyno.store.attempts import AttemptRows
     from traindyno.store.executions import ExecutionRows
-    from traindyno.store.model_deployments import DeploymentRows
     from traindyno.store.owners import PreparationRows, RunRows, SharedJobRows
     from traindyno.store.spending import Spending
     from traindyno.store.start_slots import StartSlots
@@ -86,28 +84,10 @@ def _work_index(lab: "LabServices") -> "WorkIndex":
     return WorkIndex(lab._table)
 
 
-def _deployments(lab: "LabServices") -> "DeploymentRows":
-    from traindyno.store.model_deployments import DeploymentRows
-
-    return DeploymentRows(lab._table)
-
-
 def _jobs(_: "LabServices") -> "TrainingJobs":
     from traindyno.aws.training_jobs import TrainingJobs
 
     return TrainingJobs(clients.sagemaker())
-
-
-def _endpoints(_: "LabServices") -> "Endpoints":
-    from traindyno.aws.endpoints import Endpoints
-
-    return Endpoints(clients.sagemaker())
-
-
-def _invocations(_: "LabServices") -> "Invocations":
-    from traindyno.aws.endpoints import Invocations
-
-    return Invocations(clients.sagemaker_runtime())
 
 
 def _answers(_: "LabServices") -> "TaskAnswers":
@@ -139,10 +119,7 @@ class LabServices:
     start_slots = opened(_start_slots)
     sweep_lease = opened(_sweep_lease)
     work_index = opened(_work_index)
-    deployments = opened(_deployments)
     jobs = opened(_jobs)
-    endpoints = opened(_endpoints)
-    invocations = opened(_invocations)
     answers = opened(_answers)
     log_tail = opened(_log_tail)
 

@@ -83,15 +83,6 @@ def stock_image_uri(name: str, region: str) -> str:
     return f"{accounts[region]}.dkr.ecr.{region}.{_domain(region)}/{name}"
 
 
-def inference_image_uri(kind: str, region: str) -> str:
-    """AWS's inference container for PyTorch; ``kind`` is ``gpu``, ``neuron`` or ``none``."""
-    return stock_image_uri(_data("inference_images.json")["images"][kind], region)
-
-
-def inference_repositories() -> list[str]:
-    return sorted({name.partition(":")[0] for name in _data("inference_images.json")["images"].values()})
-
-
 def _stock_key(settings: Settings, instance_type: InstanceType) -> str:
     if TRAITS[settings.strategy].sagemaker_collectives:
         return "smddp"

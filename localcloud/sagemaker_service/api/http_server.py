@@ -15,7 +15,6 @@ from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api.request_check import check_request
 from localcloud.sagemaker_service.api_error import ApiError
-from localcloud.sagemaker_service.hosting.model_container import Invocation
 from traindyno.core.documents.extent import MOST_DEPTH, excess_of
 
 JSON = "application/json"
@@ -25,7 +24,7 @@ LOG = logging.getLogger(__name__)
 MOST_INVOCATION_BYTES = 6 * 1024 * 1024
 INVOCATION = re.compile(r"/endpoints/(?P<name>[^/]+)/invocations")
 PASSED_ON = ("Content-Type", "Accept")
-Invoke = Callable[[str, bytes, Mapping[str, str]], Invocation]
+Invoke = Callable[[str, bytes, Mapping[str, str]], bytes]
 AdministrationAnswer = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -84,7 +83,7 @@ class LoopbackServer(GatedServer):
             self.before_each(prefix, operation)
             return self.apis[prefix].answer(operation, request)
 
-    def invoke(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> Invocation:
+    def invoke(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Answers InvokeEndpoint of ``sagemaker-runtime``, which has a path instead of a target."""
         self.before_each("SageMakerRuntime", "InvokeEndpoint")
         return self._invoke(endpoint, body, headers)
@@ -122,11 +121,11 @@ class RequestHandler(GatedRequestHandler):
             self._send_error(error)
             return
         self.send_response(200)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Content-Type", self.headers.get("Accept") or JSON)
+        self.send_header("Content-Length", str(len(answer)))
         self.send_header("x-Amzn-Invoked-Production-Variant", "AllTraffic")
         self.end_headers()
-        self.wfile.write(answer.body)
+        self.wfile.write(answer)
 
     def do_GET(self) -> None:
         self._respond(lambda: self.server.administration("GET", self.path, {}))

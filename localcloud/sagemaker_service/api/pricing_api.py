@@ -24,7 +24,7 @@ USAGE_PREFIXES = {
 }
 # The attribute ``platoinstancetype`` says what an instance is used for; the values are its names in a usage type.
 TRAINING = "Training"
-USAGE_NAMES = {TRAINING: "Train", "Hosting": "Host", "BatchTransform": "Tsform"}
+USAGE_NAMES = {TRAINING: "Train", "Hosting": "Host"}
 MATCHES: dict[str, Callable[[str, str], bool]] = {
     "TERM_MATCH": lambda found, asked: found.lower() == asked.lower(),
     "EQUALS": lambda found, asked: found == asked,

@@ -1,1 +1,1 @@
-"""Hosts models: endpoints, transform jobs, and the containers of both."""
+"""Hosts models: SageMaker's operations on endpoints, and the containers behind them."""

@@ -3,15 +3,12 @@
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Protocol
 
 import pytest
 
 from tests.unit.lab_in_memory import NOW
-from tests.unit.serving_in_memory import DEPLOYMENT, NEW, READY, SAMPLES, SETTINGS
 from traindyno.aws.data_listing import DataListing
-from traindyno.aws.endpoints import DeploymentRefused, Endpoints, InvocationFailed, Invocations
 from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.log_tail import JOB_LOG_GROUP, LINE_COUNT, LogTail
 from traindyno.aws.quotas import Quotas
@@ -28,17 +25,9 @@ from traindyno.core.planning.quotas import (
     run_time_quota,
     warm_pool_quota,
 )
-from traindyno.core.serving.deployment import ModelDeployment
-from traindyno.core.serving.samples import differences, read_answer, request_of
 from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.job_description import has_ended, read_job_end
-from traindyno.sagemaker.serving.serving_description import ENDPOINT_LOG_GROUP, TRANSFORM_LOG_GROUP, ServingState
-from traindyno.sagemaker.serving.serving_request import (
-    build_endpoint_config_request,
-    build_endpoint_request,
-    build_model_request,
-    build_transform_request,
-)
+from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP
 
 READ_OF_A_JOB = {
     "TrainingJobName",
@@ -70,11 +59,6 @@ def eventually(is_true: Callable[[], bool]) -> None:
     while not is_true():
         assert time.monotonic() < deadline, "not so within 60 s"
         time.sleep(0.05)
-
-
-def new_deployment() -> ModelDeployment:
-    name = new_name("traindyno--served")
-    return replace(DEPLOYMENT, name=name, instance_type="local.cpu", input_s3_uri=f"s3://results/requests/{name}/")
 
 
 class JobsContract:
@@ -287,125 +271,6 @@ class ListingContract:
             listing.content(FIELD, uri)
 
 
-class ServingContract:
-    """``endpoints`` and ``invocations`` of one account. ``staged``: a deployment with a new name, whose model
-    answers as ``SAMPLES`` or does not load. ``settle`` does SageMaker's part on a double.
-    """
-
-    @pytest.mark.parametrize("loads", [True, False])
-    def test_an_endpoint_is_new_then_ready_or_failed_until_it_is_deleted(
-        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment], settle: Settler, loads: bool
-    ) -> None:
-        deployment = staged(loads)
-        name = deployment.name
-        host(endpoints, deployment)
-        assert endpoints.find_endpoint(name) == NEW
-        settle(name, loads)
-        eventually(lambda: is_settled(endpoints.find_endpoint(name)))
-        found = endpoints.find_endpoint(name)
-        assert found is not None
-        assert (found.is_ready, found.failure is None, found.seconds) == (loads, loads, None)
-        host(endpoints, deployment)
-        assert (endpoints.find_endpoint(name), endpoints.find_transform(name)) == (found, None)
-        endpoints.delete_endpoint(name)
-        eventually(lambda: endpoints.find_endpoint(name) is None)
-        endpoints.delete_endpoint(name)
-
-    @pytest.mark.parametrize("loads", [True, False])
-    def test_a_transform_job_works_until_its_end_which_nothing_changes(
-        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment], settle: Settler, loads: bool
-    ) -> None:
-        deployment = staged(loads)
-        name = deployment.name
-        transform(endpoints, deployment)
-        assert (endpoints.find_transform(name), endpoints.find_endpoint(name)) == (NEW, None)
-        settle(name, loads)
-        eventually(lambda: is_settled(endpoints.find_transform(name)))
-        found = endpoints.find_transform(name)
-        assert found is not None
-        assert (found.is_ready, found.failure is None) == (loads, loads)
-        assert found.seconds is not None
-        assert found.seconds > 0
-        endpoints.stop_transform(name)
-        transform(endpoints, deployment)
-        assert endpoints.find_transform(name) == found
-
-    def test_a_transform_job_that_works_can_be_stopped(
-        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment]
-    ) -> None:
-        deployment = staged(True)
-        transform(endpoints, deployment)
-        endpoints.stop_transform(deployment.name)
-        eventually(lambda: is_settled(endpoints.find_transform(deployment.name)))
-        found = endpoints.find_transform(deployment.name)
-        assert found is not None
-        assert (found.is_ready, found.failure) == (False, "the transform job ended as Stopped")
-
-    def test_a_deleted_model_is_served_no_more(
-        self, endpoints: Endpoints, staged: Callable[[bool], ModelDeployment]
-    ) -> None:
-        deployment = staged(True)
-        endpoints.create_model(build_model_request(deployment, SETTINGS))
-        endpoints.delete_model(deployment.name)
-        endpoints.delete_model(deployment.name)
-        with pytest.raises(DeploymentRefused, match=f"Could not find model.*{deployment.name}"):
-            endpoints.create_endpoint(
-                build_endpoint_config_request(deployment, SETTINGS), build_endpoint_request(deployment, SETTINGS)
-            )
-        with pytest.raises(DeploymentRefused, match=f"Could not find model.*{deployment.name}"):
-            endpoints.create_transform(build_transform_request(deployment, SETTINGS))
-        assert endpoints.find_endpoint(deployment.name) is None
-        assert endpoints.find_transform(deployment.name) is None
-
-    def test_unknown_name_is_not_found_and_deleting_or_stopping_it_is_no_error(self, endpoints: Endpoints) -> None:
-        name = new_name("unknown")
-        endpoints.delete_endpoint(name)
-        endpoints.stop_transform(name)
-        endpoints.delete_model(name)
-        assert (endpoints.find_endpoint(name), endpoints.find_transform(name)) == (None, None)
-
-    def test_an_endpoint_answers_once_it_is_ready(
-        self,
-        endpoints: Endpoints,
-        invocations: Invocations,
-        staged: Callable[[bool], ModelDeployment],
-        settle: Settler,
-    ) -> None:
-        deployment = staged(True)
-        name = deployment.name
-        requests = [request_of(sample).encode() for sample in SAMPLES.samples]
-        with pytest.raises(InvocationFailed, match=name):
-            invocations.ask(name, requests[0])
-        host(endpoints, deployment)
-        with pytest.raises(InvocationFailed, match=name):
-            invocations.ask(name, requests[0])
-        settle(name, True)
-        eventually(lambda: endpoints.find_endpoint(name) == READY)
-        with pytest.raises(InvocationFailed, match=name):
-            invocations.ask(name, b'{"unreadable": "a good film"}')
-        answers = [read_answer(invocations.ask(name, request).decode()) for request in requests]
-        assert differences(SAMPLES.samples, answers) == []
-        endpoints.delete_endpoint(name)
-        with pytest.raises(InvocationFailed, match=name):
-            invocations.ask(name, requests[0])
-
-
-def host(endpoints: Endpoints, deployment: ModelDeployment) -> None:
-    endpoints.create_model(build_model_request(deployment, SETTINGS))
-    endpoints.create_endpoint(
-        build_endpoint_config_request(deployment, SETTINGS), build_endpoint_request(deployment, SETTINGS)
-    )
-
-
-def transform(endpoints: Endpoints, deployment: ModelDeployment) -> None:
-    endpoints.create_model(build_model_request(deployment, SETTINGS))
-    endpoints.create_transform(build_transform_request(deployment, SETTINGS))
-
-
-def is_settled(state: ServingState | None) -> bool:
-    return state is not None and state.is_settled
-
-
 class LogWriter(Protocol):
     def __call__(self, stream: str, lines: list[str], age_seconds: int, group: str = JOB_LOG_GROUP) -> None: ...
 
@@ -432,12 +297,6 @@ class LogTailContract:
         write("AllTraffic/i-0", ["ended before"], 600, group)
         write("AllTraffic/i-1", ["of another endpoint"], 0, f"{ENDPOINT_LOG_GROUP}/{new_name('other')}")
         assert log_tail.read_group(group) == ("loading the model", "RuntimeError: no weights")
-
-    def test_transform_jobs_share_a_group(self, log_tail: LogTail, write: LogWriter) -> None:
-        name = new_name("transform")
-        write(f"{name}/i-1", ["AlgorithmError"], 10, TRANSFORM_LOG_GROUP)
-        write(f"{new_name('other')}/i-1", ["of another job"], 0, TRANSFORM_LOG_GROUP)
-        assert log_tail.read_group(TRANSFORM_LOG_GROUP, f"{name}/") == ("AlgorithmError",)
 
     def test_a_group_that_does_not_exist_has_no_tail(self, log_tail: LogTail) -> None:
         assert log_tail.read_group(f"{ENDPOINT_LOG_GROUP}/{new_name('silent')}") == ()

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,20 +15,14 @@ from tests.unit.aws.edge_contracts import (
     LogTailContract,
     LogWriter,
     QuotasContract,
-    ServingContract,
-    Settler,
     WarmPoolContract,
-    new_deployment,
 )
 from tests.unit.lab_in_memory import Answers, MemoryExecutions, MemoryLogs, ScriptedJobs
 from tests.unit.planned_lab import FixedQuotas, MemoryBuckets
-from tests.unit.serving_in_memory import ScriptedEndpoints, ScriptedInvocations
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.quotas import Quotas
 from traindyno.core.jobs.job_end import WarmPool
-from traindyno.core.serving.deployment import ModelDeployment
-from traindyno.sagemaker.serving.serving_description import ServingState
 
 
 class TestScriptedJobs(JobsContract):
@@ -112,31 +105,6 @@ class TestMemoryBuckets(ListingContract):
     @pytest.fixture
     def put(self, buckets: MemoryBuckets) -> Callable[[str, bytes], None]:
         return buckets.objects.__setitem__
-
-
-class TestScriptedEndpoints(ServingContract):
-    @pytest.fixture
-    def endpoints(self) -> ScriptedEndpoints:
-        return ScriptedEndpoints()
-
-    @pytest.fixture
-    def invocations(self, endpoints: ScriptedEndpoints) -> ScriptedInvocations:
-        return ScriptedInvocations(endpoints)
-
-    @pytest.fixture
-    def staged(self) -> Callable[[bool], ModelDeployment]:
-        return lambda _loads: new_deployment()
-
-    @pytest.fixture
-    def settle(self, endpoints: ScriptedEndpoints) -> Settler:
-        def settle(name: str, loads: bool) -> None:
-            settled = ServingState(is_ready=loads, failure=None if loads else "RuntimeError: no weights")
-            if name in endpoints.hosted:
-                endpoints.hosted[name] = settled
-            else:
-                endpoints.transforms[name] = replace(settled, seconds=30.0)
-
-        return settle
 
 
 class TestMemoryLogs(LogTailContract):

@@ -122,7 +122,7 @@ def test_a_lab_that_is_missing_or_unfinished_says_how_to_deploy_it() -> None:
         stubber.add_response("describe_stacks", stack(Table="t"))
         with pytest.raises(LabNotDeployed, match=r"no stack traindyno-lab in us-east-1.*cdk deploy"):
             find_deployment(client, "traindyno")
-        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks DeploymentsArn, ResultsBucket"):
+        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks DeployFunction, ResultsBucket"):
             find_deployment(client, "traindyno")
 
 

@@ -138,7 +138,7 @@ def good_account(
     outputs = [{"OutputKey": key, "OutputValue": "x"} for key in ("ResultsBucket", "Table", "TopicArn", "SourceS3Uri")]
     machine = f"arn:aws:states:{REGION}:111122223333:stateMachine:traindyno-suites"
     outputs += [{"OutputKey": "StateMachineArn", "OutputValue": machine}]
-    outputs += [{"OutputKey": "DeploymentsArn", "OutputValue": machine.replace("-suites", "-deployments")}]
+    outputs += [{"OutputKey": "DeployFunction", "OutputValue": "deploy"}]
     outputs += [{"OutputKey": "TrainingRoleArn", "OutputValue": ROLE}]
     at = datetime(2026, 11, 21, tzinfo=UTC)
     stack = {"StackName": "traindyno-lab", "CreationTime": at, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}

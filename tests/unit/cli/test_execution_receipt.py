@@ -8,13 +8,11 @@ import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
-from tests.unit.serving_in_memory import DEPLOYMENT
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
-from traindyno.core.documents.stored import to_document
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_end import WarmPool
@@ -22,13 +20,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
-from traindyno.core.serving.deployment import Hosting
-from traindyno.core.serving.latency import measure_latency
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.sagemaker.job_names import job_name_prefix
 from traindyno.store.attempts import AttemptRow
-from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 
 
 def make_execution(status: str = "RUNNING") -> Execution:
@@ -144,58 +139,6 @@ def test_before_any_job_nothing_was_paid() -> None:
     assert (found.receipt.lines, found.receipt.total_usd, found.is_final) == ((), Decimal("0.00"), True)
 
 
-def test_the_document_holds_what_the_executions_deployments_cost() -> None:
-    lab, _ = make_lab()
-    latency = measure_latency([0.018] * 100)
-    transform = replace(DEPLOYMENT, name="batch", hosting=Hosting.TRANSFORM, execution_id=EXECUTION, expires_at=None)
-    for row in (
-        DeploymentRow(
-            deployment=replace(DEPLOYMENT, execution_id=EXECUTION, instance_count=2),
-            status=DeploymentStatus.READY,
-            created_at=NOW,
-            token="t",
-            latency=latency,
-        ),
-        DeploymentRow(
-            deployment=transform,
-            status=DeploymentStatus.REMOVED,
-            created_at=NOW + 1,
-            removed_at=NOW + 900,
-            token="t",
-            billed_seconds=600.0,
-        ),
-        DeploymentRow(
-            deployment=replace(DEPLOYMENT, name="other", execution_id="another"),
-            status=DeploymentStatus.READY,
-            created_at=NOW,
-            token="t",
-        ),
-    ):
-        lab.deployments.create(row)
-    endpoint, batch = to_document(load(lab, "SUCCEEDED"))["deployments"]
-    # 0.018 s × 1,000,000 = 5 h of 2 × $0.204
-    assert Decimal(endpoint.pop("usd_per_million_requests")) == pytest.approx(Decimal("2.04"))
-    # 2 × half an hour × $0.204
-    assert Decimal(endpoint.pop("spent_usd")) == Decimal("0.204")
-    assert endpoint == {
-        "name": DEPLOYMENT.name,
-        "hosting": "endpoint",
-        "status": "ready",
-        "usd_per_hour": "0.408",
-        "since": NOW,
-        "until": None,
-        "expires_at": NOW + 3600,
-        "ends_at": NOW + 3600,
-        "max_usd": None,
-        # the hour and ten minutes of 2 × $0.204
-        "most_usd": "0.4760",
-        "message": None,
-    }
-    # 600 s of instances at $0.204 an hour
-    assert Decimal(batch["spent_usd"]) == Decimal("0.034")
-    assert (batch["until"], batch["expires_at"], batch["usd_per_million_requests"]) == (NOW + 900, None, None)
-
-
 def test_an_execution_that_step_functions_has_forgotten_still_has_its_receipt() -> None:
     lab, runs = make_lab()
     note(lab, runs[0], 1, attempt_of(runs[0], billable_seconds=300))
@@ -209,7 +152,7 @@ def target_of(lab: MemoryLab) -> LabTarget:
     deployment = Deployment(
         lab="traindyno",
         state_machine_arn="suites",
-        deployments_arn="deployments",
+        deploy_function="deploy",
         bucket="results",
         table="rows",
         training_role_arn="role",

@@ -29,13 +29,14 @@ from tests.unit.suites import script_document
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import NoProgress, PlainDisplay
 from traindyno.aws.executions import Execution
+from traindyno.cli.commands import serving_commands
 from traindyno.cli.commands.compare_command import print_comparison
 from traindyno.cli.commands.doctor_command import line_of
 from traindyno.cli.commands.reprice_command import print_repriced
 from traindyno.cli.commands.run_commands import finish, start_lines
 from traindyno.cli.display import progress
-from traindyno.cli.display.deployment_text import lines_before
 from traindyno.cli.display.receipt_table import print_receipt
+from traindyno.cli.display.serving_text import lines_before
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.inputs.machine_checks import Check
 from traindyno.cli.lab_choice import LabChoice
@@ -53,8 +54,8 @@ from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.report_data import report_document
 from traindyno.core.verdict.reprice import reprice
 from traindyno.report.html import render
+from traindyno.store.deployments import DeploymentRow
 from traindyno.store.executions import Judgement
-from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
 from traindyno.store.results_bucket import ResultsBucket
 
 LITERALS = ("[/INST]", "[bold]x[/bold]", ":smile:")
@@ -173,7 +174,7 @@ def show_other_prices(_: Path) -> None:
 
 
 def show_endpoint(_: Path) -> None:
-    for line in lines_before(replace(DEPLOYMENT, price_source=HOSTILE, name=HOSTILE), None, NOW):
+    for line in lines_before(replace(DEPLOYMENT, price_source=HOSTILE, name=HOSTILE), [], NOW):
         tell(line)
 
 
@@ -269,13 +270,12 @@ def list_executions(_: Path) -> None:
 def list_endpoints(_: Path) -> None:
     row = DeploymentRow(
         deployment=replace(DEPLOYMENT, name=HOSTILE, owner=HOSTILE),
-        status=DeploymentStatus.READY,
         created_at=NOW,
-        token="token",
     )
     deployments = SimpleNamespace(list_all=lambda: [row])
     with pytest.MonkeyPatch.context() as patched:
-        in_lab(patched, SimpleNamespace(services=SimpleNamespace(deployments=deployments)))
+        in_lab(patched, SimpleNamespace())
+        patched.setattr(serving_commands, "serving_of", lambda _: SimpleNamespace(deployments=deployments))
         assert call("endpoints") == 0
 
 

@@ -1,149 +1,211 @@
+"""From a trained model to a checked endpoint: the requests, their order, and what is refused before anything exists."""
+
+import json
+import random
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import botocore.session
 import pytest
+from botocore.validate import ParamValidator
 
+from lambdas.deploy_model import handler
+from localcloud.sagemaker_service.api.request_check import check_request
+from tests.fuzz.mutations import damaged_document
 from tests.unit.lab_in_memory import NOW
-from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SAVED_MODEL, SETTINGS, MemoryServing
-from traindyno.aws.endpoints import DeploymentRefused
-from traindyno.core.errors import Throttled
-from traindyno.core.s3_keys import check_requests_key, served_model_key
-from traindyno.core.serving.deployment import Hosting, ModelDeployment, check_job_name
-from traindyno.core.serving.deployment_document import deployment_document
-from traindyno.lab.serving.deploy_model import deploy_model
-from traindyno.sagemaker.job_settings import LabJobs
-from traindyno.store.model_deployments import DeploymentStatus
-
-
-def deploy(
-    serving: MemoryServing, deployment: ModelDeployment = DEPLOYMENT, token: str = "t", **changes: Any
-) -> str | None:
-    document = {**deployment_document(deployment), **changes}
-    return deploy_model(document, token, services=serving.services, settings=SETTINGS, now=NOW)
-
-
-def test_an_endpoint_is_created_from_a_copy_of_the_model_and_the_task_waits() -> None:
-    serving = MemoryServing()
-    assert deploy(serving) is None
-    assert [kind for kind, _ in serving.endpoints.requests] == ["model", "endpoint-config", "endpoint"]
-    assert serving.objects.contents[served_model_key(NAME)] == b"the model"
-    assert serving.answers.given == []
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    assert (row.deployment, row.status, row.token) == (DEPLOYMENT, DeploymentStatus.CREATING, "t")
-
-
-def test_a_transform_job_waits_until_a_job_over_the_evaluation_samples_is_checked() -> None:
-    serving = MemoryServing()
-    transform = replace(
-        DEPLOYMENT, hosting=Hosting.TRANSFORM, expires_at=None, input_s3_uri="s3://results/data/x/", instance_count=3
-    )
-    assert deploy(serving, transform, token="check") is None
-    assert [kind for kind, _ in serving.endpoints.requests] == ["model", "transform-job"]
-    asked = serving.objects.contents[check_requests_key(NAME)]
-    assert asked == b'{"inputs": "a good film"}\n{"inputs": "a bad film"}\n'
-    check = serving.endpoints.requests[1][1]
-    source = check["TransformInput"]["DataSource"]["S3DataSource"]["S3Uri"]
-    assert (check["TransformJobName"], source) == (check_job_name(NAME), f"s3://results/{check_requests_key(NAME)}")
-    assert (check["ModelName"], check["TransformResources"]["InstanceCount"]) == (NAME, 1)
-
-    serving.deployments.record_check(NAME, now=NOW, checked_samples=2, latency=None)
-    assert deploy(serving, transform, token="run") is None
-    kind, request = serving.endpoints.requests[-1]
-    assert (len(serving.endpoints.requests), kind, request["TransformJobName"]) == (3, "transform-job", NAME)
-    assert request["TransformInput"]["DataSource"]["S3DataSource"]["S3Uri"] == "s3://results/data/x/"
-    assert request["TransformResources"]["InstanceCount"] == 3
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    assert row.token == "run"
-
-
-def test_a_repeated_call_takes_the_new_token_and_creates_no_second_row() -> None:
-    serving = MemoryServing()
-    deploy(serving, token="first")
-    deploy(serving, token="second")
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    assert row.token == "second"
-    assert len(serving.table.items) == 1
-
-
-def test_a_model_that_is_gone_fails_the_task_with_what_to_do() -> None:
-    serving = MemoryServing()
-    del serving.objects.contents[SAVED_MODEL]
-    assert deploy(serving) == "ModelNotServable"
-    ((_, name, cause),) = serving.answers.given
-    assert name == "ModelNotServable"
-    assert f"s3://results/{SAVED_MODEL}" in cause
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    assert (row.status, row.message) == (DeploymentStatus.FAILED, cause)
-    assert serving.endpoints.requests == []
-
-
-def test_an_isolated_lab_refuses_before_it_copies_or_creates_anything() -> None:
-    serving = MemoryServing()
-    before = dict(serving.objects.contents)
-    isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
-    document = deployment_document(DEPLOYMENT)
-    assert deploy_model(document, "t", services=serving.services, settings=isolated, now=NOW) == "ModelNotServable"
-    assert "isolate_network=on" in serving.answers.given[0][2]
-    assert (serving.objects.contents, serving.endpoints.requests) == (before, [])
-
-
-def test_throttling_leaves_the_deployment_open() -> None:
-    serving = MemoryServing()
-    serving.endpoints.refusals = [Throttled("slow down")]
-    assert deploy(serving) == "Throttled"
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    assert row.status is DeploymentStatus.CREATING
-    assert deploy(serving, token="again") is None
-
-
-def test_refusal_of_sagemaker_ends_the_deployment() -> None:
-    serving = MemoryServing()
-    serving.endpoints.refusals = [DeploymentRefused("SageMaker refused the model: limit")]
-    assert deploy(serving) == "DeploymentRefused"
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    assert row.status is DeploymentStatus.FAILED
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"name": "other--x"}, "begins with traindyno--"),
-        ({"name": "traindyno--" + "x" * 47}, "a name of up to 57 letters"),
-        ({"name": "traindyno--x-check"}, "expected a name without -check at its end"),
-        ({"owner": "a|b"}, 'owner: got "a|b", expected 1 to 256 letters'),
-        (
-            {"instance_type": "c5.xlarge"},
-            'instance_type: got "c5.xlarge", expected an instance type such as ml.c5.xlarge',
-        ),
-        ({"hosting": "transform"}, "input_s3_uri: got nothing, expected the S3 prefix"),
-        ({"hosting": "serverless"}, "memory_mib: got nothing, expected one of 1024"),
-        ({"task": "script"}, "task: got script, expected one of causal-lm, masked-lm, sequence-classification"),
-        ({"colour": "red"}, "colour"),
-    ],
+from tests.unit.serving_in_memory import (
+    DEPLOYMENT,
+    NAME,
+    ROLE,
+    SAVED_MODEL,
+    SETTINGS,
+    MemoryServing,
+    client_error,
 )
-def test_a_document_from_the_console_is_checked(change: dict[str, Any], problem: str) -> None:
-    serving = MemoryServing()
-    assert deploy(serving, **change) == "DocumentInvalid"
-    ((_, _, cause),) = serving.answers.given
-    assert problem in cause
-    assert serving.table.items == {}
+from traindyno.aws.endpoints import DeploymentRefused, InvocationFailed
+from traindyno.core.errors import DocumentInvalid
+from traindyno.core.instances.instance_types import has_gpu
+from traindyno.core.s3_keys import served_model_key
+from traindyno.core.serving.deployment import ModelNotServable, deployment_document
+from traindyno.lab.serving import check_endpoint as checking
+from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint
+from traindyno.lab.serving.deploy_model import deploy_model
+from traindyno.lab.serving.end_endpoints import remove_endpoint
+from traindyno.sagemaker.job_settings import LabJobs
+from traindyno.sagemaker.serving import GPU_VARIABLE, build_requests, container_kind
+from training.serving import inference
+
+KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"
+OWN_NETWORK = replace(
+    SETTINGS,
+    jobs=LabJobs(
+        subnet_ids=("subnet-0123456789abcdef0",),
+        security_group_ids=("sg-0123456789abcdef0",),
+        volume_key_arn=KEY,
+        output_key_arn=KEY,
+        tags={"team": "vision"},
+    ),
+)
+SAGEMAKER = botocore.session.get_session().get_service_model("sagemaker")
 
 
-def test_costs_run_from_creation_to_removal() -> None:
-    serving = MemoryServing()
-    deploy(serving, replace(DEPLOYMENT, instance_count=2))
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    # half an hour × 2 instances × $0.204
-    assert row.cost_so_far_usd(NOW + 1800) == pytest.approx(Decimal("0.204"))
-    serving.deployments.remove(NAME, now=NOW + 3600)
-    removed = serving.deployments.find(NAME)
-    assert removed is not None
-    assert removed.cost_so_far_usd(NOW + 999_999) == pytest.approx(Decimal("0.408"))
+def test_the_requests_are_those_of_the_sdk() -> None:
+    """What ``PyTorchModel(model_data, role, entry_point="inference.py", framework_version="2.6", …).deploy(1, "…")`` of
+    the SageMaker SDK 2.257.7 sends, without the members that only the lab sets.
+    """
+    found = build_requests(DEPLOYMENT, NOW, SETTINGS)
+    (variant,) = found.config["ProductionVariants"]
+    assert {name: value for name, value in found.model.items() if name != "Tags"} == {
+        "ModelName": NAME,
+        "ExecutionRoleArn": ROLE,
+        "PrimaryContainer": {
+            "Image": "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu-py312",
+            "Environment": {
+                "SAGEMAKER_PROGRAM": "inference.py",
+                "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
+                "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
+                "SAGEMAKER_REGION": "us-east-1",
+            },
+            "ModelDataUrl": f"s3://results/models/{NAME}/model.tar.gz",
+        },
+    }
+    assert {name: value for name, value in variant.items() if not name.endswith("TimeoutInSeconds")} == {
+        "VariantName": "AllTraffic",
+        "ModelName": NAME,
+        "InitialVariantWeight": 1.0,
+        "InitialInstanceCount": 1,
+        "InstanceType": "ml.c5.xlarge",
+    }
+    names = {name: value for name, value in found.endpoint.items() if name != "Tags"}
+    assert names == {"EndpointName": NAME, "EndpointConfigName": found.config["EndpointConfigName"]}
+    tags = {tag["Key"]: tag["Value"] for tag in found.endpoint["Tags"]}
+    assert (tags["traindyno:lab"], tags["traindyno:owner"]) == ("traindyno", "ada")
+    assert tags["traindyno:ends_at"] == "2026-09-21T15:13:20Z"
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, OWN_NETWORK])
+@pytest.mark.parametrize("instance_type", ["ml.c5.xlarge", "ml.g5.xlarge"])
+def test_each_request_is_one_that_sagemaker_knows(settings: Any, instance_type: str) -> None:
+    found = build_requests(replace(DEPLOYMENT, instance_type=instance_type), NOW, settings)
+    for operation, request in (
+        ("CreateModel", found.model),
+        ("CreateEndpointConfig", found.config),
+        ("CreateEndpoint", found.endpoint),
+    ):
+        model = SAGEMAKER.operation_model(operation)
+        assert model.input_shape is not None
+        report = ParamValidator().validate(request, model.input_shape)
+        assert not report.has_errors(), report.generate_report()
+        check_request(model, request, {})
+    assert found.config.get("KmsKeyId") == settings.jobs.volume_key_arn
+
+
+def test_every_nvidia_type_gets_the_images_driver_and_a_handler_that_needs_its_gpu() -> None:
+    types = SAGEMAKER.shape_for("ProductionVariantInstanceType").metadata["enum"]
+    amis = SAGEMAKER.shape_for("ProductionVariantInferenceAmiVersion").metadata["enum"]
+    served = [each for each in types if not each.startswith(("ml.trn", "ml.inf"))]
+    for instance_type in (*served, "ml.g99.xlarge"):
+        found = build_requests(replace(DEPLOYMENT, instance_type=instance_type), NOW, SETTINGS)
+        is_gpu = has_gpu(instance_type) or instance_type.startswith(("ml.g", "ml.p"))
+        container, (variant,) = found.model["PrimaryContainer"], found.config["ProductionVariants"]
+        assert ("-gpu-" in container["Image"]) == (GPU_VARIABLE in container["Environment"]) == is_gpu
+        assert (variant.get("InferenceAmiVersion") in amis) == is_gpu
+    assert GPU_VARIABLE == inference.GPU_VARIABLE
+    for instance_type in ("ml.trn1.2xlarge", "ml.inf2.xlarge", "ml.inf1.xlarge"):
+        with pytest.raises(ModelNotServable, match=r"got ml\..* expected|Expected an instance type with CPUs"):
+            container_kind(instance_type)
+
+
+def deploy(lab: MemoryServing, deployment: Any = DEPLOYMENT, settings: Any = SETTINGS) -> None:
+    deploy_model(deployment_document(deployment), serving=lab.serving, settings=settings, clock=lambda: NOW)
+
+
+def test_a_deployment_is_copied_created_once_checked_and_removed() -> None:
+    lab = MemoryServing()
+    deploy(lab)
+    deploy(lab)  # the same request again
+    assert lab.objects.contents[served_model_key(NAME)] == b"the model"
+    assert (lab.row().status, lab.row().ends_at) == ("unchecked", NOW + 3600)
+    check_endpoint(DEPLOYMENT, lab.serving)
+    row = lab.row()
+    assert (row.status, row.checked_samples) == ("ready", 2)
+    assert row.latency is not None
+    assert (row.latency.requests, row.cost_so_far_usd(NOW + 1800)) == (100, Decimal("0.102"))
+    assert remove_endpoint(NAME, lab.serving, now=NOW + 1800, message="removed by traindyno undeploy")
+    assert not remove_endpoint(NAME, lab.serving, now=NOW + 3600, message="again")
+    assert (lab.row().status, lab.row().cost_so_far_usd(NOW + 9000)) == ("removed", Decimal("0.102"))
+    assert not (lab.sagemaker.models or lab.sagemaker.configs or lab.sagemaker.endpoints)
+    assert served_model_key(NAME) not in lab.objects.contents
+
+
+def test_nothing_is_recorded_or_copied_for_what_can_not_be_served() -> None:
+    lab = MemoryServing()
+    isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
+    with pytest.raises(ModelNotServable, match=r"lab traindyno has isolate_network=on, .*needs a network"):
+        deploy(lab, settings=isolated)
+    with pytest.raises(DocumentInvalid, match=r'name: got "other--x", expected a name .* begins with traindyno--'):
+        deploy(lab, replace(DEPLOYMENT, name="other--x"))
+    assert not lab.table.items
+    del lab.objects.contents[SAVED_MODEL]
+    with pytest.raises(ModelNotServable, match="large models expire 30 days after"):
+        deploy(lab)
+    assert not lab.sagemaker.models
+
+
+def test_a_deployment_that_ended_during_the_copy_creates_nothing() -> None:
+    lab, times = MemoryServing(), iter([NOW, NOW + 3601])
+    with pytest.raises(ModelNotServable, match="was ended while its model was copied: expired"):
+        deploy_model(deployment_document(DEPLOYMENT), serving=lab.serving, settings=SETTINGS, clock=lambda: next(times))
+    remove_endpoint(NAME, lab.serving, now=NOW, message="removed by traindyno undeploy")
+    with pytest.raises(ModelNotServable, match="removed by traindyno undeploy"):
+        deploy(lab)
+    assert not lab.sagemaker.models
+
+
+def test_the_handler_answers_with_the_reason_of_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = MemoryServing()
+    names = {"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "AWS_REGION": "us-east-1"}
+    for name, value in {**names, "SERVING_ROLE_ARN": ROLE, "LAB_JOBS": json.dumps({"tags": {"a": "b"}})}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(handler, "open_serving", lambda _: lab.serving)
+    document = deployment_document(replace(DEPLOYMENT, expires_at=None))
+    assert handler.handle(document, None) == {}
+    assert {"Key": "a", "Value": "b"} in lab.sagemaker.models[NAME]["Tags"]
+    assert {"Key": "traindyno:ends_at", "Value": "kept"} in lab.sagemaker.endpoints[NAME]["Tags"]
+
+    def refuse(operation: str, _name: str) -> None:
+        if operation == "CreateEndpoint":
+            raise client_error("ResourceLimitExceeded", "the account-level limit is 0 Instances")
+
+    lab.sagemaker.fault = refuse
+    assert "SageMaker refused the endpoint: " in handler.handle(document, None)["refused"]
+
+
+def test_answers_that_differ_are_told_and_throttled_ones_are_asked_again() -> None:
+    lab, waits, left = MemoryServing(), list[float](), ["ThrottlingException"] * 2
+    deploy(lab)
+
+    def throttle(operation: str, _name: str) -> None:
+        if operation == "InvokeEndpoint" and left:
+            raise client_error(left.pop(), "Rate exceeded")
+
+    lab.sagemaker.fault = throttle
+    check_endpoint(DEPLOYMENT, lab.serving, sleep=waits.append)
+    assert waits == [1.0, 2.0]
+    lab.sagemaker.wrong = {"bad"}
+    with pytest.raises(AnswersDiffer, match=r"2 answers differ.*sample 2 \('a bad film'\): got 0.500, expected 'bad'"):
+        check_endpoint(DEPLOYMENT, lab.serving)
+    left.append("ModelError")
+    with pytest.raises(InvocationFailed, match="ModelError"):
+        check_endpoint(DEPLOYMENT, lab.serving)
+
+
+def test_the_latency_is_measured_for_at_most_a_minute() -> None:
+    lab, clock = MemoryServing(), iter(range(0, 100_000, 7))
+    deploy(lab)
+    check_endpoint(DEPLOYMENT, lab.serving, clock=lambda: float(next(clock)))
+    latency = lab.row().latency
+    assert latency is not None
+    assert latency.requests < checking.LONGEST_TIMING_SECONDS / 14
+    assert latency.p50_seconds == latency.p99_seconds == 7

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lambdas.guard_lab import handler
-from tests.unit.lab_in_memory import NOW, make_lab
+from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
 from tests.unit.store.samples import ROW
 from tests.unit.stubbed import stubbed
@@ -21,13 +21,11 @@ from traindyno.aws import clients
 from traindyno.aws.executions import Executions
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.lab.guard_lab import refusal_to_delete, remove_expiring_endpoints
-from traindyno.store.model_deployments import DeploymentRow, DeploymentStatus
+from traindyno.lab.guard_lab import refusal_to_delete
+from traindyno.store.deployments import DeploymentRow
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
-DEPLOYMENTS = MACHINE.replace("-suites", "-deployments")
 LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
-DEPLOYMENTS_LISTING = {"stateMachineArn": DEPLOYMENTS, "statusFilter": "RUNNING"}
 
 
 def listed(*names: str) -> dict[str, Any]:
@@ -36,49 +34,31 @@ def listed(*names: str) -> dict[str, Any]:
 
 
 def refusal(
-    *running: str,
-    lab: str = "traindyno",
-    deploying: Sequence[str] = (),
-    services: MemoryServing | None = None,
+    *running: str, lab: str = "traindyno", services: MemoryLab | None = None, serving: MemoryServing | None = None
 ) -> str | None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_response("list_executions", listed(*running), LISTING)
-        stubber.add_response("list_executions", listed(*deploying), DEPLOYMENTS_LISTING)
         return refusal_to_delete(
             lab=lab,
             executions=Executions(client, MACHINE),
-            deploying=Executions(client, DEPLOYMENTS),
-            services=(services or MemoryServing()).services,
+            services=services or MemoryLab(),
+            serving=(serving or MemoryServing()).serving,
+            now=NOW,
         )
 
 
-def with_endpoint(expires_at: float | None) -> MemoryServing:
+def test_refusal_names_endpoints_in_use_with_the_commands_to_delete_them() -> None:
     serving = MemoryServing()
-    deployment = replace(DEPLOYMENT, expires_at=expires_at)
-    serving.deployments.create(
-        DeploymentRow(deployment=deployment, status=DeploymentStatus.READY, created_at=NOW, token="t")
-    )
-    return serving
-
-
-def test_refusal_names_kept_and_deploying_endpoints_with_the_commands_to_delete() -> None:
-    text = refusal("albert-1", deploying=["traindyno--new"], services=with_endpoint(None)) or ""
+    for name in (NAME, "traindyno--new"):
+        deployment = replace(DEPLOYMENT, name=name, expires_at=None)
+        serving.serving.deployments.create(DeploymentRow(deployment=deployment, created_at=NOW))
+    text = refusal("albert-1", serving=serving) or ""
     assert "1 suite and 2 endpoints in flight, and nothing was deleted" in text
     assert f"traindyno undeploy traindyno--new; traindyno undeploy {NAME}. " in text
 
 
-def test_an_endpoint_that_expires_goes_with_its_lab() -> None:
-    serving = with_endpoint(NOW + 3600)
-    assert refusal(services=serving) is None
-    assert remove_expiring_endpoints(services=serving.services, now=NOW) == 1
-    assert serving.endpoints.deleted == [f"endpoint {NAME}", f"model {NAME}"]
-    row = serving.deployments.find(NAME)
-    assert row is not None
-    assert row.message == "the lab was destroyed"
-
-
 def test_an_idle_lab_may_be_deleted() -> None:
-    services = MemoryServing()
+    services = MemoryLab()
     ended = replace(ROW, end=Attempt(number=1, job_name="job-1", outcome=Outcome.COMPLETED))
     services.spending.reserve(ended, cap_usd=Decimal(1))
     assert refusal() is None
@@ -93,7 +73,7 @@ def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
 
 
 def test_a_job_that_still_runs_of_an_execution_that_is_over_counts_too() -> None:
-    services = MemoryServing()
+    services = MemoryLab()
     services.spending.reserve(ROW, cap_usd=Decimal(1))
     text = refusal("albert-1", services=services) or ""
     assert f"traindyno stop albert-1; traindyno stop {make_lab()[1][0].execution_id}. " in text
@@ -143,9 +123,10 @@ def event(kind: str, url: str, **more: str) -> dict[str, Any]:
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     variables = {"LAB": "traindyno", "TABLE": "rows", "BUCKET": "results", "STATE_MACHINE_ARN": MACHINE}
-    for name, value in {**variables, "DEPLOYMENTS_ARN": DEPLOYMENTS}.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(handler, "connect", lambda _environment: MemoryServing())
+    monkeypatch.setattr(handler, "connect", lambda _environment: MemoryLab())
+    monkeypatch.setattr(handler, "open_serving", lambda _environment: MemoryServing().serving)
     return monkeypatch
 
 
@@ -166,7 +147,6 @@ def test_deletion_is_answered_with_what_the_lab_has_in_flight(
         environment.setattr(clients, "stepfunctions", lambda: client)
         for running in (("albert-1",), ()):
             stubber.add_response("list_executions", listed(*running), LISTING)
-            stubber.add_response("list_executions", listed(), DEPLOYMENTS_LISTING)
         handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
         handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
     assert [each["Status"] for each in received] == ["FAILED", "SUCCESS"]

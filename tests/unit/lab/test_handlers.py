@@ -12,6 +12,7 @@ from lambdas.reconcile_runs import handler as reconcile_runs
 from lambdas.record_run import handler as record_run
 from lambdas.submit_run import handler as submit_run
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
+from tests.unit.serving_in_memory import MemoryServing
 from traindyno.aws import clients
 from traindyno.core.jobs.job import owner_document
 from traindyno.lab.environment import BucketEnvironment
@@ -39,6 +40,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
 
     for module in (submit_run, finish_run, record_run, reconcile_runs, plan_suite):
         monkeypatch.setattr(module, "connect", connect)
+    monkeypatch.setattr(reconcile_runs, "open_serving", lambda _: MemoryServing().serving)
     monkeypatch.setattr(time, "time", lambda: NOW)
     return lab
 

@@ -9,6 +9,7 @@ import pytest
 
 from lambdas.reconcile_runs import handler as reconcile_runs
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab, make_lab, no_sleep
+from tests.unit.serving_in_memory import MemoryServing
 from traindyno.aws import clients
 from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.lab.reconcile_runs import sweep as sweep_runs
@@ -40,6 +41,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryLab:
     for variable, value in settings.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setattr(reconcile_runs, "connect", lambda _: lab.services)
+    monkeypatch.setattr(reconcile_runs, "open_serving", lambda _: MemoryServing().serving)
     monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: executions)
     monkeypatch.setattr(clients, "stepfunctions", lambda: None)
     monkeypatch.setattr(time, "time", lambda: LATER)

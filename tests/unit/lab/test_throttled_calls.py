@@ -11,25 +11,20 @@ from typing import Any
 
 import pytest
 
-from lambdas.check_endpoint import handler as check_endpoint
 from lambdas.check_quotas import handler as check_quotas
-from lambdas.deploy_model import handler as deploy_model
-from lambdas.finish_deployment import handler as finish_deployment
 from lambdas.finish_run import handler as finish_run
 from lambdas.judge_suite import handler as judge_suite
 from lambdas.plan_round import handler as plan_round
 from lambdas.plan_suite import handler as plan_suite
-from lambdas.reconcile_endpoints import handler as reconcile_endpoints
 from lambdas.reconcile_runs import handler as reconcile_runs
 from lambdas.record_run import handler as record_run
-from lambdas.remove_endpoint import handler as remove_endpoint
 from lambdas.stop_runs import handler as stop_runs
 from lambdas.submit_run import handler as submit_run
 from tests.permissions.reach import REPO_ROOT
 from tests.unit.lab.test_prepare_data import lab_with_preparation, leave_tokens
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, MemoryExecutions, make_lab
 from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab
-from tests.unit.serving_in_memory import DEPLOYMENT, NAME, READY, MemoryServing
+from tests.unit.serving_in_memory import MemoryServing
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import unprepared_document
 from tests.unit.throttled_calls import Notices, Throttle, standing_clock
@@ -37,11 +32,10 @@ from traindyno.aws import clients
 from traindyno.core.errors import Throttled
 from traindyno.core.jobs.job import owner_document
 from traindyno.core.s3_keys import step_log_prefix
-from traindyno.core.serving.deployment_document import deployment_document
 
 HANDLERS: tuple[ModuleType, ...] = (
-    *(check_endpoint, check_quotas, deploy_model, finish_deployment, finish_run, judge_suite, plan_round, plan_suite),
-    *(reconcile_endpoints, reconcile_runs, record_run, remove_endpoint, stop_runs, submit_run),
+    *(check_quotas, finish_run, judge_suite, plan_round, plan_suite),
+    *(reconcile_runs, record_run, stop_runs, submit_run),
 )
 LATER = NOW + 2000
 MOST_TRIES = 3
@@ -190,25 +184,12 @@ def tell_preparation(story: Story) -> None:
     story.sweep()
 
 
-def tell_deployment(story: Story) -> None:
-    document = deployment_document(DEPLOYMENT)
-    hosted = story.services.endpoints.hosted
-    story.call_waiting(deploy_model, {"deployment": document}, lambda _: NAME in hosted)
-    hosted[NAME] = READY
-    story.call(finish_deployment, {"detail": {"EndpointName": NAME, "EndpointStatus": "IN_SERVICE"}})
-    assert story.call(check_endpoint, document) == {}
-    story.call(remove_endpoint, {"name": NAME})
-    story.throttle.lift()
-    story.call(reconcile_endpoints, {})
-
-
 STORIES: dict[str, tuple[Callable[[], Any], Callable[[Story], None]]] = {
     "run": (lambda: make_lab()[0], tell_run),
     "preparation": (lambda: lab_with_preparation()[0], tell_preparation),
     "refusal": (lambda: make_lab()[0], tell_refusal),
     "stop": (lambda: make_lab()[0], tell_stop),
     "suite": (empty_lab, tell_suite),
-    "deployment": (MemoryServing, tell_deployment),
 }
 
 
@@ -239,7 +220,7 @@ def set_environment(patch: pytest.MonkeyPatch) -> None:
     settings = {
         **{"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "AWS_REGION": "us-east-1"},
         **{"TRAINING_ROLE_ARN": SETTINGS.role_arn, "SOURCE_S3_URI": SETTINGS.source_s3_uri},
-        **{"SERVING_ROLE_ARN": "arn:aws:iam::111111111111:role/serving", "LAB_JOBS": "{}"},
+        **{"LAB_JOBS": "{}"},
         **{"STATE_MACHINE_ARN": "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"},
         **{"SECONDS_BETWEEN_STARTS": "0", "TOPIC_ARN": "arn:aws:sns:us-east-1:111111111111:verdicts"},
     }
@@ -269,6 +250,11 @@ def connect_to(patch: pytest.MonkeyPatch, services: Any) -> None:
     patch.setattr(clients, "pricing", Pricing)
     patch.setattr(clients, "sns", lambda: services.notices)
     patch.setattr(clients, "events", lambda: services.notices)
+    patch.setattr(reconcile_runs, "open_serving", lambda _: MemoryServing().serving)
+
+
+# CloudFormation and the command line call them.
+OTHERS = {"check_build_quota", "deploy_model", "guard_lab"}
 
 
 def running_execution() -> MemoryExecutions:
@@ -282,14 +268,14 @@ def test_the_stories_call_every_function_but_those_that_answer_cloudformation(
 ) -> None:
     called = {handler for name in STORIES for handler in tell(name, Throttle()).called}
     folders = {path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py")}
-    assert {handler.__name__.split(".")[1] for handler in called} == folders - {"check_build_quota", "guard_lab"}
+    assert {handler.__name__.split(".")[1] for handler in called} == folders - OTHERS
 
 
 UNTIL_TOLD = float("inf")
 # A call that is throttled once leaves the function able to answer its task itself.
 CASES = [
     *((name, UNTIL_TOLD) for name in sorted(STORIES)),
-    *((name, 1) for name in ("deployment", "refusal", "run", "stop")),
+    *((name, 1) for name in ("refusal", "run", "stop")),
 ]
 
 

@@ -15,9 +15,6 @@ from localcloud.sagemaker_service import service_health
 from localcloud.sagemaker_service.clock import SystemClock, TimeScale, VirtualClock
 from localcloud.sagemaker_service.host.job_run import failed
 from localcloud.sagemaker_service.host.process_engine import END_UNKNOWN, ProcessEngine, _latest_ms
-from localcloud.sagemaker_service.hosting.hosting import HostedModel, HostingStore, TransformJob, TransformStatus
-from localcloud.sagemaker_service.hosting.hosting_engine import HostingContext
-from localcloud.sagemaker_service.hosting.transform_engine import TransformEngine
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
@@ -37,7 +34,6 @@ from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
-from tests.unit.localcloud.test_hosting_engines import Objects, new_transform
 
 HOUR_MS = 3_600_000
 LIMIT_SECONDS = 100
@@ -349,72 +345,6 @@ def test_machine_without_boot_id_continues_no_scale() -> None:
     laptop = StoppedLaptop()
     laptop.boot = ""
     assert SystemClock(laptop, kept=TimeScale(boot_id="", zero_ms=0)).continued_ms() is None
-
-
-def transform_engine(store: HostingStore, clock: SystemClock, folder: Path, at_load: str = "pass") -> TransformEngine:
-    settings = ServiceSettings(
-        port=0,
-        state_folder=folder,
-        aws_endpoint="",
-        python=sys.executable,
-        cores=usable_cores(),
-        access_key_id="LOCAL0",
-    )
-    return TransformEngine(
-        HostingContext(
-            store=store,
-            transfer=Objects(at_load=at_load),  # type: ignore[arg-type]
-            logs=Logs(),
-            settings=settings,
-            clock=clock,
-            health=ServiceHealth(),
-        )
-    )
-
-
-@pytest.mark.parametrize("moved_ms", [-HOUR_MS, HOUR_MS])
-def test_transform_job_is_billed_by_the_time_that_passes(store: JobStore, tmp_path: Path, moved_ms: int) -> None:
-    """Its bill is the time between its start and its end."""
-    laptop, mark, hosting = Laptop(), tmp_path / "mark", HostingStore(store)
-    clock = SystemClock(laptop)
-    container = {"Image": "local", "ModelDataUrl": "s3://lab/model.tar.gz"}
-    hosting.put(HostedModel(name="m", arn="m", request={"PrimaryContainer": container}, created_ms=0))
-    waits = WAITS_FOR_A_FILE.format(path=str(mark)).replace("\n", "\n    ")
-    engine = transform_engine(hosting, clock, tmp_path / "state", at_load=waits)
-    began = time.monotonic()
-    engine.run(new_transform(hosting).name)
-    until(lambda: (hosting.get(TransformJob, "t") or pytest.fail()).started_ms is not None)
-    laptop.set_wall(moved_ms)
-    mark.touch()
-    until(lambda: (hosting.get(TransformJob, "t") or pytest.fail()).status == "Completed")
-    passed_ms = 1000 * (time.monotonic() - began)
-    engine.close()
-    job = hosting.get(TransformJob, "t")
-    assert job is not None
-    assert 0 < (job.ended_ms or 0) - (job.started_ms or 0) <= passed_ms
-
-
-def test_restart_of_the_service_continues_the_times_of_a_transform_job(store: JobStore, tmp_path: Path) -> None:
-    laptop, hosting, scales = StoppedLaptop(), HostingStore(store), list[TimeScale]()
-    with SystemClock(laptop, keep=scales.append).running():
-        now_ms = laptop.wall_ms()
-        hosting.put(replace(new_transform(hosting), started_ms=now_ms, modified_ms=now_ms))
-    laptop.passed_ms += 50_000
-    laptop.set_wall(HOUR_MS)
-    transform_engine(hosting, SystemClock(laptop, kept=scales[-1]), tmp_path / "state").start()
-    job = hosting.get(TransformJob, "t")
-    assert job is not None
-    assert job.status == "Failed"
-    assert (job.ended_ms or 0) - now_ms == 50_000
-
-
-def test_transform_job_that_was_stopping_when_the_service_ended_has_stopped(store: JobStore, tmp_path: Path) -> None:
-    hosting = HostingStore(store)
-    hosting.put(replace(new_transform(hosting), status=TransformStatus.STOPPING))
-    transform_engine(hosting, SystemClock(Laptop()), tmp_path / "state").start()
-    job = hosting.get(TransformJob, "t")
-    assert job is not None
-    assert (job.status, job.failure_reason) == (TransformStatus.STOPPED, None)
 
 
 def test_limit_of_a_killed_job_counts_billed_time_and_no_pauses() -> None:

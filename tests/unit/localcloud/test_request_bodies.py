@@ -1,15 +1,10 @@
 """A request's body that no job could come of is refused as AWS refuses it, not by an error of the service."""
 
-import threading
-from http.client import HTTPConnection
-from types import ModuleType
-
 import pytest
 
-from localcloud.gate import KEY_VARIABLE, authorization, read_length
+from localcloud.gate import read_length
 from localcloud.sagemaker_service.api.http_server import read_document
 from localcloud.sagemaker_service.api_error import ApiError
-from localcloud.sagemaker_service.hosting.inference_container import ModelServer
 
 REFUSED = {
     "no JSON": (b"{", "the body is not valid JSON"),
@@ -43,21 +38,3 @@ def test_a_length_that_is_no_number_of_bytes_is_refused(header: str) -> None:
 
 def test_the_length_of_a_body_is_its_number_of_bytes() -> None:
     assert [read_length(header) for header in (None, "", "0", "4096")] == [0, 0, 0, 4096]
-
-
-@pytest.mark.parametrize("length", ["-1", "abc"])
-def test_a_models_container_refuses_such_a_length_too(monkeypatch: pytest.MonkeyPatch, length: str) -> None:
-    """To read the body would hold the server's thread until the client goes."""
-    monkeypatch.setenv(KEY_VARIABLE, "LOCAL0")
-    server = ModelServer(0, ModuleType("inference"), None)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=10)
-    connection.putrequest("POST", "/invocations")
-    for name, value in {**authorization("LOCAL0"), "Content-Length": length}.items():
-        connection.putheader(name, value)
-    connection.endheaders()
-    answer = connection.getresponse()
-    assert (answer.status, b"expected a number of bytes" in answer.read()) == (400, True)
-    connection.close()
-    server.shutdown()
-    server.server_close()

@@ -18,13 +18,13 @@ from traindyno.aws.table import Table
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.serving.latency import measure_latency
+from traindyno.core.serving.samples import Latency
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.verdict.summarise import summarise
 from traindyno.store.attempts import AttemptRow, AttemptRows
+from traindyno.store.deployments import DeploymentRow, DeploymentRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
-from traindyno.store.model_deployments import DeploymentRow, DeploymentRows, DeploymentStatus
 from traindyno.store.owners import (
     PreparationRow,
     PreparationRows,
@@ -319,36 +319,19 @@ class StoreContract:
         slots.free(now=NOW + 100.5)
         assert slots.reserve(now=NOW + 100.5, seconds_between=1.05) == NOW + 100.5
 
-    def test_deployment_is_created_once_and_takes_the_token_of_a_restarted_task(self, table: Table) -> None:
-        deployments, row = DeploymentRows(table), deployment_row()
-        name = row.deployment.name
-        assert deployments.create(row)
-        assert not deployments.create(replace(row, token="second"))
-        assert deployments.find(name) == replace(row, token="second")
-        assert [each for each in deployments.list_all() if each.deployment.name == name] == [deployments.find(name)]
-
-    def test_a_deployment_is_settled_checked_and_removed_once_each(self, table: Table) -> None:
-        deployments, row = DeploymentRows(table), deployment_row()
-        name, latency = row.deployment.name, measure_latency([0.1, 0.3])
-        deployments.create(row)
-        ready, failed = DeploymentStatus.READY, DeploymentStatus.FAILED
-        assert deployments.settle(name, ready, now=NOW + 9, message=None, billed_seconds=12.5)
-        assert not deployments.settle(name, failed, now=NOW + 10, message="late", billed_seconds=None)
-        deployments.record_check(name, now=NOW + 20, checked_samples=8, latency=latency)
-        settled = replace(row, status=ready, ready_at=NOW + 9, billed_seconds=12.5)
-        known = replace(settled, checked_samples=8, checked_at=NOW + 20, latency=latency)
-        assert deployments.find(name) == known
-        assert deployments.remove(name, now=NOW + 60, message="expired")
-        assert not deployments.remove(name, now=NOW + 70)
-        assert deployments.find(name) == replace(
-            known, status=DeploymentStatus.REMOVED, removed_at=NOW + 60, message="expired"
-        )
-
-    def test_a_deployment_that_never_was_changes_nothing(self, table: Table) -> None:
-        deployments, name = DeploymentRows(table), f"traindyno--{uuid.uuid4().hex}"
-        deployments.record_check(name, now=NOW, checked_samples=1, latency=None)
-        assert not deployments.remove(name, now=NOW)
+    def test_a_deployment_is_created_checked_and_removed_once(self, table: Table) -> None:
+        deployments = DeploymentRows(table)
+        row = DeploymentRow(deployment=replace(DEPLOYMENT, name=f"traindyno--{uuid.uuid4().hex}"), created_at=NOW)
+        name, latency = row.deployment.name, Latency.of([0.1, 0.3])
+        assert not deployments.change(name, checked_samples=8)
         assert deployments.find(name) is None
+        assert deployments.create(row) == deployments.create(replace(row, created_at=NOW + 9)) == row
+        assert deployments.change(name, checked_samples=8, latency=latency)
+        assert deployments.change(name, removed_at=NOW + 60, message="expired")
+        assert not deployments.change(name, removed_at=NOW + 70, message="late")
+        ended = replace(row, checked_samples=8, latency=latency, removed_at=NOW + 60, message="expired")
+        assert deployments.find(name) == ended
+        assert [each for each in deployments.list_all() if each.deployment.name == name] == [ended]
 
     def test_one_of_many_sweeps_at_once_gets_the_lease(self, table: Table) -> None:
         table.delete(LEASE_KEY)
@@ -383,11 +366,6 @@ class StoreContract:
 def attempt_row(execution: str, reserved_usd: str) -> AttemptRow:
     owner = replace(RUN, execution_id=execution)
     return replace(ROW, job_name=f"job-{uuid.uuid4().hex}", owner=owner, reserved_usd=usd(reserved_usd))
-
-
-def deployment_row() -> DeploymentRow:
-    deployment = replace(DEPLOYMENT, name=f"traindyno--{uuid.uuid4().hex}")
-    return DeploymentRow(deployment=deployment, status=DeploymentStatus.CREATING, created_at=NOW, token="first")
 
 
 class ObjectsContract:

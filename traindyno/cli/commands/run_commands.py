@@ -1,6 +1,7 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -15,8 +16,10 @@ from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, wri
 from traindyno.api.starting import start_suite
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
+from traindyno.cli.commands.serving_commands import rows_of
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.receipt_table import print_receipt
+from traindyno.cli.display.serving_text import cost_document, receipt_line
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
 from traindyno.cli.inputs.execution_receipt import read_receipt
@@ -34,10 +37,10 @@ from traindyno.cli.option_values import new_execution_name
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.documents.stored import to_document
-from traindyno.core.serving.servable_suite import why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
-from traindyno.sagemaker.serving.serving_request import why_isolated_serves_none
+from traindyno.lab.serving.deployable_model import why_not_servable
+from traindyno.sagemaker.serving import why_isolated_serves_none
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 
@@ -115,11 +118,13 @@ def report(
     """
     target = choice.find_target()
     if receipt:
-        paid = read_receipt(target, execution)
+        paid, served, now = read_receipt(target, execution), rows_of(target, execution), time.time()
         if output is OutputFormat.JSON:
-            print_json(to_document(paid))
-        else:
-            print_receipt(STANDARD_OUTPUT, paid)
+            print_json({**to_document(paid), "deployments": [cost_document(row, now) for row in served]})
+            return
+        print_receipt(STANDARD_OUTPUT, paid)
+        for row in served:
+            STANDARD_OUTPUT.print(receipt_line(row, now))
         return
     finish(target, target.describe(execution), output, folder)
 

@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from rich.table import Table
 
-from traindyno.cli.display.deployment_text import cost_line
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED, Terminal
 from traindyno.core.costs.money import exact_usd_text, to_cents
@@ -17,12 +16,6 @@ SMALLEST_SPLIT_USD = Decimal(1)
 
 
 def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
-    _print_jobs(console, found)
-    for deployment in found.deployments:
-        console.print(cost_line(deployment))
-
-
-def _print_jobs(console: Terminal, found: ExecutionReceipt) -> None:
     if not found.receipt.lines:
         console.print(f"{found.execution_id}: no cost, because no training job was started")
         return

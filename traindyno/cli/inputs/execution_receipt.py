@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution, ExecutionUnknown
-from traindyno.cli.inputs.deployment_cost import DeploymentCost, costs_of
 from traindyno.cli.inputs.paid_results import AnyResult, load_paid
 from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.costs.receipt import Receipt, write_receipt
@@ -19,7 +18,7 @@ class ExecutionReceipt:
     """While ``running_jobs`` are in flight or ``warm_jobs`` keep their instances, billing continues, and the receipt is
     not final.
 
-    ``receipt`` and ``is_final`` are of the training jobs. ``deployments``: the served models of the execution.
+    ``receipt`` and ``is_final`` are of the training jobs.
     """
 
     execution_id: str
@@ -29,7 +28,6 @@ class ExecutionReceipt:
     running_jobs: tuple[str, ...]
     warm_jobs: tuple[str, ...]
     receipt: Receipt
-    deployments: tuple[DeploymentCost, ...] = ()
 
 
 def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
@@ -70,7 +68,6 @@ def load_receipt(execution: Execution, *, services: LabServices, lab: str, now: 
         running_jobs=running,
         warm_jobs=kept_by,
         receipt=write_receipt([*preparations, *with_warm_pools(runs, pools)], running_jobs=running),
-        deployments=costs_of(execution_id, services.deployments.list_all(), now),
     )
 
 

@@ -21,11 +21,11 @@ QUICK = {"connect_timeout": 1, "read_timeout": 3, "retries": {"total_max_attempt
 
 
 def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str, ...]:
-    """The executions of suites and deployments that run; none if MiniStack does not run or does not answer."""
+    """The executions that run; none if MiniStack does not run or does not answer."""
     if not daemons.running(home, cloud.MINISTACK):
         return ()
     try:
-        return tuple(name for each in _machines(home) for name in each.list_running())
+        return tuple(_machine(home).list_running())
     except LabNotDeployed:
         return ()
     except (BotoCoreError, ClientError, HomeUnusable) as error:
@@ -35,20 +35,19 @@ def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str,
 
 def failed_by_restart(home: Home, *, since: float) -> Iterator[str]:
     """The executions that ran when MiniStack ended, and failed when it started again after ``since``."""
-    for machine in _machines(home):
-        for each in machine.list_latest(LATEST):
-            # Step Functions gives whole milliseconds.
-            is_new = each.ended_at is not None and each.ended_at >= since - 1
-            if is_new and machine.describe(each.execution_id).error == ENDED_BY_RESTART:
-                yield each.execution_id
+    machine = _machine(home)
+    for each in machine.list_latest(LATEST):
+        # Step Functions gives whole milliseconds.
+        is_new = each.ended_at is not None and each.ended_at >= since - 1
+        if is_new and machine.describe(each.execution_id).error == ENDED_BY_RESTART:
+            yield each.execution_id
 
 
-def _machines(home: Home) -> tuple[Executions, Executions]:
+def _machine(home: Home) -> Executions:
     ministack, sagemaker = (daemons.running(home, part) for part in (cloud.MINISTACK, cloud.SAGEMAKER))
     if ministack is None:
         raise daemons.LocalCloudFailed(f"MiniStack of the local cloud in {home.folder} has ended")
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port if sagemaker else ministack.port)
     settings = local_environment(ports, read_access_key(home))
     found = find_deployment(local_client(settings, "cloudformation", **QUICK), DEFAULT_LAB)
-    stepfunctions = local_client(settings, "stepfunctions", **QUICK)
-    return Executions(stepfunctions, found.state_machine_arn), Executions(stepfunctions, found.deployments_arn)
+    return Executions(local_client(settings, "stepfunctions", **QUICK), found.state_machine_arn)

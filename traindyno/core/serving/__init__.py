@@ -1,1 +1,1 @@
-"""A trained model as an endpoint or a transform job: the deployment, the check of its answers, its latency and cost."""
+"""A trained model as an endpoint: the deployment, the check of its answers, its latency and cost."""

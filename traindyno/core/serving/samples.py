@@ -1,10 +1,13 @@
-"""Evaluation samples of a training job with the answers of its model, and the check of a served model against them."""
+"""Evaluation samples of a training job, the check of a served model against them, its latency and its cost."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
 from typing import Any
 
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.suite.choices import Task
@@ -12,7 +15,6 @@ from traindyno.core.suite.choices import Task
 SAMPLES = Format(name="evaluation samples", version=1)
 # Kernels of another machine or PyTorch version change single-precision probabilities in the fourth digit at most.
 SCORE_TOLERANCE = 0.02
-CONTENT_TYPE, LINES_CONTENT_TYPE = "application/json", "application/jsonlines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,27 @@ class EvaluationSamples:
     samples: tuple[EvaluationSample, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Seconds from sending a request to receiving the whole answer, at the caller. Percentiles are by nearest rank."""
+
+    requests: int
+    mean_seconds: float
+    p50_seconds: float
+    p90_seconds: float
+    p99_seconds: float
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> "Latency":
+        """Raises ValueError if there is no request."""
+        if not seconds:
+            raise ValueError("got none, expected the latency of at least one request")
+        ordered = sorted(seconds)
+        p50, p90, p99 = (ordered[ceil(percent * len(ordered) / 100) - 1] for percent in (50, 90, 99))
+        mean = sum(ordered) / len(ordered)
+        return cls(requests=len(ordered), mean_seconds=mean, p50_seconds=p50, p90_seconds=p90, p99_seconds=p99)
+
+
 def samples_document(samples: EvaluationSamples) -> dict[str, Any]:
     return SAMPLES.mark(to_document(samples))
 
@@ -45,23 +68,8 @@ def parse_samples(document: Mapping[str, Any]) -> EvaluationSamples:
     return from_document(SAMPLES.read(document), EvaluationSamples)
 
 
-def request_of(sample: EvaluationSample) -> str:
-    """The request that asks for the sample's answer, as JSON on one line."""
-    return json.dumps({"inputs": sample.inputs})
-
-
-def read_answer(text: str) -> Any:
-    """The document of an answer; the text itself where it is not JSON."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def differences(samples: Sequence[EvaluationSample], answers: Sequence[Any]) -> list[str]:
-    """One line for each answer that differs from the training job's by more than ``SCORE_TOLERANCE``; empty if all
-    agree.
-    """
+def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -> list[str]:
+    """One line for each answer that differs from the training job's by more than ``SCORE_TOLERANCE``."""
     return [
         f"sample {number} ({sample.inputs[:60]!r}): {problem}"
         for number, (sample, answer) in enumerate(zip(samples, answers, strict=True), start=1)
@@ -69,14 +77,21 @@ def differences(samples: Sequence[EvaluationSample], answers: Sequence[Any]) -> 
     ]
 
 
-def _problems(sample: EvaluationSample, answer: Any) -> Iterator[str]:
-    found = answer.get("predictions") if isinstance(answer, Mapping) else None
-    if not isinstance(found, list):
-        yield f"got {str(answer)[:200]}, expected an object with predictions"
+def _problems(sample: EvaluationSample, answer: bytes) -> Iterator[str]:
+    try:
+        scores = {str(each["label"]): float(each["score"]) for each in json.loads(answer)["predictions"]}
+    except (ValueError, TypeError, LookupError, RecursionError):
+        yield f"got {answer.decode(errors='replace')[:200]}, expected an object with predictions"
         return
-    scores = {str(each["label"]): float(each["score"]) for each in found}
     for expected in sample.predictions:
         # A label near the end of the list may change places with one that is not listed.
         score = scores.get(expected.label, 0.0)
-        if abs(score - expected.score) > SCORE_TOLERANCE:
+        if not abs(score - expected.score) <= SCORE_TOLERANCE:  # NaN differs too
             yield f"got {score:.3f}, expected {expected.label!r} with probability {expected.score:.3f}"
+
+
+def usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency | None) -> Decimal | None:
+    """The cost at an endpoint that answers one request after the other; None if price or latency is unknown."""
+    if usd_per_hour is None or latency is None:
+        return None
+    return usd_per_hour * Decimal(str(latency.mean_seconds)) * 1_000_000 / SECONDS_PER_HOUR

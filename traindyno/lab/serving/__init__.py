@@ -1,1 +1,1 @@
-"""The use cases of deployments: from a trained model to an endpoint or transform job, and its removal."""
+"""The use cases of deployments: from a trained model to an endpoint, and its end."""

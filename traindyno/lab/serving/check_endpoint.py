@@ -1,34 +1,24 @@
-"""Compare a served model's answers with those of its training job, and measure an endpoint's latency."""
+"""Compare an endpoint's answers with those of the training job, and measure its latency."""
 
-from collections.abc import Callable, Iterator
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
-from typing import Any, Protocol
 
-from traindyno.aws.endpoints import Invocations
 from traindyno.core.errors import Throttled, TraindynoError
-from traindyno.core.s3_keys import s3_uri, samples_key, transform_output_prefix
-from traindyno.core.serving.deployment import ModelDeployment, check_job_name
-from traindyno.core.serving.latency import Latency, measure_latency
-from traindyno.core.serving.samples import EvaluationSample, differences, parse_samples, read_answer, request_of
-from traindyno.store.model_deployments import DeploymentRow, DeploymentRows
-from traindyno.store.results_bucket import ResultsBucket
+from traindyno.core.s3_keys import samples_key
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.core.serving.samples import EvaluationSample, Latency, differences, parse_samples
+from traindyno.lab.serving.services import Serving
 
 # The first requests are slower: they load the model.
-WARMUP_REQUESTS = 5
-TIMED_REQUESTS = 100
+WARMUP_REQUESTS, TIMED_REQUESTS = 5, 100
 LONGEST_TIMING_SECONDS = 60.0
 MOST_DIFFERENCES = 5
-# The waits before a throttled request is sent again. After the last one, the state is retried.
+# The waits before a throttled request is sent again
 WAITS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-ANSWERS_SUFFIX = ".out"
-
-
-class CheckEndpointServices(Protocol):
-    """``bucket`` holds the samples of the training job, and the answers of a transform job."""
-
-    bucket: ResultsBucket
-    deployments: DeploymentRows
-    invocations: Invocations
+Clock = Callable[[], float]
+Sleep = Callable[[float], None]
 
 
 class AnswersDiffer(TraindynoError):
@@ -36,60 +26,25 @@ class AnswersDiffer(TraindynoError):
 
 
 def check_endpoint(
-    deployment: ModelDeployment,
-    *,
-    services: CheckEndpointServices,
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
-    now: float,
-) -> DeploymentRow | None:
-    """Raises AnswersDiffer, or InvocationFailed if a request is not answered. ``clock``: monotonic seconds."""
+    deployment: ModelDeployment, serving: Serving, *, clock: Clock = time.perf_counter, sleep: Sleep = time.sleep
+) -> None:
+    """Records how many answers agree, and the latency. Raises AnswersDiffer or InvocationFailed."""
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
-    samples = services.bucket.read_as(key, parse_samples).samples
-    if deployment.is_endpoint:
-        answers = [_ask_with_retries(deployment.name, sample, services, sleep) for sample in samples]
-    else:
-        answers = _read_transformed(deployment.name, len(samples), services)
+    samples = serving.bucket.read_as(key, parse_samples).samples
+    name = deployment.name
+    answers = [_ask(name, sample, serving, sleep) for sample in samples]
     different = differences(samples, answers)
     if different:
         shown = "; ".join(different[:MOST_DIFFERENCES])
-        raise AnswersDiffer(f"{deployment.name}: {len(different)} answers differ from the training job's: {shown}")
-    is_timed = deployment.is_endpoint and samples
-    latency = _measure(deployment.name, samples, services, clock, sleep) if is_timed else None
-    services.deployments.record_check(deployment.name, now=now, checked_samples=len(samples), latency=latency)
-    return services.deployments.find(deployment.name)
-
-
-def _read_transformed(name: str, count: int, services: CheckEndpointServices) -> list[Any]:
-    """The output of the check's transform job: one answer on each line, for all samples or for none."""
-    prefix = transform_output_prefix(check_job_name(name))
-    keys = [key for key in services.bucket.list_keys(prefix) if key.endswith(ANSWERS_SUFFIX)]
-    lines = [line for key in keys for line in services.bucket.read(key).decode().splitlines()]
-    if len(lines) != count:
-        place = s3_uri(services.bucket.name, prefix)
-        raise AnswersDiffer(
-            f"{name}: expected {count} answers to the evaluation samples below {place}, got {len(lines)}"
-        )
-    return [read_answer(line) for line in lines]
-
-
-def _measure(
-    name: str,
-    samples: tuple[EvaluationSample, ...],
-    services: CheckEndpointServices,
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
-) -> Latency | None:
-    seconds = list(_timings(name, samples, services, clock, sleep))
-    return measure_latency(seconds[WARMUP_REQUESTS:] or seconds) if seconds else None
+        raise AnswersDiffer(f"{name}: {len(different)} answers differ from the training job's: {shown}")
+    seconds = list(_timings(name, samples, serving, clock, sleep))
+    timed = seconds[WARMUP_REQUESTS:] or seconds
+    latency = {"latency": Latency.of(timed)} if timed else {}
+    serving.deployments.change(name, checked_samples=len(samples), **latency)
 
 
 def _timings(
-    name: str,
-    samples: tuple[EvaluationSample, ...],
-    services: CheckEndpointServices,
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
+    name: str, samples: Sequence[EvaluationSample], serving: Serving, clock: Clock, sleep: Sleep
 ) -> Iterator[float]:
     """The latencies of requests one after another, for at most a minute; a throttled request has none."""
     began = clock()
@@ -98,23 +53,21 @@ def _timings(
         if sent - began > LONGEST_TIMING_SECONDS:
             return
         try:
-            _ask(name, sample, services)
+            serving.endpoints.ask(name, _request(sample))
         except Throttled:
             sleep(WAITS_SECONDS[0])
         else:
             yield clock() - sent
 
 
-def _ask_with_retries(
-    name: str, sample: EvaluationSample, services: CheckEndpointServices, sleep: Callable[[float], None]
-) -> Any:
+def _ask(name: str, sample: EvaluationSample, serving: Serving, sleep: Sleep) -> bytes:
     for wait_seconds in WAITS_SECONDS:
         try:
-            return _ask(name, sample, services)
+            return serving.endpoints.ask(name, _request(sample))
         except Throttled:
             sleep(wait_seconds)
-    return _ask(name, sample, services)
+    return serving.endpoints.ask(name, _request(sample))
 
 
-def _ask(name: str, sample: EvaluationSample, services: CheckEndpointServices) -> Any:
-    return read_answer(services.invocations.ask(name, request_of(sample).encode()).decode(errors="replace"))
+def _request(sample: EvaluationSample) -> bytes:
+    return json.dumps({"inputs": sample.inputs}).encode()

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import samples_key, suite_key, verdict_key
-from traindyno.core.serving.deployment import ModelNotServable
+from traindyno.core.serving.deployment import SERVED_TASKS, ModelNotServable
 from traindyno.core.serving.samples import parse_samples
-from traindyno.core.serving.servable_suite import why_not_servable
+from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.verdict import parse_verdict
@@ -32,7 +32,9 @@ def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBu
             f"the lab has no suite of execution {execution_id}: expected an execution that passed its planning, as"
             " `traindyno list` shows it"
         )
-    _check_suite(suite, execution_id)
+    reason = why_not_servable(suite)
+    if reason is not None:
+        raise ModelNotServable(f"execution {execution_id} has no model to deploy: {reason}")
     results = load_results(bucket, execution_id)
     wanted = cell or _recommended(execution_id, bucket, results)
     of_cell = [each for each in results if wanted in (each.run.cell.cell_id, each.run.cell.label)]
@@ -50,25 +52,30 @@ def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBu
             f"run {chosen.run.run_id} shared its job with others, and such a run keeps no model: expected a run with a"
             " job of its own; set measurement: {save_model: true}, then run the suite again"
         )
-    found = DeployableModel(suite=suite, run=chosen.run, job_name=chosen.attempts[-1].job_name)
-    _check_samples(found, bucket)
-    return found
-
-
-def _check_suite(suite: Suite, execution_id: str) -> None:
-    reason = why_not_servable(suite)
-    if reason is not None:
-        raise ModelNotServable(f"execution {execution_id} has no model to deploy: {reason}")
-
-
-def _check_samples(found: DeployableModel, bucket: ResultsBucket) -> None:
-    key = samples_key(found.run.execution_id, found.run.run_id, found.job_name)
-    found_samples = bucket.find_as(key, parse_samples)
-    if found_samples is None or not found_samples.samples:
+    job_name = chosen.attempts[-1].job_name
+    key = samples_key(execution_id, chosen.run.run_id, job_name)
+    found = bucket.find_as(key, parse_samples)
+    if found is None or not found.samples:
         raise ModelNotServable(
-            f"run {found.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data was"
-            " streamed without an evaluation_split, or holds no text"
+            f"run {chosen.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data was streamed"
+            " without an evaluation_split, or holds no text"
         )
+    return DeployableModel(suite=suite, run=chosen.run, job_name=job_name)
+
+
+def why_not_servable(suite: Suite) -> str | None:
+    """None where ``traindyno deploy`` can serve the models of the suite's runs."""
+    workload = suite.workload
+    if workload.task not in SERVED_TASKS:
+        served = ", ".join(SERVED_TASKS)
+        return f"the inference handler can't serve models of task {workload.task}, expected one of {served}"
+    if workload.trust_remote_code:
+        return "workload.trust_remote_code is true, and an endpoint runs no Python code of a model; expected false"
+    if workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC:
+        return "synthetic data has no tokenizer, so its models can't be served; expected a dataset of text"
+    if not suite.measurement.save_model:
+        return "the suite keeps no model; add to it measurement: {save_model: true}, then run it again"
+    return None
 
 
 def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:

@@ -1,0 +1,269 @@
+"""`traindyno deploy`, `endpoints` and `undeploy`: the models that runs saved, as endpoints."""
+
+import getpass
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+
+from traindyno.api.lab_target import LabTarget
+from traindyno.aws import clients
+from traindyno.aws.client_errors import AwsError
+from traindyno.aws.endpoints import DeploymentRefused, InvocationFailed, invoke_deploy_model
+from traindyno.aws.log_tail import LogTail
+from traindyno.aws.prices import HOSTING, read_prices
+from traindyno.cli.display.serving_text import (
+    closing_text,
+    deployments_table,
+    lines_after,
+    lines_before,
+    row_document,
+)
+from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
+from traindyno.cli.option_rules import refuse
+from traindyno.cli.option_values import finite, job_name, matching, refused
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.instance_types import close_instance_types
+from traindyno.core.lab_names import jobs_prefix
+from traindyno.core.serving.deployment import (
+    MOST_INSTANCES,
+    OWNER,
+    OWNER_RULE,
+    SERVING_INSTANCE,
+    ModelDeployment,
+    ModelNotServable,
+    deployment_document,
+    deployment_name,
+    parse_deployment,
+)
+from traindyno.core.suite.preparation import LOCAL_INSTANCE
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint
+from traindyno.lab.serving.deployable_model import find_deployable_model
+from traindyno.lab.serving.end_endpoints import remove_endpoint
+from traindyno.lab.serving.services import Serving, open_serving
+from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP, container_kind, why_isolated_serves_none
+from traindyno.store.deployments import DeploymentRow
+
+LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
+DEFAULT_HOURS = 24.0
+LAST_LINES = 12
+# The table of instance types lacks those that are newer than it.
+INSTANCE = re.compile(r"ml\.[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)")
+KEEP_OR_HOURS = refuse("hours", beside="keep", why="a kept endpoint has no expiry")
+
+
+class NotDeployed(TraindynoError):
+    """The endpoint was not created, did not reach InService, or its answers differ."""
+
+
+class DeploymentUnknown(TraindynoError):
+    """The lab has no endpoint of this name."""
+
+
+def serving_instance(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if not INSTANCE.fullmatch(value):
+        raise refused(value, f"an instance type such as {SERVING_INSTANCE}", close_instance_types(value))
+    try:
+        container_kind(value)
+    except ModelNotServable as error:
+        raise typer.BadParameter(str(error)) from error
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentChoice(LabChoice):
+    """The lab, and the options of the deployment."""
+
+    instance: Annotated[
+        str | None,
+        typer.Option(
+            help=f"The instance type; by default {SERVING_INSTANCE}, or {LOCAL_INSTANCE} with --local.",
+            callback=serving_instance,
+        ),
+    ] = None
+    count: Annotated[int, typer.Option(min=1, max=MOST_INSTANCES, help="How many instances.")] = 1
+    hours: Annotated[
+        float,
+        typer.Option(min=0.01, callback=finite, help="The endpoint is deleted after this many hours."),
+    ] = DEFAULT_HOURS
+    max_usd: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01,
+            callback=finite,
+            help="The lab deletes it before it costs more than this many USD, also while this machine is off.",
+        ),
+    ] = None
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TRAINDYNO_OWNER",
+            help="The tag traindyno:owner; by default your user name.",
+            callback=matching(OWNER, OWNER_RULE),
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Raises BadParameter."""
+        if (self.instance or "").startswith("local.") and not self.local:
+            message = f"{self.instance} is an instance type of the local cloud: add --local"
+            raise typer.BadParameter(message, param_hint="--instance")
+
+
+@with_options_of(DeploymentChoice, KEEP_OR_HOURS)
+def deploy(
+    choice: DeploymentChoice,
+    execution: ExecutionArgument,
+    cell: Annotated[
+        str | None,
+        typer.Option(
+            help="The cell whose model is deployed, by its id or label; by default the recommended one.",
+            callback=matching(re.compile(".+", re.DOTALL), "the id or the label of a cell, as the report shows it"),
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait until the model answers and check it, or only start.")
+    ] = True,
+    output: FormatOption = OutputFormat.TABLE,
+) -> None:
+    """Serve the model that a run saved, and compare its answers with those of the training job.
+
+    The suite needs measurement: {save_model: true}. An endpoint is billed until it expires or `traindyno undeploy`.
+    """
+    target = choice.find_target()
+    if target.deployment.isolates_network:
+        raise ModelNotServable(why_isolated_serves_none(target.deployment.lab))
+    target.require_execution(execution)
+    deployment, serving = _plan(choice, execution, cell, target), serving_of(target)
+    for line in lines_before(deployment, serving.deployments.list_all(), time.time()):
+        tell(line)
+    tell(f"delete it with: traindyno undeploy {deployment.name}{target.option}")
+    try:
+        document = deployment_document(deployment)
+        invoke_deploy_model(clients.functions(), target.deployment.deploy_function, document)
+        if wait:
+            _await_service(deployment.name, serving, LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS)
+            check_endpoint(deployment, serving)
+    except (DeploymentRefused, NotDeployed, AnswersDiffer, InvocationFailed) as error:
+        raise NotDeployed(_removed(deployment.name, serving, error)) from error
+    row = serving.deployments.find(deployment.name)
+    if row is None:
+        raise NotDeployed(f"the row of {deployment.name} was deleted from the lab's table")
+    if output is OutputFormat.JSON:
+        print_json(row_document(row, time.time()) if wait else {"name": deployment.name})
+    elif wait:
+        for line in lines_after(row, time.time()):
+            tell(line)
+
+
+def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: LabTarget) -> ModelDeployment:
+    """The deployment, checked as the lab's function checks it. Raises DocumentInvalid or ModelNotServable."""
+    found = find_deployable_model(execution, cell, target.results)
+    now, run, lab = time.time(), found.run, target.deployment.lab
+    instance = choice.instance or (LOCAL_INSTANCE if choice.local else SERVING_INSTANCE)
+    region = clients.s3().meta.region_name
+    price = read_prices(clients.pricing(), [instance], region=region, now=now, usage=HOSTING).get(instance)
+    unique, suite_name = secrets.token_hex(3), found.suite.name
+    deployment = ModelDeployment(
+        name=deployment_name(lab=lab, suite_name=suite_name, cell_id=run.cell.cell_id, unique=unique),
+        suite_name=suite_name,
+        execution_id=run.execution_id,
+        cell_id=run.cell.cell_id,
+        run_id=run.run_id,
+        job_name=found.job_name,
+        task=found.suite.workload.task,
+        owner=choice.owner or getpass.getuser(),
+        instance_type=instance,
+        instance_count=choice.count,
+        usd_per_hour=price.usd_per_hour if price else None,
+        price_source=f"{price.source}, {price.as_of}" if price else None,
+        expires_at=None if choice.keep else now + choice.hours * SECONDS_PER_HOUR,
+        max_usd=None if choice.max_usd is None else Decimal(str(choice.max_usd)),
+    )
+    return parse_deployment(deployment_document(deployment), lab=lab)
+
+
+def serving_of(target: LabTarget) -> Serving:
+    lab = target.deployment
+    return open_serving(BucketEnvironment(lab=lab.lab, table=lab.table, bucket=lab.bucket))
+
+
+def rows_of(target: LabTarget, execution_id: str) -> list[DeploymentRow]:
+    """The deployments of the execution's models, the oldest first."""
+    rows = (row for row in serving_of(target).deployments.list_all() if row.deployment.execution_id == execution_id)
+    return sorted(rows, key=lambda row: row.created_at)
+
+
+def _await_service(name: str, serving: Serving, poll_seconds: float) -> None:
+    """If it is interrupted, the endpoint stays until it expires."""
+    while True:
+        state = serving.endpoints.find(name)
+        if state is None:
+            raise NotDeployed("the endpoint was deleted before it was in service")
+        if state.is_ready:
+            return
+        if state.has_failed:
+            lines = LogTail(clients.logs()).read_group(f"{ENDPOINT_LOG_GROUP}/{name}")
+            cause = state.failure or f"SageMaker ended the endpoint as {state.status} and gave no reason"
+            # The container's last lines hold the cause that SageMaker's sentence lacks.
+            more = [] if not lines or lines[-1] in cause else lines[-LAST_LINES:]
+            raise NotDeployed("\n".join([cause, *more]))
+        time.sleep(poll_seconds)
+
+
+def _removed(name: str, serving: Serving, error: Exception) -> str:
+    """Delete what was created, and say what it cost. What can't be deleted now, a sweep deletes at its end."""
+    why = f"{name} was not deployed ({type(error).__name__}): {error}"
+    try:
+        remove_endpoint(name, serving, now=time.time(), message=str(error))
+    except (*AwsError, TraindynoError) as kept:
+        return f"{why}\nit could not be deleted yet: {kept}; repeat it with: traindyno undeploy {name}"
+    row = serving.deployments.find(name)
+    return f"{why}\n{closing_text(row, time.time())}" if row else why
+
+
+@with_options_of(LabChoice)
+def endpoints(
+    choice: LabChoice,
+    removed: Annotated[bool, typer.Option("--all", help="Also those that were deleted, with their cost.")] = False,
+    output: FormatOption = OutputFormat.TABLE,
+) -> None:
+    """List endpoints with their latency, cost and expiry."""
+    rows, now = serving_of(choice.find_target()).deployments.list_all(), time.time()
+    shown = sorted((row for row in rows if removed or row.is_open), key=lambda row: -row.created_at)
+    if output is OutputFormat.JSON:
+        print_json([row_document(row, now) for row in shown])
+    elif shown:
+        STANDARD_OUTPUT.print(deployments_table(shown, now))
+    else:
+        tell("no model is deployed; deploy one with: traindyno deploy EXECUTION")
+
+
+@with_options_of(LabChoice)
+def undeploy(
+    choice: LabChoice,
+    name: Annotated[
+        str, typer.Argument(help="The endpoint's name, as `traindyno endpoints` shows it.", callback=job_name)
+    ],
+) -> None:
+    """Delete an endpoint with its model; its billing stops."""
+    serving, now = serving_of(choice.find_target()), time.time()
+    row = serving.deployments.find(name) or serving.deployments.find(f"{jobs_prefix(serving.lab)}{name}")
+    if row is None:
+        open_names = [each.deployment.name for each in serving.deployments.list_all() if each.is_open]
+        raise DeploymentUnknown(f"no endpoint {name}; open ones: {', '.join(open_names) or 'none'}")
+    found = row.deployment.name
+    is_removed = row.is_open and remove_endpoint(found, serving, now=now, message="removed by traindyno undeploy")
+    why = f": {row.message}" if row.message else ""
+    tell(f"{found} is deleted" if is_removed else f"{found} is already deleted{why}")
+    tell(closing_text(serving.deployments.find(found) or row, now))

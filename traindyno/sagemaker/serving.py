@@ -1,0 +1,157 @@
+"""SageMaker's requests that serve a model, and its descriptions of endpoints."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from traindyno.core.instances.instance_types import find_instance_type, has_gpu
+from traindyno.core.lab_names import LAB_TAG
+from traindyno.core.s3_keys import s3_uri, served_model_key
+from traindyno.core.serving.deployment import IMAGE_REPOSITORY, ModelDeployment, ModelNotServable
+from traindyno.sagemaker.images import LOCAL_IMAGE, stock_image_uri
+from traindyno.sagemaker.job_settings import LabJobs
+
+ENDS_AT_TAG, KEPT = "traindyno:ends_at", "kept"
+# The last of AWS's inference containers for PyTorch; AWS patched it until 2026-06-30.
+IMAGES = {kind: f"{IMAGE_REPOSITORY}:2.6.0-{kind}-py312" for kind in ("cpu", "gpu")}
+# Without it, instances with NVIDIA GPUs have a driver for CUDA 11.4; this one runs the image's CUDA 12.4.
+GPU_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
+# The handler refuses to serve without a GPU where this is set.
+GPU_VARIABLE = "TRAINDYNO_NEEDS_GPU"
+START_SECONDS = 900
+ENDPOINT_LOG_GROUP = "/aws/sagemaker/Endpoints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSettings:
+    """The lab's settings for a deployment."""
+
+    region: str
+    role_arn: str
+    bucket: str
+    lab: str
+    jobs: LabJobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRequests:
+    model: dict[str, Any]
+    config: dict[str, Any]
+    endpoint: dict[str, Any]
+
+
+def build_requests(deployment: ModelDeployment, created_at: float, settings: ServingSettings) -> ServingRequests:
+    """The handler travels in the model's archive, below ``code/``, as the SageMaker SDK packs it.
+
+    Raises ModelNotServable in a lab whose containers have no network, and for a type without a container.
+    """
+    if settings.jobs.isolates_network:
+        raise ModelNotServable(why_isolated_serves_none(settings.lab))
+    kind = container_kind(deployment.instance_type)
+    name, jobs = deployment.name, settings.jobs
+    ends_at = ends_at_text(deployment.ends_at(created_at))
+    tags = [{"Key": key, "Value": value} for key, value in _tags(deployment, ends_at, settings).items()]
+    container = {
+        "Image": LOCAL_IMAGE if kind == "local" else stock_image_uri(IMAGES[kind], settings.region),
+        "ModelDataUrl": s3_uri(settings.bucket, served_model_key(name)),
+        "Environment": {
+            "SAGEMAKER_PROGRAM": "inference.py",
+            "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
+            "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
+            "SAGEMAKER_REGION": settings.region,
+            **({GPU_VARIABLE: "1"} if kind == "gpu" or deployment.instance_type == "local.gpu" else {}),
+        },
+    }
+    vpc = {"Subnets": [*jobs.subnet_ids], "SecurityGroupIds": [*jobs.security_group_ids]}
+    variant = {
+        "VariantName": "AllTraffic",
+        "ModelName": name,
+        "InitialVariantWeight": 1.0,
+        "InstanceType": deployment.instance_type,
+        "InitialInstanceCount": deployment.instance_count,
+        "ModelDataDownloadTimeoutInSeconds": START_SECONDS,
+        "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
+        **({"InferenceAmiVersion": GPU_AMI} if kind == "gpu" else {}),
+    }
+    key = {"KmsKeyId": jobs.volume_key_arn} if jobs.volume_key_arn else {}
+    return ServingRequests(
+        model={
+            "ModelName": name,
+            "ExecutionRoleArn": settings.role_arn,
+            "PrimaryContainer": container,
+            **({"VpcConfig": vpc} if jobs.subnet_ids else {}),
+            "Tags": tags,
+        },
+        config={"EndpointConfigName": name, "ProductionVariants": [variant], **key, "Tags": tags},
+        endpoint={"EndpointName": name, "EndpointConfigName": name, "Tags": tags},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointState:
+    name: str
+    arn: str
+    status: str
+    failure: str | None = None
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> "EndpointState":
+        """Reads what DescribeEndpoint and ListEndpoints answer."""
+        name, arn, status = (description[f"Endpoint{part}"] for part in ("Name", "Arn", "Status"))
+        return cls(name=name, arn=arn, status=status, failure=description.get("FailureReason"))
+
+    @property
+    def is_ready(self) -> bool:
+        return self.status == "InService"
+
+    @property
+    def has_failed(self) -> bool:
+        return self.status in {"Failed", "OutOfService"}
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.status == "Deleting"
+
+    @property
+    def is_busy(self) -> bool:
+        """SageMaker deletes no endpoint while it creates or changes it."""
+        return not (self.is_ready or self.has_failed or self.is_leaving or self.status == "UpdateRollbackFailed")
+
+
+def why_isolated_serves_none(lab: str) -> str:
+    return (
+        f"lab {lab} has isolate_network=on, and a served model needs a network: its container installs the model's"
+        " requirements from the package index when it starts; deploy the lab without isolate_network first"
+    )
+
+
+def container_kind(instance_type: str) -> str:
+    """``local``, ``cpu`` or ``gpu``. Raises ModelNotServable for a type that AWS's containers don't run on."""
+    if instance_type.startswith("local."):
+        return "local"
+    if instance_type.startswith(("ml.trn", "ml.inf")):
+        raise ModelNotServable(
+            f"got {instance_type}: traindyno deploy has no container for Trainium and Inferentia. Expected an instance"
+            " type with CPUs or NVIDIA GPUs"
+        )
+    # The table lacks types that are newer than it. A container for CPUs would leave the GPU of such a type unused.
+    is_newer_gpu = find_instance_type(instance_type) is None and instance_type.startswith(("ml.g", "ml.p"))
+    return "gpu" if has_gpu(instance_type) or is_newer_gpu else "cpu"
+
+
+def ends_at_text(ends_at: float | None) -> str:
+    """The value of the tag: an instant in UTC, or that the endpoint is kept."""
+    return KEPT if ends_at is None else f"{datetime.fromtimestamp(ends_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _tags(deployment: ModelDeployment, ends_at: str, settings: ServingSettings) -> dict[str, str]:
+    return {
+        LAB_TAG: settings.lab,
+        "traindyno:suite": deployment.suite_name,
+        "traindyno:execution": deployment.execution_id,
+        "traindyno:run": deployment.run_id,
+        "traindyno:owner": deployment.owner,
+        ENDS_AT_TAG: ends_at,
+        **settings.jobs.tags,
+    }

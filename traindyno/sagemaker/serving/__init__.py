@@ -1,1 +1,0 @@
-"""SageMaker's requests and descriptions of models, endpoints and transform jobs."""
