@@ -1,4 +1,4 @@
-"""The last lines of the log of a training job, an endpoint or a transform job."""
+"""The last lines of the log of a training job or an endpoint."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol

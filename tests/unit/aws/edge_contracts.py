@@ -42,7 +42,6 @@ READ_OF_A_JOB = {
 }
 
 
-# It takes the name of an endpoint or transform job, and whether its model loads.
 Settler = Callable[[str, bool], None]
 SUITE = {"name": "quick-look"}
 FIELD = "workload.dataset.path"

@@ -67,8 +67,6 @@ BESIDE = {
     **{("claims", name): ("exec-1",) for name in ("lab", "region", "profile")},
     ("plan", "spot_discount"): ("--spot-interruptions", "1"),
     ("plan", "spot_interruptions"): ("--spot-discount", "0.5"),
-    ("deploy", "concurrency"): ("--serverless", "2048"),
-    ("deploy", "also_send"): ("--transform", "s3://bucket/requests/"),
 }
 ACCEPTED = re.compile(
     r"[Ee]xpected|accepted:|at least|at most|not one of|exists, |did you mean|does not exist|not valid YAML"

@@ -95,7 +95,6 @@ def test_what_fails_or_differs_is_deleted_and_told_with_its_cost(
         (("--instance", "ml.c5.xlrge"), "an instance type such as ml.c5.xlarge"),
         (("--instance", "ml.inf2.xlarge"), "has no container for Trainium and Inferentia"),
         (("--instance", "local.cpu"), "add --local"),
-        (("--keep", "--hours", "3"), "a kept endpoint has no expiry"),
         (("--count", "101"), "at most 100"),
     ],
 )

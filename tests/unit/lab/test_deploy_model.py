@@ -1,18 +1,19 @@
 """From a trained model to a checked endpoint: the requests, their order, and what is refused before anything exists."""
 
 import json
-import random
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
+import boto3
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
 from lambdas.deploy_model import handler
 from localcloud.sagemaker_service.api.request_check import check_request
-from tests.fuzz.mutations import damaged_document
 from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import (
     DEPLOYMENT,
@@ -23,7 +24,7 @@ from tests.unit.serving_in_memory import (
     MemoryServing,
     client_error,
 )
-from traindyno.aws.endpoints import DeploymentRefused, InvocationFailed
+from traindyno.aws.endpoints import InvocationFailed
 from traindyno.core.errors import DocumentInvalid
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.s3_keys import served_model_key
@@ -50,36 +51,46 @@ OWN_NETWORK = replace(
 SAGEMAKER = botocore.session.get_session().get_service_model("sagemaker")
 
 
-def test_the_requests_are_those_of_the_sdk() -> None:
-    """What ``PyTorchModel(model_data, role, entry_point="inference.py", framework_version="2.6", …).deploy(1, "…")`` of
-    the SageMaker SDK 2.257.7 sends, without the members that only the lab sets.
-    """
+@pytest.fixture
+def sdk_requests(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """What ``PyTorchModel(…).deploy(…)`` of the installed SageMaker SDK sends, by the operation."""
+    import sagemaker.model
+    from sagemaker.pytorch import PyTorchModel
+    from sagemaker.session import Session
+
+    client = MagicMock()
+    boto_session = boto3.Session("key", "secret", region_name="us-east-1")
+    session = Session(boto_session=boto_session, sagemaker_client=client, default_bucket="results")
+    session.s3_client = session.s3_resource = MagicMock()
+    monkeypatch.setattr(sagemaker.model.utils, "repack_model", lambda **_: None)
+    model = PyTorchModel(
+        name=NAME,
+        model_data=f"s3://results/models/{NAME}/model.tar.gz",
+        role=ROLE,
+        entry_point="inference.py",
+        source_dir=str(Path(inference.__file__).parent),
+        framework_version="2.6.0",
+        py_version="py312",
+        sagemaker_session=session,
+    )
+    model.deploy(1, "ml.c5.xlarge", endpoint_name=NAME, wait=False)
+    return {name: request for name, _, request in client.method_calls if name.startswith("create_")}
+
+
+def test_the_requests_are_those_of_the_sdk(sdk_requests: dict[str, dict[str, Any]]) -> None:
+    """But for tags, time limits, and the archive: the SDK packs the handler into another one."""
     found = build_requests(DEPLOYMENT, NOW, SETTINGS)
-    (variant,) = found.config["ProductionVariants"]
-    assert {name: value for name, value in found.model.items() if name != "Tags"} == {
-        "ModelName": NAME,
-        "ExecutionRoleArn": ROLE,
-        "PrimaryContainer": {
-            "Image": "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-inference:2.6.0-cpu-py312",
-            "Environment": {
-                "SAGEMAKER_PROGRAM": "inference.py",
-                "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
-                "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
-                "SAGEMAKER_REGION": "us-east-1",
-            },
-            "ModelDataUrl": f"s3://results/models/{NAME}/model.tar.gz",
-        },
-    }
-    assert {name: value for name, value in variant.items() if not name.endswith("TimeoutInSeconds")} == {
-        "VariantName": "AllTraffic",
-        "ModelName": NAME,
-        "InitialVariantWeight": 1.0,
-        "InitialInstanceCount": 1,
-        "InstanceType": "ml.c5.xlarge",
-    }
-    names = {name: value for name, value in found.endpoint.items() if name != "Tags"}
-    assert names == {"EndpointName": NAME, "EndpointConfigName": found.config["EndpointConfigName"]}
+    del (
+        found.model["PrimaryContainer"]["ModelDataUrl"],
+        sdk_requests["create_model"]["PrimaryContainer"]["ModelDataUrl"],
+    )
+    for name in [name for name in found.config["ProductionVariants"][0] if name.endswith("TimeoutInSeconds")]:
+        del found.config["ProductionVariants"][0][name]
+    ours = {"create_model": found.model, "create_endpoint_config": found.config, "create_endpoint": found.endpoint}
     tags = {tag["Key"]: tag["Value"] for tag in found.endpoint["Tags"]}
+    for request in (*ours.values(), *sdk_requests.values()):
+        request.pop("Tags", None)
+    assert ours == sdk_requests
     assert (tags["traindyno:lab"], tags["traindyno:owner"]) == ("traindyno", "ada")
     assert tags["traindyno:ends_at"] == "2026-09-21T15:13:20Z"
 

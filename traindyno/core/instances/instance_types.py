@@ -64,7 +64,7 @@ def has_gpu(name: str) -> bool:
 
 
 def has_instance_storage(name: str) -> bool:
-    """SageMaker accepts no volume key for such a type. False for a type outside the table: Inf2 in batch transform."""
+    """SageMaker accepts no volume key for such a type."""
     found = find_instance_type(name)
     return found is not None and found.has_nvme
 
