@@ -1,6 +1,7 @@
 """Whose a fault of the service is: cells of a type share them, unless one has more than chance explains."""
 
 from dataclasses import replace
+from functools import cache
 from math import comb
 
 import pytest
@@ -14,10 +15,15 @@ from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 TRIALS = 5
 
 
+@cache
+def completed(name: str, instance: str, trial: int) -> RunResult:
+    return completed_result(make_cell(name, instance=instance), trial)
+
+
 def cell_results(name: str, *, retried: int = 0, lost: int = 0, instance: str = "ml.p4d.24xlarge") -> list[RunResult]:
     """Five trials: of some the first attempt was lost, others left nothing. A job that was lost ran as long."""
     cell = make_cell(name, instance=instance)
-    done = [completed_result(cell, trial) for trial in range(1, TRIALS - lost + 1)]
+    done = [completed(name, instance, trial) for trial in range(1, TRIALS - lost + 1)]
     again = [
         replace(each, attempts=(replace(each.attempts[0], outcome=None, error="ServiceFault"), *each.attempts))
         for each in done[:retried]

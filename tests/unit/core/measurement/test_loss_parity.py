@@ -81,37 +81,6 @@ def test_history_and_the_other_cells_tell_the_spread_where_a_cell_has_one_trial(
     assert parity.finding is ParityFinding.DIFFERS
 
 
-@pytest.mark.parametrize(("cells", "trials"), [(2, 2), (2, 5), (8, 3)])
-def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(cells: int, trials: int) -> None:
-    """Run-to-run spread of 2 %, as large as the tolerance: the interval widens, and no cell is refused for it."""
-    source = random.Random(20261121)
-    repetitions = 400
-    wrong = 0
-    for _ in range(repetitions):
-        levels = [[2 * source.lognormvariate(0, 0.02) for _ in range(trials)] for _ in range(cells)]
-        found = check_loss_parities([templates(cell) for cell in levels])
-        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
-    assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
-
-
-@pytest.mark.parametrize("trials_of_history", [4, 20])
-def test_equal_cells_of_one_trial_differ_in_at_most_one_suite_of_twenty(
-    trials_of_history: int,
-) -> None:
-    """Four cells of one trial each, in a lab whose history knows the spread of 2 % from few runs or many."""
-    source = random.Random(7)
-    repetitions = 400
-    wrong = told = 0
-    for _ in range(repetitions):
-        history = pool_spread([[2 * source.lognormvariate(0, 0.02) for _ in range(trials_of_history)]])
-        levels = [2 * source.lognormvariate(0, 0.02) for _ in range(4)]
-        found = check_loss_parities([[template(level)] for level in levels], history=history)
-        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
-        told += all(parity.finding is not ParityFinding.ONE_TRIAL for parity in found)
-    assert told == repetitions
-    assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
-
-
 def test_a_cell_of_one_trial_that_learns_much_less_differs_by_the_spread_of_history() -> None:
     history = LossSpread(variance=0.02**2, degrees_of_freedom=12)
     (parity,) = check_loss_parities([[template(2.0)], [template(2.5)]], history=history)

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.nightly import NIGHTLY
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
@@ -33,18 +32,17 @@ BATCHES = ("per_device_train_batch_size", "batch_size")
 # The lab has images of its own for GPUs, and none for Trainium.
 LAB = replace(SETTINGS, gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/efa:1", neuron_image_uri=None)
 
-# make test takes a control of each suite.
-MOST_PAIRS, MOST_CONTROLS = (60, None) if NIGHTLY else (20, 1)
+MOST_PAIRS = 60
 
 
 def named(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-def samples_per_step(suite: Suite) -> dict[str, int]:
+def samples_per_step(suite: Suite, cells: Sequence[Cell]) -> dict[str, int]:
     """What the step logs of a script measure: the batch of each process × the processes."""
     found = {}
-    for cell in expand_cells(suite):
+    for cell in cells:
         arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
         size = next((arguments[name] for name in BATCHES if name in arguments), None)
         if suite.workload.task is Task.SCRIPT and size is not None and processes:
@@ -52,8 +50,7 @@ def samples_per_step(suite: Suite) -> dict[str, int]:
     return found
 
 
-def confounds_of(suite: Suite, measured: Mapping[str, int]) -> Iterator[Confound]:
-    cells = expand_cells(suite)
+def confounds_of(suite: Suite, cells: Sequence[Cell], measured: Mapping[str, int]) -> Iterator[Confound]:
     pairs = list(permutations(cells, 2))
     for first, second in random.Random(1).sample(pairs, min(MOST_PAIRS, len(pairs))):
         found = find_confound(first, second, suite=suite, cells=cells, samples_per_step=measured)
@@ -61,35 +58,31 @@ def confounds_of(suite: Suite, measured: Mapping[str, int]) -> Iterator[Confound
             yield found
 
 
-def proposed(suite: Suite, measured: Mapping[str, int]) -> list[Control]:
-    """The proposed controls, each once."""
-    controls = (control for confound in confounds_of(suite, measured) for control in confound.controls)
+def proposed(suite: Suite, cells: Sequence[Cell]) -> list[Control]:
+    """The proposed controls, each once, with what the logs of a script measure and without."""
+    measured = samples_per_step(suite, cells)
+    confounds = [each for known in ([measured, {}] if measured else [{}]) for each in confounds_of(suite, cells, known)]
+    controls = (control for confound in confounds for control in confound.controls)
     found = {json.dumps(control.include, sort_keys=True): control for control in controls if control.cell_id is None}
     return list(found.values())
 
 
-def with_control(suite: Suite, control: Control) -> tuple[Suite, Cell]:
-    """The suite as a user would write it, and its new cell; raises SuiteInvalid where planning refuses it."""
-    document = suite_document(suite)
-    changed = parse_suite({**document, "include": [*document["include"], dict(control.include)]})
-    before = {cell.cell_id for cell in expand_cells(suite)}
-    (new,) = (cell for cell in expand_cells(changed) if cell.cell_id not in before)
-    return changed, new
-
-
 @pytest.mark.parametrize("path", SHIPPED, ids=named)
 def test_planning_accepts_each_proposed_control(path: Path) -> None:
+    """The suite as a user would write it, with all of them: parse_suite raises SuiteInvalid if planning refuses one."""
     suite = load_suite(path).suite
+    cells, document = expand_cells(suite), suite_document(suite)
+    controls = proposed(suite, cells)
+    changed = parse_suite({**document, "include": [*document["include"], *(dict(each.include) for each in controls)]})
+    with_controls, known = expand_cells(changed), {cell.cell_id for cell in cells}
+    new = [cell for cell in with_controls if cell.cell_id not in known]
+    assert len(new) == len(controls)
+    assert {*find_conflicts(changed, with_controls, LAB)} <= {*find_conflicts(suite, cells, LAB)}
     staged = "s3://code/sourcedir.tar.gz" if suite.workload.source else None
-    before = {*find_conflicts(suite, expand_cells(suite), LAB)}
-    for measured in (samples_per_step(suite), {}):
-        for control in proposed(suite, measured)[:MOST_CONTROLS]:
-            changed, cell = with_control(suite, control)
-            assert {*find_conflicts(changed, expand_cells(changed), LAB)} <= before
-            staged_suite = replace(changed, workload=replace(changed.workload, source=staged))
-            (run,) = trial_runs("execution-1", [cell], [1])
-            build_training_job_request(run, staged_suite, attempt=1, settings=SETTINGS)
-            assert mismatches(cell, suite) == []
+    staged_suite = replace(changed, workload=replace(changed.workload, source=staged))
+    for run in trial_runs("execution-1", new, [1]):
+        build_training_job_request(run, staged_suite, attempt=1, settings=SETTINGS)
+        assert mismatches(run.cell, suite) == []
 
 
 def mismatches(cell: Cell, suite: Suite) -> list[str]:
@@ -109,7 +102,7 @@ def test_some_controls_are_proposed() -> None:
     """The test above then has something to hold."""
     names = ("gpt2-compiler/original.yaml", "gptj-parallel/original.yaml", "strategies_cpu.yaml")
     suites = [load_suite(SUITES / name).suite for name in names]
-    assert all(len(proposed(suite, samples_per_step(suite))) > 1 for suite in suites)
+    assert all(len(proposed(suite, expand_cells(suite))) > 1 for suite in suites)
 
 
 def script_suite(**changes: Any) -> Suite:

@@ -11,7 +11,6 @@ from tests.unit.core.verdict.test_time_to_quality import FASTEST, evaluated, sui
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.goal import Goal
@@ -22,7 +21,6 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
-SUITES = 100
 CV_OF_TRIALS = 0.002
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SINGLE)
 
@@ -60,30 +58,6 @@ def judged_by_seeds(suite: Suite, source: random.Random, cv: float, *, shows_see
         trial = later(template, factor * source.lognormvariate(0, CV_OF_TRIALS))
         results.append(replace(trial, run=run, seed=seed))
     return judge(suite, cells, results)
-
-
-@pytest.mark.parametrize("cells", [2, 4])
-@pytest.mark.parametrize("cv", [0.10, 0.03])
-def test_equal_cells_with_a_seed_for_each_trial_win_in_one_suite_of_twenty(cells: int, cv: float) -> None:
-    source = random.Random(f"{cells} {cv}")
-    verdicts = [judged_by_seeds(quality_suite(cells), source, cv, shows_seed=True) for _ in range(SUITES)]
-    wrong = sum(verdict.finding is Finding.RECOMMENDED for verdict in verdicts)
-    assert wrong / SUITES <= 0.05 + 2 * (0.05 * 0.95 / SUITES) ** 0.5
-
-
-@pytest.mark.parametrize("cells", [2, 4])
-@pytest.mark.parametrize("cv", [0.10, 0.03])
-def test_with_one_seed_nothing_is_claimed_about_other_seeds(cells: int, cv: float) -> None:
-    source = random.Random(f"{cells} {cv}")
-    for _ in range(10):
-        verdict = judged_by_seeds(quality_suite(cells), source, cv, shows_seed=False)
-        assert verdict.finding is Finding.ONE_SEED
-        assert {rival.relation for rival in verdict.rivals} == {Relation.UNKNOWN}
-        assert verdict.against_baseline is None or not verdict.against_baseline.is_detected
-        assert verdict.expected is not None
-        quality = verdict.expected.quality
-        estimates = [quality.seconds, quality.usd, quality.loss, verdict.expected.accuracy]
-        assert [each.interval for each in estimates if each] == [None] * 4
 
 
 def test_a_verdict_of_one_seed_says_so() -> None:

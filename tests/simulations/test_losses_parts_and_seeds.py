@@ -1,0 +1,89 @@
+"""How often losses are called different, parts of a step miss the truth, and a seed decides, over many drawn suites."""
+
+import random
+from math import hypot
+from statistics import fmean
+
+import pytest
+
+from tests.unit.core.measurement.test_loss_parity import template, templates
+from tests.unit.core.measurement.test_step_parts import PROBE_STEPS, measured_parts
+from tests.unit.core.verdict.test_seeds_of_trials import judged_by_seeds, quality_suite
+from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities, pool_spread
+from traindyno.core.statistics.selection import Relation
+from traindyno.core.verdict.verdict import Finding
+
+SUITES = 100
+
+
+@pytest.mark.parametrize(("cells", "trials"), [(2, 2), (2, 5), (8, 3)])
+def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(cells: int, trials: int) -> None:
+    """Run-to-run spread of 2 %, as large as the tolerance: the interval widens, and no cell is refused for it."""
+    source = random.Random(20261121)
+    repetitions = 400
+    wrong = 0
+    for _ in range(repetitions):
+        levels = [[2 * source.lognormvariate(0, 0.02) for _ in range(trials)] for _ in range(cells)]
+        found = check_loss_parities([templates(cell) for cell in levels])
+        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
+    assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
+
+
+@pytest.mark.parametrize("trials_of_history", [4, 20])
+def test_equal_cells_of_one_trial_differ_in_at_most_one_suite_of_twenty(
+    trials_of_history: int,
+) -> None:
+    """Four cells of one trial each, in a lab whose history knows the spread of 2 % from few runs or many."""
+    source = random.Random(7)
+    repetitions = 400
+    wrong = told = 0
+    for _ in range(repetitions):
+        history = pool_spread([[2 * source.lognormvariate(0, 0.02) for _ in range(trials_of_history)]])
+        levels = [2 * source.lognormvariate(0, 0.02) for _ in range(4)]
+        found = check_loss_parities([[template(level)] for level in levels], history=history)
+        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
+        told += all(parity.finding is not ParityFinding.ONE_TRIAL for parity in found)
+    assert told == repetitions
+    assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
+
+
+@pytest.mark.parametrize(("noise", "round_noise"), [(0.1, 0.0), (0.02, 0.05), (0.05, 0.03)])
+def test_the_intervals_hold_the_truth_as_often_as_they_say(noise: float, round_noise: float) -> None:
+    """Also where what varies is the host's speed from probe to probe, which two rounds show by three values."""
+    truth = {"data": 0.03, "communication": 0.02, "optimizer": 0.01, "compute": 0.06}
+    covered, widths = [], []
+    for seed in range(60):
+        parts = measured_parts(truth, world_size=2, noise=noise, round_noise=round_noise, seed=seed)
+        for name in ("data", "communication", "optimizer"):
+            part = getattr(parts, name)
+            covered.append(abs(part.mean - truth[name]) <= part.half_width)
+            widths.append(part.half_width)
+    assert len(covered) == 180
+    assert sum(covered) / len(covered) >= 0.9
+    # Of a difference of two means: steps of 0.12 s, 20 of each probe in two rounds.
+    error = 0.12 * hypot(noise / PROBE_STEPS**0.5, round_noise / 2**0.5) * 2**0.5
+    assert fmean(widths) < 2.5 * 1.96 * error
+
+
+@pytest.mark.parametrize("cells", [2, 4])
+@pytest.mark.parametrize("cv", [0.10, 0.03])
+def test_equal_cells_with_a_seed_for_each_trial_win_in_one_suite_of_twenty(cells: int, cv: float) -> None:
+    source = random.Random(f"{cells} {cv}")
+    verdicts = [judged_by_seeds(quality_suite(cells), source, cv, shows_seed=True) for _ in range(SUITES)]
+    wrong = sum(verdict.finding is Finding.RECOMMENDED for verdict in verdicts)
+    assert wrong / SUITES <= 0.05 + 2 * (0.05 * 0.95 / SUITES) ** 0.5
+
+
+@pytest.mark.parametrize("cells", [2, 4])
+@pytest.mark.parametrize("cv", [0.10, 0.03])
+def test_with_one_seed_nothing_is_claimed_about_other_seeds(cells: int, cv: float) -> None:
+    source = random.Random(f"{cells} {cv}")
+    for _ in range(10):
+        verdict = judged_by_seeds(quality_suite(cells), source, cv, shows_seed=False)
+        assert verdict.finding is Finding.ONE_SEED
+        assert {rival.relation for rival in verdict.rivals} == {Relation.UNKNOWN}
+        assert verdict.against_baseline is None or not verdict.against_baseline.is_detected
+        assert verdict.expected is not None
+        quality = verdict.expected.quality
+        estimates = [quality.seconds, quality.usd, quality.loss, verdict.expected.accuracy]
+        assert [each.interval for each in estimates if each] == [None] * 4
