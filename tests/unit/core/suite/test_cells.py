@@ -168,6 +168,6 @@ def test_the_runs_of_a_round_are_in_blocks_and_a_repeat_is_in_its_own_rounds() -
     assert [run.block for run in first] == ["1.1", "1.1", "1.2", "1.2"]
     repeats = make_runs("e", [(cells[0], 4), (cells[1], 5)], round_number=2)
     assert [(run.trial, run.block) for run in repeats] == [(4, "2.1"), (5, "2.1")]
-    # of another execution, and of an earlier version
+    # of another execution, and without a block
     assert block_of(first[0]) != block_of(replace(first[0], execution_id="other"))
     assert block_of(replace(first[0], block=None)) == "e 1"
