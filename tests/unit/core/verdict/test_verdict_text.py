@@ -281,6 +281,8 @@ def test_failures_and_unsteady_trials_of_the_cell_are_in_the_headline() -> None:
     unsteady = "1 of its 3 measured trials did not reach a steady state"
     # an answer that is given holds for what these trials left open
     assert described(rows=(best, make_row(SECOND))).headline == f"{noted}."
+    alone = described(rows=(best, make_row(SECOND)), finding=Finding.ONLY_ONE).headline
+    assert alone.endswith("2 of its 5 trials failed, 1 diverged.")
     open_answer = described(rows=(best, make_row(SECOND)), finding=Finding.UNDECIDED)
     assert open_answer.headline.endswith(f"{unsteady}.")
     failed = described(rows=(make_row(failed=1), make_row(SECOND))).headline
