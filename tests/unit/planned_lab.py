@@ -58,12 +58,17 @@ class MemoryBuckets:
         assert operation_name == "list_objects_v2"
         return self
 
-    def paginate(self, *, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:
+    def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str | None = None) -> Iterator[dict[str, Any]]:
         start = f"s3://{Bucket}/"
         if not any(uri.startswith(start) for uri in self.objects):
             message = "The specified bucket does not exist"
             raise ClientError({"Error": {"Code": "NoSuchBucket", "Message": message}}, "ListObjectsV2")
         found = sorted(uri for uri in self.objects if uri.startswith(f"{start}{Prefix}"))
+        if Delimiter:
+            below = {uri: uri.removeprefix(f"{start}{Prefix}").partition(Delimiter) for uri in found}
+            folders = sorted({f"{Prefix}{name}{Delimiter}" for name, is_folder, _ in below.values() if is_folder})
+            yield from ({"CommonPrefixes": [{"Prefix": folder}]} for folder in folders)
+            found = [uri for uri in found if not below[uri][1]]
         # Each object on a page of its own; a listing of nothing is a page without Contents.
         yield from ({"Contents": [self._row(uri, start)]} for uri in found)
         if not found:

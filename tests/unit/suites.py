@@ -5,6 +5,9 @@ from typing import Any
 from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.suite import Suite
 
+# As traindyno run packs and names it.
+STAGED_SOURCE = f"s3://bucket/code/{'ab' * 32}/sourcedir.tar.gz"
+
 
 def says(problem: str, path_and_words: str) -> bool:
     """Whether the problem is at this path, and its message holds these words."""
@@ -55,7 +58,7 @@ def script_document(**changes: Any) -> dict[str, Any]:
         **{
             "workload": {
                 "task": "script",
-                "source": "s3://bucket/code/abc/sourcedir.tar.gz",
+                "source": STAGED_SOURCE,
                 "entry_point": "train.py",
                 "hyperparameters": {"model": "gpt2", "epochs": 1, "lr": 5e-05, "bf16": True},
                 "examples": 1000,

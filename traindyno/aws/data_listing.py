@@ -22,6 +22,37 @@ class DataListing:
     def __init__(self, s3: ListingClient) -> None:
         self._s3 = s3
 
+    def siblings(self, field: str, uri: str) -> str | None:
+        """Why the prefix takes objects of another folder too, as ``train`` does of ``train_old``; None if it does not,
+        or if it can't be listed.
+        """
+        parts = urlsplit(uri)
+        prefix = parts.path.lstrip("/")
+        if not prefix or prefix.endswith("/"):
+            return None
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=parts.netloc, Prefix=prefix, Delimiter="/")
+        try:
+            found = [
+                name
+                for page in pages
+                for name in (
+                    *(each["Prefix"] for each in page.get("CommonPrefixes", [])),
+                    *(each["Key"] for each in page.get("Contents", [])),
+                )
+                if name not in (prefix, f"{prefix}/")
+            ]
+        except ClientError as error:
+            if error_code(error) not in UNREADABLE:
+                raise
+            return None
+        if not found:
+            return None
+        named = " and ".join(f"s3://{parts.netloc}/{name}" for name in found[:2])
+        return (
+            f"{field}: {uri} also takes {named}, because SageMaker reads each object whose key begins with it;"
+            f" expected a folder with a final /, as in {uri}/, or a file in a folder of its own"
+        )
+
     def content(self, field: str, uri: str) -> tuple[str, frozenset[str]]:
         """A digest of the objects' names, sizes and ETags, and the names; raises SuiteRefused if there are none.
         ``field``: the suite's field with the prefix.

@@ -4,6 +4,7 @@ Training jobs write below ``runs/`` and ``prepared/`` only. Documents that decid
 keys below ``suites/`` and ``tokens/``, which no job can write.
 """
 
+import re
 from typing import TypeGuard
 
 S3_SCHEME = "s3://"
@@ -13,6 +14,7 @@ SAMPLES_FILE = "evaluation_samples.json"
 SUITES_PREFIX = "suites/"
 TOKEN_MARKERS_PREFIX = "tokens/"
 CODE_PREFIX = "code/"
+PACKED = re.compile(rf"/{CODE_PREFIX}(?:[0-9a-f]{{64}}|[^/]+/script)/sourcedir\.tar\.gz\Z")
 DATA_PREFIX = "data/"
 MODELS_PREFIX = "models/"
 
@@ -108,6 +110,11 @@ def served_model_key(deployment_name: str) -> str:
 
 def code_key(sha256: str) -> str:
     return f"{CODE_PREFIX}{sha256}/sourcedir.tar.gz"
+
+
+def is_packed_by_client(uri: str) -> bool:
+    """Whether ``traindyno run`` packed this tarball, so that it has the program of shared jobs: by its key."""
+    return PACKED.search(uri) is not None
 
 
 def execution_code_key(execution_id: str) -> str:

@@ -89,7 +89,8 @@ def plan_execution(
     """Raises SuiteInvalid or SuiteRefused with all problems."""
     suite = parse_suite(document)
     cells = expand_cells(suite)
-    if conflicts := [*_unstaged(suite), *find_conflicts(suite, cells, settings)]:
+    siblings = [listing.siblings(field, uri) for field, uri in _prefixes(suite.workload)]
+    if conflicts := [*_unstaged(suite), *filter(None, siblings), *find_conflicts(suite, cells, settings)]:
         raise SuiteRefused(conflicts)
     planned = planned_instances(suite, cells)
     prices = {
@@ -117,6 +118,17 @@ def plan_execution(
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
     _store(suite, plan, services=services, settings=settings, prices=prices[settings.region], now=now)
     return plan
+
+
+def _prefixes(workload: Workload) -> Iterator[tuple[str, str]]:
+    """The workload's inputs in S3, by field."""
+    for field in ("dataset", "model", "tokenizer"):
+        source = getattr(workload, field)
+        if source is not None and is_s3_uri(source.path):
+            yield f"workload.{field}.path", source.path
+    for name, uri in workload.channels.items():
+        if is_s3_uri(uri):
+            yield f"workload.channels.{name}", uri
 
 
 def _unstaged(suite: Suite) -> Iterator[str]:

@@ -256,6 +256,21 @@ class ListingContract:
         put(f"{first}more.csv", b"c,3")
         assert listing.content(FIELD, first)[0] not in {digest, changed}
 
+    def test_a_prefix_that_takes_objects_beside_its_folder_names_two(
+        self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
+    ) -> None:
+        place = f"s3://{bucket}/{new_name('data')}"
+        for key in ("train/a.csv", "train/deep/b.csv", "test.csv"):
+            put(f"{place}/{key}", b"a,1")
+        for uri in (f"{place}/train", f"{place}/train/", f"{place}/test.csv", f"s3://{bucket}"):
+            assert listing.siblings(FIELD, uri) is None
+        put(f"{place}/train_old/a.csv", b"a,1")
+        put(f"{place}/test.csv.bak", b"a,1")
+        assert listing.siblings(FIELD, f"{place}/train/") is None
+        for name, other in (("train", "train_old/"), ("test.csv", "test.csv.bak")):
+            text = str(listing.siblings(FIELD, f"{place}/{name}"))
+            assert text.startswith(f"{FIELD}: {place}/{name} also takes {place}/{other}, because")
+
     def test_a_prefix_without_objects_is_refused(
         self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
     ) -> None:

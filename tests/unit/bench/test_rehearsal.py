@@ -40,7 +40,13 @@ TRIALS = (0.9999, 1.0001)
 def loaded(pack: str, name: str) -> Suite:
     """The suite that ``traindyno run`` sends, with the script's folder as a tarball in S3."""
     suite = load_suite(SUITES / pack / f"{name}.yaml").suite
-    return replace(suite, workload=replace(suite.workload, source="s3://code/sourcedir.tar.gz"))
+    return replace(
+        suite,
+        workload=replace(
+            suite.workload,
+            source="s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
+        ),
+    )
 
 
 def test_model_of_albert_fits_every_published_figure_within_1_5_percent() -> None:

@@ -48,7 +48,10 @@ CASES = list(itertools.product(HYPERPARAMETERS, CHANNELS, ENVIRONMENTS, ["proces
 def described_job(
     program: str, hyperparameters: Mapping[str, Any], channels: Mapping[str, str], **given: str
 ) -> TrainingJob:
-    toolkit = {"sagemaker_program": program, "sagemaker_submit_directory": "s3://code/sourcedir.tar.gz"}
+    toolkit = {
+        "sagemaker_program": program,
+        "sagemaker_submit_directory": "s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
+    }
     source = {"DataSource": {"S3DataSource": {"S3Uri": "s3://bucket/data/"}}}
     request = job_request(
         "job-a1",

@@ -67,7 +67,13 @@ def remove(request: dict[str, Any], path: str) -> None:
 @cache
 def our_requests(pack: str) -> tuple[dict[str, Any], ...]:
     suite = load_suite(ROOT / "suites" / pack / "original.yaml").suite
-    suite = replace(suite, workload=replace(suite.workload, source="s3://results/code/abc/sourcedir.tar.gz"))
+    suite = replace(
+        suite,
+        workload=replace(
+            suite.workload,
+            source="s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
+        ),
+    )
     runs = trial_runs("execution-1", expand_cells(suite), [1])
     return tuple(build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs)
 

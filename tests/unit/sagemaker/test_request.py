@@ -32,7 +32,7 @@ SETTINGS = JobSettings(
     region="us-east-1",
     role_arn="arn:aws:iam::123456789012:role/SageMakerExecutionRole",
     results_bucket="results",
-    source_s3_uri="s3://results/code/abc/sourcedir.tar.gz",
+    source_s3_uri="s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
 )
 # Options that a person gives to a launcher, as hyperparameters of a script.
 GIVEN_OPTIONS = ("sagemaker_mpi_custom_mpi_options", "sagemaker_distributed_dataparallel_custom_mpi_options")
@@ -191,7 +191,10 @@ def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
         "warmup": "auto", "trials": 2, "max_steps": 200, "evaluate": False, "save_model": False
     }  # fmt: skip
     assert told["sagemaker_program"] == "traindyno_train.py"
-    assert told["sagemaker_submit_directory"] == "s3://results/code/abc/sourcedir.tar.gz"
+    assert (
+        told["sagemaker_submit_directory"]
+        == "s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz"
+    )
     assert model_problems(request) == []
 
 

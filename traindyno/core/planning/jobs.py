@@ -10,10 +10,11 @@ from traindyno.core.instances.instance_types import AcceleratorKind, find_instan
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.channel_room import tokens_apart, why_too_many
 from traindyno.core.planning.history import Histories, expect_job
+from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
-from traindyno.core.suite.choices import Compiler, Jobs
+from traindyno.core.suite.choices import Compiler, Jobs, Task
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.strategies import TRAITS
@@ -57,6 +58,9 @@ def why_alone(cell: Cell, suite: Suite) -> str | None:
         return "measurement.jobs is separate"
     if suite.measurement.save_model:
         return "it saves its model, which is a file of the job"
+    source = suite.workload.source
+    if suite.workload.task is Task.SCRIPT and is_s3_uri(source) and not is_packed_by_client(source):
+        return "its code is a tarball that traindyno run has not packed: it lacks the program that carries several runs"
     return _launcher_of_sagemaker(cell, suite) or why_too_many(suite)
 
 

@@ -267,3 +267,23 @@ def order_of(
     wanted = [(cell, trial) for cell in cells for trial in trials]
     (job,) = share_jobs(make_runs(execution_id, wanted, round_number=round_number), suite)
     return [run.cell.cell_id for run in job.runs]
+
+
+@pytest.mark.parametrize(
+    ("source", "is_shared"),
+    [
+        ("s3://results/code/" + "0a" * 32 + "/sourcedir.tar.gz", True),
+        ("s3://results/code/execution-1/script/sourcedir.tar.gz", True),
+        ("./scripts", True),  # traindyno run packs it
+        ("s3://mine/code/sourcedir.tar.gz", False),
+        ("s3://mine/sourcedir.tar.gz", False),
+        ("s3://results/code/0a1b/sourcedir.tar.gz", False),
+    ],
+)
+def test_a_tarball_without_the_parent_has_jobs_of_its_own(source: str, is_shared: bool) -> None:
+    document = script_document()
+    document["workload"]["source"] = source
+    document["measurement"] = {"jobs": "shared"}
+    suite = parse_suite(document)
+    reason = why_alone(expand_cells(suite)[0], suite)
+    assert reason is None if is_shared else "a tarball that traindyno run has not packed" in str(reason)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
+from tests.unit.suites import STAGED_SOURCE
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -61,7 +62,17 @@ def named(path: Path) -> str:
 def with_staged_source(suite: Suite) -> Suite:
     """The suite that ``traindyno run`` sends: a script's folder is a tarball in S3."""
     is_script = suite.workload.source is not None
-    return replace(suite, workload=replace(suite.workload, source="s3://code/sourcedir.tar.gz")) if is_script else suite
+    return (
+        replace(
+            suite,
+            workload=replace(
+                suite.workload,
+                source=STAGED_SOURCE,
+            ),
+        )
+        if is_script
+        else suite
+    )
 
 
 def test_every_pack_has_its_suites_and_its_claims() -> None:

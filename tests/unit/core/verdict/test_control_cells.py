@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS
+from tests.unit.suites import STAGED_SOURCE
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.suite.arguments import arguments_of
@@ -78,7 +79,7 @@ def test_planning_accepts_each_proposed_control(path: Path) -> None:
     new = [cell for cell in with_controls if cell.cell_id not in known]
     assert len(new) == len(controls)
     assert {*find_conflicts(changed, with_controls, LAB)} <= {*find_conflicts(suite, cells, LAB)}
-    staged = "s3://code/sourcedir.tar.gz" if suite.workload.source else None
+    staged = STAGED_SOURCE if suite.workload.source else None
     staged_suite = replace(changed, workload=replace(changed.workload, source=staged))
     for run in trial_runs("execution-1", new, [1]):
         build_training_job_request(run, staged_suite, attempt=1, settings=SETTINGS)
@@ -111,7 +112,7 @@ def script_suite(**changes: Any) -> Suite:
         "goal": "fastest",
         "workload": {
             "task": "script",
-            "source": "s3://bucket/sourcedir.tar.gz",
+            "source": "s3://bucket/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
             "entry_point": "train.py",
             "examples": 1000,
             "hyperparameters": {"epochs": 1},
