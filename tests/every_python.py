@@ -23,6 +23,7 @@ TESTS = ("tests/unit", "tests/infra")
 READ_BY_TESTS = (
     *("transformers", "tokenizers", "safetensors", "huggingface-hub", "hf-xet", "regex"),
     *("accelerate", "s3torchconnector", "s3torchconnectorclient"),
+    *("hypothesis", "sortedcontainers"),
 )
 ASK_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 
