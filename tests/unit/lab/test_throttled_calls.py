@@ -90,7 +90,7 @@ class Story:
         lab = self.services
         self.call_waiting(
             submit_run,
-            owner,
+            {"item": owner},
             lambda token: any(row.token == token and name in lab.jobs.jobs for name, row in lab.attempt_rows.items()),
         )
 
