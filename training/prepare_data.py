@@ -10,9 +10,8 @@ from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.memory import findings_document, too_large_text
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.preparation import preparation_document
+from traindyno.core.suite.preparation import MEMORY_FILE, preparation_document
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.tokens_manifest import MEMORY_FILE
 from training.data.manifest import write_manifest
 from training.data.prepare import tokenise
 from training.errors import WorkloadError

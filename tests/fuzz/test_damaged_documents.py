@@ -17,7 +17,7 @@ from tests.unit.serving_in_memory import SAMPLES
 from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.planning.wave_items import run_ids_of
+from traindyno.core.planning.waves import run_ids_of
 from traindyno.core.s3_keys import plan_key, report_data_key, results_prefix, suite_key, verdict_key
 from traindyno.core.serving.samples import parse_samples, samples_document
 from traindyno.core.suite.suite_file import read_stored_suite

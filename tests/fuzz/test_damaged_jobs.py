@@ -19,7 +19,7 @@ from tests.unit.suites import small_suite
 from traindyno.api.suite_text import read_suite_text
 from traindyno.cli.commands.import_command import cost_lines, notes, suite_text
 from traindyno.cli.inputs.imported_job import import_described, price_job
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.program import JobNotImportable
 

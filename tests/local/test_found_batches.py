@@ -24,7 +24,7 @@ from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_ru
 from traindyno.core.s3_keys import checkpoints_prefix, job_document_key
 from traindyno.core.step_log.reader import StepLog, read_step_log
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.verdict import judge

@@ -26,7 +26,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, describe_mismatch
+from traindyno.core.suite.preparation import TOKENS_MANIFEST, describe_mismatch
 from traindyno.sagemaker.job_description import read_job_end
 
 FAST = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "10000", "--jump-when-quiet-seconds", "0.02")

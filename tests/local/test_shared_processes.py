@@ -24,7 +24,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import checkpoints_prefix, job_document_key
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_document import job_document

@@ -10,7 +10,7 @@ from datasets import DatasetDict
 
 from tests.outsiders.data_files import CASES, DataCase
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.dataset_files import DatasetFilesInvalid, split_files
+from traindyno.core.suite.data_formats import DatasetFilesInvalid, split_files
 from traindyno.core.suite.workload import Dataset
 from training.data import file_text
 from training.data.files import LocalFile

@@ -18,7 +18,7 @@ from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.test_prepared_data import KEY
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems, model_lines
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 
 LLAMA: dict[str, Any] = {
     "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -16,7 +16,7 @@ from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, Hub, hub_server
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_texts
-from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST
+from traindyno.core.suite.preparation import TOKENS_MANIFEST
 from training.data.sequences import read_sequences
 from training.models.model_copy import needed_files
 

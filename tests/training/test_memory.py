@@ -10,8 +10,7 @@ import torch
 from tests.nightly import NIGHTLY
 from tests.training.forked import run_group
 from tests.training.shape_watch import watched_shapes
-from traindyno.core.planning.fitting_batch import fitting_batch
-from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.planning.memory import MemoryEstimate, fitting_batch
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from traindyno.core.suite.workload import Tokenizer, Workload

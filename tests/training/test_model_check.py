@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import PipelineSchedule, Strategy, Task
 from traindyno.core.suite.processes import stage_counts, tensor_divisions
 from traindyno.core.suite.settings import Settings

@@ -11,10 +11,9 @@ from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
 from traindyno.core.planning.memory import parse_findings
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.suite.preparation import MEMORY_FILE, TOKENS_MANIFEST, DataPreparation, describe_mismatch
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_workload
-from traindyno.core.suite.tokens_manifest import MEMORY_FILE, TOKENS_MANIFEST, describe_mismatch
 from training.errors import WorkloadError
 from training.prepare_data import estimate_all
 from training.process.job import find_job

@@ -27,7 +27,7 @@ from tests.training.sharded_models import Model, values_of
 from tests.training.small_models import small_values
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import model_lines
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Model as AskedModel
 from traindyno.core.suite.workload import Workload

@@ -22,7 +22,7 @@ from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 
 # As traindyno run packs and names it.

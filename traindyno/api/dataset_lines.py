@@ -5,8 +5,7 @@ from pathlib import Path
 
 from traindyno.api.local_paths import find_local
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.data_formats import is_documentation, is_hidden
-from traindyno.core.suite.dataset_files import DatasetFilesInvalid, split_files
+from traindyno.core.suite.data_formats import DatasetFilesInvalid, is_documentation, is_hidden, split_files
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Dataset
 from traindyno.travelling_files import Reason, Travelling, travelling_data

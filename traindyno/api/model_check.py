@@ -15,8 +15,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_converter import suite_converter
-from traindyno.core.suite.suite_file import workload_document
+from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Workload
 
 MODEL_FILE = "config.json"

@@ -12,8 +12,7 @@ from traindyno.api.execution_state import State
 from traindyno.api.progress import Display, PlainDisplay
 from traindyno.api.progress_text import state_line, state_rows
 from traindyno.api.reports import write_report
-from traindyno.core.documents.problems import shown
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import TraindynoError
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report

@@ -15,10 +15,8 @@ from traindyno.aws.quotas import Quotas
 from traindyno.core.costs import price_file
 from traindyno.core.costs.price_file import parse_prices
 from traindyno.core.costs.prices import Price, PriceList
-from traindyno.core.planning import quota_file
 from traindyno.core.planning.preparation_plan import planned_instances
-from traindyno.core.planning.quota_file import GivenQuotas, parse_quotas
-from traindyno.core.planning.quotas import QuotaReadings, needed_quotas
+from traindyno.core.planning.quotas import SHAPE, GivenQuotas, QuotaReadings, needed_quotas, parse_quotas
 from traindyno.core.suite.suite import Cell, Suite
 
 
@@ -37,7 +35,7 @@ def read_plan_inputs(
 ) -> PlanInputs:
     """Creates an AWS client only for values that no file gives."""
     prices = read_price_file(price_path) if price_path else None
-    given = read_input_file(quota_path, parse_quotas, fields=quota_file.SHAPE) if quota_path else None
+    given = read_input_file(quota_path, parse_quotas, fields=SHAPE) if quota_path else None
     region = _one_region(prices, given)
     try:
         if prices is None:

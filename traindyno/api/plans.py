@@ -24,7 +24,7 @@ from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.refusals import Refusal, refusal_lines
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import open_services
 from traindyno.sagemaker.images import unavailable_images

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from enum import Enum
 from typing import Any, overload
 
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import visible
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.verdict.axes import find_axes, value_of

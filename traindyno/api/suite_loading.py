@@ -11,7 +11,7 @@ from traindyno.api.local_paths import find_local, find_path_problems
 from traindyno.api.model_check import find_model_problems
 from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_text, read_suite_text
 from traindyno.core.errors import Problem, SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite as CheckedSuite
 
 CLAIMS_SHAPE = "title, source and claims"

@@ -24,10 +24,10 @@ from traindyno.cli.commands.reprice_command import reprice_execution
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
 from traindyno.cli.option_values import in_our_words
 from traindyno.cli.output import STANDARD_OUTPUT, tell
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
-from traindyno.core.suite.dataset_files import DatasetFilesInvalid
+from traindyno.core.suite.data_formats import DatasetFilesInvalid
 from traindyno.core.verdict.comparison import NotComparable
 from traindyno.sagemaker.imported.program import JobNotImportable
 

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import visible
 
 
 class OutputFormat(StrEnum):

@@ -13,8 +13,8 @@ from traindyno.core.s3_keys import (
     suite_key,
     verdict_key,
 )
+from traindyno.core.suite.cells import with_cells_of
 from traindyno.core.suite.claim import parse_claims
-from traindyno.core.suite.fallback_cells import with_cells_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.cell_trials import suite_trials

@@ -7,11 +7,9 @@ from typing import Any
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.jobs import share_jobs
-from traindyno.core.planning.lane_plan import LanePlan
-from traindyno.core.planning.lanes import Lane, split_lanes
+from traindyno.core.planning.lanes import Lane, LanePlan, split_lanes
 from traindyno.core.planning.plan import Plan, read_stored_plan
-from traindyno.core.planning.wave_items import wave_items
-from traindyno.core.planning.waves import fill_waves
+from traindyno.core.planning.waves import fill_waves, wave_items
 from traindyno.core.s3_keys import lane_key, plan_key, suite_key
 from traindyno.core.suite.preparation import is_packed
 from traindyno.core.suite.suite import Run, Suite

@@ -22,7 +22,7 @@ from traindyno.core.s3_keys import (
     suite_key,
 )
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.preparation import (
     LOCAL_INSTANCE,

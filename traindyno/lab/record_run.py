@@ -11,8 +11,8 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
 from traindyno.core.step_log.reader import StepLog
+from traindyno.core.suite.cells import run_on
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.fallback_cells import run_on
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
 from traindyno.core.jobs.batch_finding import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.fitting_batch import most_bytes
-from traindyno.core.planning.memory import CellMemory, MemoryEstimate
+from traindyno.core.planning.memory import CellMemory, MemoryEstimate, most_bytes
 from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure

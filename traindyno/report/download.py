@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import visible
 from traindyno.report.markup import Markup, element
 
 

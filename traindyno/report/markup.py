@@ -5,7 +5,7 @@ Characters that a browser obeys, such as those that reverse the text after them,
 
 from html import escape
 
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import visible
 
 
 class Markup(str):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from traindyno.core.planning.usage import HeldInstances
+from traindyno.core.planning.quotas import HeldInstances
 
 
 def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:

@@ -13,8 +13,8 @@ from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
     SEED_VARIABLE,
 )
+from traindyno.core.suite.cells import accepted_types, run_on
 from traindyno.core.suite.choices import Purchase, Task
-from traindyno.core.suite.fallback_cells import accepted_types, run_on
 from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.suite import JobOptions, Run, Suite
 from traindyno.sagemaker.channels import run_channels

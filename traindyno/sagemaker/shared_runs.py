@@ -1,7 +1,7 @@
 """The runs of a shared job, each with the suite as its own job would have it."""
 
 from traindyno.core.jobs.job import Job
-from traindyno.core.suite.fallback_cells import run_on
+from traindyno.core.suite.cells import run_on
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.staged_model import with_staged_model
 

@@ -9,12 +9,12 @@ from traindyno.core.measurement.preparation_result import PreparationResult, par
 from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.planning.memory import CellMemory, MemoryFinding, memory_of_cells, parse_findings
 from traindyno.core.planning.plan import Plan, read_stored_plan
-from traindyno.core.planning.wave_items import run_ids_of
+from traindyno.core.planning.waves import run_ids_of
 from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, s3_uri, suite_key
-from traindyno.core.suite.fallback_cells import with_cells_of
+from traindyno.core.suite.cells import with_cells_of
+from traindyno.core.suite.preparation import MEMORY_FILE
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.core.suite.tokens_manifest import MEMORY_FILE
 from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.store.results_bucket import Document, ResultsBucket
 from traindyno.store.token_cache import TokenCache

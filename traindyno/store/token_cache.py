@@ -1,14 +1,14 @@
 """Tokens that were made before: a marker for each content key names the folder that holds them, and is written last."""
 
 from traindyno.core.s3_keys import ready_tokens_key, s3_uri, tokens_folder
-from traindyno.core.suite.suite import Tokens
-from traindyno.core.suite.tokens_manifest import (
+from traindyno.core.suite.preparation import (
     TOKENS_MANIFEST,
     TokensMarker,
     describe_mismatch,
     parse_tokens_marker,
     tokens_marker_document,
 )
+from traindyno.core.suite.suite import Tokens
 from traindyno.store.results_bucket import ResultsBucket
 
 # Storage keeps prepared data for 90 days, and an execution may take 28 of them.

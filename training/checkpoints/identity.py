@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from traindyno.core.suite.choices import InputMode
+from traindyno.core.suite.choices import InputMode, strategies_with
 from traindyno.core.suite.processes import global_batch_size, replica_count
 from traindyno.core.suite.settings import Effect, settings_of_checkpoints, settings_with
-from traindyno.core.suite.strategies import strategies_with
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from training.process.run_settings import RunSettings
 from training.process.topology import Topology

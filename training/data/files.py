@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from traindyno.core.suite import dataset_files
+from traindyno.core.suite import data_formats
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import format_of, is_hidden
-from traindyno.core.suite.dataset_files import DatasetFilesInvalid
+from traindyno.core.suite.data_formats import DatasetFilesInvalid, format_of, is_hidden
 from traindyno.core.suite.workload import Dataset
 from training.errors import WorkloadError
 
@@ -55,7 +54,7 @@ def split_files(files: Sequence[DataFile], dataset: Dataset, split: str, where: 
     """The data files that hold ``split``. Raises WorkloadError if there are none."""
     by_name = {file.name: file for file in files}
     try:
-        return [by_name[name] for name in dataset_files.split_files(list(by_name), dataset, split)]
+        return [by_name[name] for name in data_formats.split_files(list(by_name), dataset, split)]
     except DatasetFilesInvalid as error:
         raise WorkloadError(f"{where}: {error}") from error
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from traindyno.core.suite.needed_sequences import MOST_HELD_OUT
+from traindyno.core.suite.preparation import MOST_HELD_OUT
 from training.data.arrays import Array
 from training.data.sequences import Sequences
 from training.errors import WorkloadError

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, describe_mismatch, tokens_manifest
+from traindyno.core.suite.preparation import TOKENS_MANIFEST, describe_mismatch, tokens_manifest
 from training.data.sequences import EVALUATION, TRAIN, read_sequences
 from training.errors import WorkloadError
 

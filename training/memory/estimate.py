@@ -15,10 +15,9 @@ from torch.optim import Optimizer
 from traindyno.callbacks import StepLogger
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.planning.memory import MemoryEstimate
-from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.choices import TRAITS, DatasetFormat, Task
 from traindyno.core.suite.processes import accumulation_steps, stage_ranks, world_size
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.workload import Workload
 from training.accelerators.cpu import Cpu
 from training.compilers.none import NoCompiler

@@ -1,8 +1,7 @@
 """The finding about a configuration's memory: the estimate or why there is none, and the changes that make it fit."""
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, fits, why_not_estimated
-from traindyno.core.planning.memory_remedies import find_remedies
+from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, find_remedies, fits, why_not_estimated
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.memory.estimate import EstimateKey, estimate_key, estimate_memory

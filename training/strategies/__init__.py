@@ -16,9 +16,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from traindyno.core.suite.choices import Strategy, Task
+from traindyno.core.suite.choices import Strategy, Task, strategies_with
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.strategies import strategies_with
 from training.accelerators import Accelerator
 from training.compilers import ModelCompiler
 from training.data.batch import Batch

@@ -5,8 +5,8 @@ import torch
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 
+from traindyno.core.suite.choices import TRAITS
 from traindyno.core.suite.processes import degrees_of, nearest_degrees_text
-from traindyno.core.suite.strategies import TRAITS
 from training.errors import WorkloadError
 from training.process.process_group import start_process_group
 from training.strategies import Setup

@@ -13,7 +13,7 @@ from localcloud.sagemaker_service.replay.trace import Trace
 from localcloud.sagemaker_service.storage.s3_transfer import split_uri
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED, JOURNAL
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+from traindyno.core.suite.preparation import TOKENS_MANIFEST, tokens_manifest
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -10,7 +10,7 @@ from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.suites import small_document
 from traindyno.api.suite_loading import SuiteFileInvalid, load_suite
 from traindyno.api.suite_text import SuiteUnreadable
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 
 
 def write(folder: Path, claims: Any, **changes: Any) -> Path:

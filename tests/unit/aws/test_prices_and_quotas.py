@@ -12,14 +12,15 @@ from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.quotas import (
+    HeldInstances,
     QuotaReading,
     UsageSource,
     account_quota,
+    count_in_use,
     instance_quota,
     run_time_quota,
     warm_pool_quota,
 )
-from traindyno.core.planning.usage import HeldInstances, count_in_use
 from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.held_instances import read_held_instances
 

@@ -15,7 +15,7 @@ from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.output import Terminal
 from traindyno.core.documents.versions import Format
 from traindyno.core.planning.plan import plan_suite
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 
 PROGRAM = """#!/bin/sh
 # Answers as training.memory does: 30 GB for each of the settings, with a change that fits.

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.cli.display.plan_totals import seeds_text
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 
 EACH = "7 to 9, one for each trial, the same in all cells"
 

@@ -44,7 +44,7 @@ from traindyno.cli.main import app
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell
 from traindyno.core.costs.prices import Price
 from traindyno.core.costs.receipt import write_receipt
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import visible
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells

@@ -21,10 +21,9 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.s3_keys import job_document_key, plan_key, report_data_key, result_key, step_log_prefix
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.cells import cell_on, expand_cells
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.fallback_cells import cell_on
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.race_search import next_race_trials

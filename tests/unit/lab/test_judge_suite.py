@@ -13,7 +13,7 @@ from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key, verdict_key
 from traindyno.core.statistics.hosts import HostClass
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.verdict.claims import ClaimFinding
 from traindyno.core.verdict.pricing import Terms
 from traindyno.core.verdict.report_data import parse_report

@@ -14,7 +14,7 @@ from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.plan import Plan
 from traindyno.core.s3_keys import plan_key, suite_key
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.plan_round import plan_next_round

@@ -25,10 +25,9 @@ from traindyno.core.s3_keys import (
 )
 from traindyno.core.step_log.line import failure_text
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.preparation import DataPreparation, TokenSet
+from traindyno.core.suite.preparation import TOKENS_MANIFEST, DataPreparation, TokenSet, tokens_manifest
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import stored_suite
-from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite

@@ -14,7 +14,7 @@ from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.s3_keys import plan_key, report_html_key, tokens_folder
-from traindyno.core.suite.tokens_manifest import TOKENS_MANIFEST, tokens_manifest
+from traindyno.core.suite.preparation import TOKENS_MANIFEST, tokens_manifest
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite, verdict_event

@@ -15,7 +15,7 @@ from tests.unit.sagemaker.test_request import first_request
 from tests.unit.suites import script_document, small_suite
 from traindyno.cli.inputs.imported_job import MOST_BYTES, import_described
 from traindyno.core.instances.instance_types import instance_types
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.sagemaker.imported.axes import neighbours, suggest_axes
 from traindyno.sagemaker.imported.differences import base_request, comparable
 from traindyno.sagemaker.imported.program import JobNotImportable

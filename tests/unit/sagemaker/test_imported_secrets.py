@@ -13,7 +13,7 @@ from tests.unit.sagemaker.test_model_trainer import CAPTURED, as_object, trainer
 from tests.unit.sagemaker.test_request import first_request
 from tests.unit.suites import small_suite
 from traindyno.cli.inputs.imported_job import import_described
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.sagemaker.imported.model_trainer import from_model_trainer
 from traindyno.sagemaker.imported.program import JobNotImportable
 from traindyno.sagemaker.imported.suite_of_job import ImportedSuite

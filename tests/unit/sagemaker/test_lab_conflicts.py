@@ -8,7 +8,7 @@ import pytest
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs, read_lab_jobs, write_lab_jobs
 from traindyno.sagemaker.lab_conflicts import find_conflicts

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.sagemaker.imported.differences import base_request, comparable, differences_of
 from traindyno.sagemaker.imported.model_trainer import from_model_trainer
 from traindyno.sagemaker.imported.program import JobNotImportable

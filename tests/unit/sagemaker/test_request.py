@@ -17,7 +17,7 @@ from traindyno.core.instances.efa import efa_environment
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Suite

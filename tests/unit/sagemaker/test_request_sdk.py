@@ -11,7 +11,7 @@ from tests.unit.sagemaker.test_request import SETTINGS, first_request
 from tests.unit.suites import script_document
 from traindyno.core.jobs.job import Job
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.shared_request import build_shared_job_request

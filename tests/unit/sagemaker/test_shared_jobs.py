@@ -17,7 +17,7 @@ from traindyno.core.jobs.shared_end import MOST_ATTEMPTS
 from traindyno.core.lab_names import LAB_NAME
 from traindyno.core.planning.jobs import share_jobs, why_alone
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import needs_preparation

@@ -8,8 +8,7 @@ from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findin
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.s3_keys import tokens_folder
 from traindyno.core.suite.memory_settings import distinct_settings
-from traindyno.core.suite.preparation import TokenSet
-from traindyno.core.suite.tokens_manifest import MEMORY_FILE, TOKENS_MANIFEST, tokens_manifest
+from traindyno.core.suite.preparation import MEMORY_FILE, TOKENS_MANIFEST, TokenSet, tokens_manifest
 from traindyno.store.results import load_memory
 from traindyno.store.token_cache import TokenCache
 

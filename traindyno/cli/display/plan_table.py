@@ -9,10 +9,9 @@ from traindyno.cli.output import Terminal
 from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, count_text, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption
-from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.job_terms import run_terms
-from traindyno.core.planning.lane_plan import LanePlan
-from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory, usable_memory_bytes
+from traindyno.core.planning.lanes import LanePlan
+from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory, fitting_batch, usable_memory_bytes
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import QuotaReading, UsageSource
 from traindyno.core.suite.choices import Purchase

@@ -11,7 +11,7 @@ from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.fallback_cells import run_on
+from traindyno.core.suite.cells import run_on
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite

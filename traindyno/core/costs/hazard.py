@@ -13,7 +13,7 @@ from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt, trained_s
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.gamma import gamma_quantile
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.pricing import SpotTerms
+from traindyno.core.suite.goal import SpotTerms
 
 # Instance type, purchase option.
 HazardKey = tuple[str, str]

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from traindyno.core.documents.problems import join_path, shown
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import join_path, shown, visible
 from traindyno.core.errors import Problem
 
 MOST_DEPTH = 100

@@ -1,6 +1,7 @@
 """From cattrs' nested errors to one flat list of problems: the path, what was found, and last what is accepted."""
 
 import json
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
@@ -19,6 +20,23 @@ from cattrs.errors import (
 
 from traindyno.core.documents.field_description import document_name
 from traindyno.core.errors import Problem
+
+# Control and format characters, lone surrogates, and the separators that end a line as \n does.
+OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+# Some languages and emoji need the last two, the joiners.
+KEPT = {"\n", "\t", "\u200c", "\u200d"}
+
+
+def visible(text: str) -> str:
+    """The text with an escape, such as ``\\x1b`` or ``\\u202e``, in place of each character that would be obeyed."""
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(letter: str) -> str:
+    if letter in KEPT or unicodedata.category(letter) not in OBEYED:
+        return letter
+    return letter.encode("unicode_escape").decode("ascii")
+
 
 SHOWN_CHARACTERS = 60
 LARGEST_SHOWN_INTEGER = 10**SHOWN_CHARACTERS  # Python writes no integer of more than 4300 digits

@@ -9,7 +9,7 @@ from traindyno.core.s3_keys import checkpoints_prefix, shared_run_prefix
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

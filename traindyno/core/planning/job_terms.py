@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.job import AttemptOwner, runs_of
-from traindyno.core.suite.fallback_cells import accepted_types
+from traindyno.core.suite.cells import accepted_types
 from traindyno.core.suite.job_time import MARGIN_SECONDS, STOP_SECONDS, ending_seconds
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.settings import Settings

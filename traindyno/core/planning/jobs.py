@@ -14,10 +14,9 @@ from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
-from traindyno.core.suite.choices import Compiler, Jobs, Task
+from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.runs import round_of
-from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Run, Suite
 
 # Their documents fit into one row and into one state, which holds 256 KiB. Texts of a cell have any length.

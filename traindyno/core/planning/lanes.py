@@ -1,14 +1,24 @@
 """Lanes: jobs that share an instance type, and how many of them may be in progress at once."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import accumulate, groupby
 
+from traindyno.core.costs.money import exact_usd_text
+from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.jobs.job import Job
+from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
+from traindyno.core.planning.history import Histories
+from traindyno.core.planning.job_terms import run_terms
+from traindyno.core.planning.planned_jobs import Rounds
+from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
+from traindyno.core.planning.waves import wave_counts, wave_size
+from traindyno.core.suite.cells import accepted_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Run
+from traindyno.core.suite.suite import Run, Suite
 
 CONCURRENCY_LIMIT = 1000
 
@@ -132,3 +142,112 @@ def _fits_account(runs: dict[str, int], peaks: dict[str, list[int]], lanes: int,
         return True
     largest = sorted((peaks[lane_id][count - 1] for lane_id, count in runs.items()), reverse=True)[:lanes]
     return sum(largest) <= account_available
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanePlan:
+    """The runs of one instance type. Where runs may use other types, both bounds take the highest price."""
+
+    lane_id: str
+    instance_type: str
+    purchase: Purchase
+    run_count: int
+    largest_instance_count: int
+    #: Jobs in progress at once.
+    concurrency: int
+    waves: int
+    #: Jobs that carry the runs.
+    job_count: int
+    quota: QuotaReading | None
+    price: Price | None
+    #: Cost if each job takes one attempt to its time limit, and the longest stop and upload.
+    one_attempt_usd: Decimal | None
+    #: Cost if each job takes all attempts so, with warm instances where the suite asks for them.
+    worst_case_usd: Decimal | None
+    #: Cost and time, by what earlier runs of these cells showed.
+    expected: Expectation = NOTHING_KNOWN
+    #: Size of the lane's waves in instances; None if ``concurrency`` counts runs.
+    instances_at_once: int | None = None
+    fallback_prices: tuple[Price, ...] = ()
+
+
+def plan_lane(
+    suite: Suite,
+    lane: Lane,
+    typical: Rounds,
+    *,
+    prices: PriceList,
+    quotas: QuotaReadings,
+    histories: Histories,
+    concurrency: Concurrency,
+) -> LanePlan:
+    """``typical``: the rounds of its jobs that are expected, of all that may be started."""
+    price = prices.get(lane.instance_type)
+    at_once = concurrency.runs[lane.lane_id]
+    most_at_once = concurrency.instances[lane.lane_id]
+    instances_at_once = wave_size(lane.rounds[0], concurrency=at_once, instances=most_at_once)
+    fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
+    limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
+    attempts = [most_attempts(job, suite) for job in lane.jobs]
+    terms = run_terms(lane.largest, suite)
+    once = replace(terms, instance_count=sum(job.instance_count for job in lane.jobs))
+    of_all = (count * job.instance_count for count, job in zip(attempts, lane.jobs, strict=True))
+    worst = replace(terms, instance_count=sum(of_all))
+    return LanePlan(
+        lane_id=lane.lane_id,
+        instance_type=lane.instance_type,
+        purchase=lane.purchase,
+        run_count=len(lane.runs),
+        largest_instance_count=lane.largest.instance_count,
+        concurrency=at_once,
+        job_count=len(lane.jobs),
+        waves=sum(wave_counts(lane.rounds, concurrency=at_once, instances=instances_at_once)),
+        instances_at_once=instances_at_once,
+        quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
+        price=price,
+        fallback_prices=fallbacks,
+        one_attempt_usd=None if limit_usd is None else once.one_attempt_usd(limit_usd),
+        worst_case_usd=None if limit_usd is None else worst.worst_case_usd(limit_usd),
+        expected=expect(
+            typical,
+            histories,
+            usd_per_hour=price.usd_per_hour if price else None,
+            concurrency=at_once,
+            instances=instances_at_once,
+        ),
+    )
+
+
+def most_attempts(job: Job, suite: Suite) -> int:
+    """An attempt in which a run of a shared job ends is not one of ``max_attempts``."""
+    return suite.limits.max_attempts + len(job.runs) - 1
+
+
+def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) -> Iterator[str]:
+    """What else to know about the lanes: unknown quotas, instances in use, other types, missing warm pools."""
+    for lane in lanes:
+        if is_host_shared(lane.instance_type):
+            continue
+        yield from _fallback_note(lane)
+        if lane.quota is not None and lane.quota.is_not_listed:
+            continue
+        if lane.quota is None or lane.quota.limit is None:
+            why = f"; {lane.quota.unknown_because}" if lane.quota and lane.quota.unknown_because else ""
+            yield f"the quota for {lane.instance_type} is unknown: its runs start one at a time{why}"
+        elif (
+            lane.quota.available is not None and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
+        ):
+            yield f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs wait for them"
+        warm_pool = quotas.get(warm_pool_quota(lane.instance_type).name)
+        if suite.warm_pool_seconds and (warm_pool is None or not warm_pool.limit):
+            yield f"no warm pool quota for {lane.instance_type}: its jobs run, but instances are not kept warm"
+
+
+def _fallback_note(lane: LanePlan) -> Iterator[str]:
+    if lane.fallback_prices and lane.price:
+        others = " or ".join(price.instance_type for price in lane.fallback_prices)
+        highest = max(price.usd_per_hour for price in (lane.price, *lane.fallback_prices))
+        yield (
+            f"runs on {lane.instance_type} may use {others} if it has no capacity:"
+            f" cost bounds take the highest price, {exact_usd_text(highest)}/h"
+        )

@@ -2,20 +2,20 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type, has_gpu
-from traindyno.core.suite.choices import Task
+from traindyno.core.suite.choices import TRAITS, ShardScope, Strategy, Task
 from traindyno.core.suite.memory_settings import memory_settings
 from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.settings import Settings, has_effect
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
 
 BYTES_PER_GB = 10**9
@@ -186,3 +186,91 @@ def too_large(suite: Suite, cells: Iterable[Cell], memory: Iterable[CellMemory])
 
 def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def fitting_batch(estimate: MemoryEstimate | None, settings: Settings, usable_bytes: int | None) -> int | None:
+    """The largest batch per device may be larger, never smaller. None for a cell that does not fit or is unknown.
+
+    All that is neither parameters nor optimizer state grows with the batch at most in proportion: activations do, and
+    gradients do not grow.
+    """
+    if estimate is None or usable_bytes is None or estimate.peak_bytes > usable_bytes or not estimate.activation_bytes:
+        return None
+    room = usable_bytes - estimate.parameter_bytes - estimate.optimizer_bytes
+    batch = settings.batch_size * room // estimate.activation_bytes
+    return batch - batch % (settings.micro_batches if has_effect("micro_batches", settings) else 1)
+
+
+def most_bytes(estimate: MemoryEstimate, settings: Settings, batch: int) -> int:
+    """The most that a batch of at least the estimated one may need: activations grow in proportion to it."""
+    return (
+        estimate.parameter_bytes + estimate.optimizer_bytes + estimate.activation_bytes * batch // settings.batch_size
+    )
+
+
+Estimate = Callable[[Settings], MemoryEstimate | None]
+MOST_TIMES_INSTANCES = 8
+
+
+def find_remedies(settings: Settings, estimate: Estimate) -> tuple[Remedy, ...]:
+    """The smallest change of each kind that fits; if none fits alone, all kinds together. ``estimate`` returns None for
+    settings that can't be estimated.
+    """
+    search = _Search(settings, estimate)
+    alone = [found for kind in (_checkpointing, _smaller_batch, _sharding) if (found := search.first(kind(settings)))]
+    if alone:
+        return tuple(alone)
+    smallest = replace(settings, activation_checkpointing=True, batch_size_per_device=1)
+    together = search.first(iter([smallest])) or search.first(_sharding(smallest))
+    return (together,) if together else ()
+
+
+class _Search:
+    def __init__(self, settings: Settings, estimate: Estimate) -> None:
+        self._settings = settings
+        self._estimate = estimate
+
+    def first(self, changed: Iterator[Settings]) -> Remedy | None:
+        for each in changed:
+            found = self._estimate(each)
+            if found is not None and fits(found, each.instance):
+                return Remedy(changes=_changes(self._settings, each), peak_bytes=found.peak_bytes)
+        return None
+
+
+def _checkpointing(settings: Settings) -> Iterator[Settings]:
+    if not settings.activation_checkpointing:
+        yield replace(settings, activation_checkpointing=True)
+
+
+def _smaller_batch(settings: Settings) -> Iterator[Settings]:
+    size = settings.batch_size // 2
+    while size >= 1:
+        yield replace(settings, batch_size_per_device=size)
+        size //= 2
+
+
+def _sharding(settings: Settings) -> Iterator[Settings]:
+    """Shards the state over all processes first, then over more instances; a mesh keeps its other degrees."""
+    sharded = settings
+    if TRAITS[settings.strategy].holds_whole_model:
+        sharded = replace(settings, strategy=Strategy.FSDP)
+        yield sharded
+    elif settings.shard_scope is ShardScope.HYBRID:
+        sharded = replace(settings, shard_scope=ShardScope.FULL)
+        yield sharded
+    if not has_effect("shard_scope", sharded) and not has_effect("shard_degree", sharded):
+        return
+    times = 2
+    while times <= MOST_TIMES_INSTANCES:
+        shards = None if sharded.shard_degree is None else sharded.shard_degree * times
+        yield replace(sharded, instance_count=settings.instance_count * times, shard_degree=shards)
+        times *= 2
+
+
+def _changes(before: Settings, after: Settings) -> dict[str, Any]:
+    names = (
+        *("strategy", "shard_scope", "shard_degree"),
+        *("instance_count", "batch_size_per_device", "activation_checkpointing"),
+    )
+    return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}

@@ -1,6 +1,6 @@
 """The plan of a suite: its lanes, their expected and worst-case cost and time, and the reasons to refuse the suite."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -11,14 +11,23 @@ from typing import Any
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
+from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.measurement.loss_parity import LossSpread
-from traindyno.core.planning.composition_notes import composition_notes
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
-from traindyno.core.planning.lane_plan import LanePlan, most_attempts, plan_lane, write_notes
-from traindyno.core.planning.lanes import Concurrency, Lane, LaneDemand, share_instances, split_lanes
-from traindyno.core.planning.loader_notes import loader_notes
+from traindyno.core.planning.lanes import (
+    Concurrency,
+    Lane,
+    LaneDemand,
+    LanePlan,
+    most_attempts,
+    plan_lane,
+    share_instances,
+    split_lanes,
+    write_notes,
+)
 from traindyno.core.planning.memory import CellMemory, too_large
+from traindyno.core.planning.planned_jobs import most_rounds, typical_rounds
 from traindyno.core.planning.preparation_plan import PreparationPlan, plan_preparation, refuse_preparation
 from traindyno.core.planning.quotas import (
     QuotaReading,
@@ -28,13 +37,12 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas, refuse_searches
-from traindyno.core.planning.rounds import most_rounds, typical_rounds
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.fallback_cells import accepted_types
+from traindyno.core.suite.cells import accepted_types, expand_cells
 from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.preparation import TokenSet
+from traindyno.core.suite.processes import Degrees, degrees_of, neighbour_count, world_size
 from traindyno.core.suite.suite import Cell, Suite
 
 
@@ -243,3 +251,53 @@ def _preparation_hours(preparation: PreparationPlan | None, pending_seconds: int
     if preparation is None:
         return Decimal(0)
     return Decimal(preparation.job_count * (preparation.max_seconds + pending_seconds)) / SECONDS_PER_HOUR
+
+
+# A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.
+ARGUMENT = "num_workers"
+
+
+def loader_notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """One sentence for each instance type and number of processes; none where the vCPUs are unknown."""
+    if len({_workers(cell) for cell in cells}) < 2:
+        return
+    yield from dict.fromkeys(note for cell in cells if (note := _note(cell)))
+
+
+def _workers(cell: Cell) -> Any:
+    given = [value for name, value in cell.hyperparameters.items() if name.endswith(ARGUMENT)]
+    return given[0] if given else cell.settings.loader_workers
+
+
+def _note(cell: Cell) -> str | None:
+    found, processes = find_instance_type(cell.settings.instance), world_size(cell.settings)
+    if found is None or found.vcpus is None or processes is None:
+        return None
+    per_instance = processes // cell.settings.instance_count
+    share = found.vcpus // per_instance
+    workers = "1 loader worker" if share == 1 else f"{share} loader workers"
+    each = "in its process" if per_instance == 1 else f"in each of its {per_instance} processes"
+    return f"{found.name} has {found.vcpus} vCPUs: {workers} {each} would use all of them"
+
+
+def composition_notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """One sentence for each caution; none where the number of devices is unknown."""
+    for cell in cells:
+        processes = world_size(cell.settings)
+        if processes is not None:
+            degrees = degrees_of(cell.settings, processes)
+            yield from _notes(cell, degrees, neighbour_count(cell.settings, processes))
+
+
+def _notes(cell: Cell, degrees: Degrees, per_instance: int) -> Iterator[str]:
+    what = f"cell {cell.label} ({cell.cell_id})"
+    if per_instance % degrees.tensor:
+        yield (
+            f"{what}: a tensor group of {degrees.tensor} processes spans instances of {per_instance} devices, and its"
+            " processes exchange activations twice in each block; a tensor_degree that divides"
+            f" {per_instance} keeps it within one"
+        )
+    uneven = {name: getattr(degrees, name) for name in ("tensor", "pipeline")}
+    for name, degree in uneven.items():
+        if degree & (degree - 1):
+            yield f"{what}: {name}_degree {degree} is no power of two, so that few numbers of heads and blocks divide"

@@ -9,8 +9,8 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.planning.job_terms import preparation_terms
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
+from traindyno.core.suite.cells import needed_types
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.fallback_cells import needed_types
 from traindyno.core.suite.preparation import (
     CHECK_LABEL,
     LABEL,

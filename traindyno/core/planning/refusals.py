@@ -22,8 +22,8 @@ from traindyno.core.planning.quotas import (
     job_size_quota,
     run_time_quota,
 )
+from traindyno.core.suite.cells import accepted_types
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.fallback_cells import accepted_types
 from traindyno.core.suite.suite import Cell, Suite
 
 

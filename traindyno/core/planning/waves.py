@@ -1,9 +1,13 @@
 """Waves: jobs of different size that fill the instances of a lane together. A lane's waves run one after another."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
-from traindyno.core.jobs.job import Job
+from traindyno.core.documents.versions import Format
+from traindyno.core.jobs.job import Job, owner_document
+from traindyno.core.suite.runs import waiting_seconds
+from traindyno.core.suite.suite import Limits
 
 # The state of an execution contains pointers to a round's waves; Step Functions limits it to 256 KiB.
 MOST_WAVES = 500
@@ -70,3 +74,22 @@ def _place(wave: Wave) -> int:
 
 def _size(wave: Sequence[Job]) -> int:
     return sum(job.instance_count for job in wave)
+
+
+WAVE_ITEM = Format(name="wave item", version=1)
+
+
+def wave_items(jobs: Iterable[Job], limits: Limits) -> list[dict[str, Any]]:
+    """``run`` in an item is that of a job of its own; ``job`` has several."""
+    seconds = waiting_seconds(limits)
+    owners = (job if job.is_shared else job.runs[0] for job in jobs)
+    return [WAVE_ITEM.mark({**owner_document(owner), "timeout_seconds": seconds}) for owner in owners]
+
+
+def run_ids_of(items: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Raises VersionUnknown."""
+    return tuple(str(run["run_id"]) for item in items for run in _runs_of(WAVE_ITEM.read(item)))
+
+
+def _runs_of(item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(item["job"]["runs"]) if "job" in item else [item["run"]]

@@ -2,15 +2,96 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields, replace
+from enum import Enum
 from functools import cache
 from itertools import product
 from typing import Any
 
-from traindyno.core.suite.cell_label import label_cells
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
-from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.choices import Compiler
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, Settings, has_effect
+from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.suite.suite_file import suite_converter
+
+SEPARATOR = " · "
+COMPILER_WORDS = {Compiler.NONE: "eager", Compiler.INDUCTOR: "compiled", Compiler.XLA: "XLA"}
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "default"
+        case bool():
+            return "on" if value else "off"
+        case Enum():
+            return str(value.value)
+        case LearningRate():
+            scaled = "" if value.reference_batch_size is None else f" at {value.reference_batch_size}"
+            return f"{value.base:g}{scaled}"
+        case tuple() | Mapping():
+            return json.dumps(value)
+        case _:
+            return str(value)
+
+
+WORDS: Mapping[str, Callable[[Any], str]] = {
+    "strategy": _text,
+    "compiler": lambda value: COMPILER_WORDS.get(value, _text(value)),
+    "precision": _text,
+    "optimizer": _text,
+    "batch_size_per_device": lambda value: (
+        f"{value.search} batch" if isinstance(value, BatchSearch) else f"batch {value}"
+    ),
+    "gradient_accumulation_steps": lambda value: f"{value} accumulation steps",
+    "global_batch_size": lambda value: f"global batch {_text(value)}",
+    "learning_rate": lambda value: f"learning rate {_text(value)}",
+    "gradient_clip_norm": lambda value: "no clipping" if value is None else f"clip norm {value:g}",
+    "loader_workers": lambda value: f"{value} loader worker{'' if value == 1 else 's'}",
+    "padding": lambda value: f"padded to {_text(value).replace('-', ' ')}",
+    "packing": lambda value: "packed" if value else "not packed",
+    "document_masking": lambda value: "document masking" if value else "no document masking",
+    "activation_checkpointing": lambda value: "checkpointing" if value else "no checkpointing",
+    "activation_offloading": lambda value: "offloading" if value else "no offloading",
+    "pin_memory": lambda value: "pinned memory" if value else "pageable memory",
+    "replicate_degree": lambda value: f"replicate degree {_text(value)}",
+    "shard_degree": lambda value: f"shard degree {_text(value)}",
+    "tensor_degree": lambda value: f"tensor degree {_text(value)}",
+    "tensor_plan": lambda value: f"tensor plan {_text(value)}",
+    "pipeline_degree": lambda value: f"pipeline degree {_text(value)}",
+}
+PLACE = ("instance", "instance_count")
+
+
+def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """The cells with distinct labels."""
+    varying = [each.name for each in fields(Settings) if len({getattr(cell.settings, each.name) for cell in cells}) > 1]
+    given = sorted({name for cell in cells for name in cell.hyperparameters})
+    varying_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
+    return tuple(replace(cell, label=_label(cell, varying, varying_given)) for cell in cells)
+
+
+def _label(cell: Cell, varying: Sequence[str], hyperparameters: Sequence[str]) -> str:
+    parts = [*_place(cell.settings, varying), *_settings(cell.settings, varying)]
+    parts += [f"{name} {_text(cell.hyperparameters.get(name))}" for name in hyperparameters]
+    return SEPARATOR.join(parts) or cell.settings.instance
+
+
+def _place(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
+    """A number of instances is shown with its instance type."""
+    if "instance_count" in varying:
+        yield f"{settings.instance_count} × {settings.instance}"
+    elif "instance" in varying:
+        yield settings.instance
+
+
+def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
+    plain = Settings(instance=settings.instance)
+    for name in varying:
+        value = getattr(settings, name)
+        if name not in PLACE and (has_effect(name, settings) or value != getattr(plain, name)):
+            yield WORDS[name](value) if name in WORDS else f"{name.replace('_', ' ')} {_text(value)}"
+
 
 CELL_ID_DIGITS = 8
 
@@ -117,3 +198,42 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
 def _default_values(settings_type: type[Settings]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = suite_converter().unstructure(settings_type(instance=""))
     return found
+
+
+def accepted_types(suite: Suite, instance_type: str) -> tuple[str, ...]:
+    """The types in order of preference: the cell's own is the first."""
+    return (instance_type, *suite.instance_preferences.get(instance_type, ()))
+
+
+def needed_types(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for cell in cells for name in accepted_types(suite, cell.settings.instance)))
+
+
+def cell_on(planned: Iterable[Cell], cell: Cell, instance_type: str) -> Cell:
+    """The planned cell of these settings on that type, if there is one; else a new cell."""
+    own = cell.settings.instance
+    if instance_type == own:
+        return cell
+    settings = replace(cell.settings, instance=instance_type)
+    cell_id = identify(settings, cell.hyperparameters)
+    found = next((each for each in planned if each.cell_id == cell_id), None)
+    names_type = own in cell.label
+    label = cell.label.replace(own, instance_type) if names_type else f"{cell.label}{SEPARATOR}{instance_type}"
+    return found or Cell(cell_id=cell_id, label=label, settings=settings, hyperparameters=cell.hyperparameters)
+
+
+def run_on(suite: Suite, run: Run, instance_type: str) -> Run:
+    """The same run, assigned to the cell of the type that it ran on. A batch that was found on another type is where
+    the search on this one begins.
+    """
+    if instance_type == run.cell.settings.instance:
+        return run  # a run's cell is built without the cells of the whole suite
+    begin = run.found_batch or run.first_batch
+    return replace(run, cell=cell_on(expand_cells(suite), run.cell, instance_type), found_batch=None, first_batch=begin)
+
+
+def with_cells_of(cells: Sequence[Cell], runs: Iterable[Run]) -> tuple[Cell, ...]:
+    """The planned cells, and the further cells that runs belong to."""
+    known = {cell.cell_id for cell in cells}
+    others = {run.cell.cell_id: run.cell for run in runs if run.cell.cell_id not in known}
+    return (*cells, *others.values())

@@ -1,9 +1,13 @@
 """The format of a data file by its name: what can be read, what can't, and what is no data."""
 
 import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
+from traindyno.core.errors import TraindynoError
 from traindyno.core.suite.choices import DatasetFormat
+from traindyno.core.suite.workload import Dataset
 
 FORMATS = {
     ".csv": DatasetFormat.CSV,
@@ -90,3 +94,149 @@ def _suffix_below(name: str, packings: tuple[str, ...]) -> str:
     while suffixes and suffixes[-1] in packings:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
+
+
+SHOWN_FILES = 10
+WHOLE_DATASET = "train"
+# The words and the characters around them are those of the Hugging Face datasets library (datasets.data_files).
+SPLIT_WORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "dev", "val"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+# data-00000-of-00002.arrow, as datasets and the Hub name the parts of a set
+PART_OF_SET = re.compile(r"(?P<begin>.*?)(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>[^/]*)")
+NO_WORD = re.compile(r"[-._ 0-9]+")
+
+
+class DatasetFilesInvalid(TraindynoError):
+    """The dataset has no data files, or files of which only some could be read, or none for the requested split."""
+
+
+def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]:
+    """Those of ``names`` (paths below the dataset's root, with slashes) that hold ``split``; no file holds two splits.
+
+    For ``train``, if no name contains it, all data files of no other split. Raises DatasetFilesInvalid, also if two of
+    them are forms of one file.
+    """
+    found = _of_split(data_files(names, dataset), dataset, split)
+    _refuse_doubled(found)
+    _refuse_parts_of_sets(found)
+    return found
+
+
+def _of_split(data: list[str], dataset: Dataset, split: str) -> list[str]:
+    if len(data) == 1 and split == WHOLE_DATASET and dataset.evaluation_split is None:
+        return data
+    splits = [name for name in (dataset.split, dataset.evaluation_split, split) if name is not None]
+    known = {word: name for name, words in SPLIT_WORDS.items() for word in words}
+    known |= {name.lower(): known.get(name.lower(), name.lower()) for name in splits}
+    by_name = {name: split_of(name, known) for name in data}
+    wanted = known[split.lower()]
+    named = [name for name, found in by_name.items() if found == wanted]
+    unclaimed = [name for name, found in by_name.items() if found is None]
+    if not named and wanted == WHOLE_DATASET:
+        named = unclaimed
+    if not named:
+        listing = _listed([f"{name} ({found or 'no split'})" for name, found in by_name.items()])
+        raise DatasetFilesInvalid(f"no file of the dataset belongs to the split {split!r}; its files are {listing}")
+    return named
+
+
+def split_of(name: str, known: Mapping[str, str]) -> str | None:
+    """The split that the path's outermost folder with a split's word names, else the file's name, else None.
+
+    ``known``: word in a name → split. Raises DatasetFilesInvalid if one name has words of two splits.
+    """
+    for part in name.split("/"):
+        whole = part.lower().partition(".")[0]
+        words = [whole] if whole in known else NO_WORD.split(part.lower())
+        found = {known[word] for word in words if word in known}
+        if len(found) > 1:
+            raise DatasetFilesInvalid(
+                f"{name} names the splits {' and '.join(sorted(found))}; expected a name with one of them"
+            )
+        if found:
+            return found.pop()
+    return None
+
+
+def data_files(names: Sequence[str], dataset: Dataset) -> list[str]:
+    """The names without hidden files and documentation; of the format that ``dataset`` names, if there are such.
+
+    Raises DatasetFilesInvalid if nothing is left, or if only a part of it could be read.
+    """
+    visible = [name for name in names if not is_hidden(name)]
+    if dataset.format is DatasetFormat.AUTO:
+        data = [name for name in visible if not is_documentation(name)]
+    else:
+        candidates = [name for name in visible if not is_description(name)]
+        data = [name for name in candidates if packed_format(name) is dataset.format] or candidates
+    if not data:
+        hint = "; dataset.format: text reads these as texts" if visible else ""
+        raise DatasetFilesInvalid(f"the dataset has no data files; it has {_listed(names) or 'no files'}{hint}")
+    _refuse_unreadable(data, dataset)
+    if dataset.format is DatasetFormat.AUTO:
+        _refuse_mixed(data)
+    return data
+
+
+def _refuse_unreadable(data: Sequence[str], dataset: Dataset) -> None:
+    unreadable = [name for name in data if is_unreadable(name)]
+    if not unreadable:
+        return
+    others = [name for name in data if not is_unreadable(name)]
+    only = f", so only {_listed(others)} would be read" if others else ""
+    is_auto = dataset.format is DatasetFormat.AUTO
+    named = ", or name the format of the others in dataset.format" if others and is_auto else ""
+    raise DatasetFilesInvalid(
+        f"the dataset has files of a form that can't be read ({_listed(unreadable)}){only}; unpack or convert them, "
+        f"move them out of the folder{named}; readable are {READABLE}"
+    )
+
+
+def _refuse_mixed(data: Sequence[str]) -> None:
+    by_format: dict[DatasetFormat, list[str]] = defaultdict(list)
+    for name in data:
+        by_format[format_of(name)].append(name)
+    if len(by_format) > 1:
+        found = " and ".join(f"{kind} ({_listed(by_format[kind])})" for kind in sorted(by_format))
+        raise DatasetFilesInvalid(
+            f"the dataset has files of {len(by_format)} formats, of which only one would be read: {found}; move the "
+            "others out of the folder, or name the one to read in dataset.format"
+        )
+
+
+def _refuse_parts_of_sets(names: Sequence[str]) -> None:
+    """Files of sets of different sizes are of two generations. One part of a large set can be meant, but not of a set
+    of ``save_to_disk``, which is one data set.
+    """
+    sets: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for name in names:
+        if part := PART_OF_SET.fullmatch(name):
+            sets[f"{part['begin']}*{part['rest']}"][int(part["count"])].add(int(part["number"]))
+    for which, by_count in sets.items():
+        counts = sorted(by_count)
+        if len(counts) > 1:
+            sizes = " and ".join(map(str, counts))
+            raise DatasetFilesInvalid(f"{which} are parts of sets of {sizes} files; expected the files of one set")
+        if which.endswith(".arrow") and len(by_count[counts[0]]) < counts[0]:
+            found = len(by_count[counts[0]])
+            raise DatasetFilesInvalid(f"{which} are {found} of {counts[0]} files; expected all of them")
+
+
+def _refuse_doubled(names: Sequence[str]) -> None:
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        forms[unpacked_name(name)].append(name)
+    doubled = [" and ".join(found) for found in forms.values() if len(found) > 1]
+    if doubled:
+        raise DatasetFilesInvalid(
+            f"the dataset has forms of one file that would all be read: {_listed(doubled)}; keep one form of each, or "
+            "give files with different content names that differ before the suffix"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+    return ", ".join(names[:SHOWN_FILES]) + more

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS
-from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.strategies import TRAITS
+from traindyno.core.suite.choices import TRAITS, Compiler
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 

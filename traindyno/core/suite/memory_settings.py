@@ -8,7 +8,7 @@ from typing import Any
 
 from traindyno.core.suite.settings import Settings, setting_descriptions
 from traindyno.core.suite.suite import Cell
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 
 WITHOUT_EFFECT = tuple(name for name, description in setting_descriptions().items() if not description.changes_memory)
 # A hyperparameter takes 2,500 characters, and a job 100 of them.

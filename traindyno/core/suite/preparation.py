@@ -7,16 +7,63 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
 from traindyno.core.suite.memory_settings import distinct_settings, settings_digest
-from traindyno.core.suite.needed_sequences import needed_sequences
-from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
+from traindyno.core.suite.processes import TensorDivision, planned_batch_size, stage_counts, tensor_divisions
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Model, Workload
+
+# It lies beside the tokens, with the memory estimates of the suite's settings, if the suite asks for them.
+MEMORY_FILE = "traindyno-memory.json"
+TOKENS_MANIFEST = "traindyno-tokens.json"
+MANIFEST = Format(name=TOKENS_MANIFEST, version=1)
+TOKENS_MARKER = Format(name="tokens marker", version=1)
+
+
+def tokens_manifest(key: str, parts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+    """``parts``: for train and evaluation, how many ``sequences`` and ``tokens`` there are."""
+    return MANIFEST.mark({"key": key, "parts": {name: dict(counts) for name, counts in parts.items()}})
+
+
+def describe_mismatch(manifest: Mapping[str, Any] | None, *, key: str) -> str | None:
+    """Why these are not the tokens of this key; None if they are."""
+    if manifest is None:
+        return f"it holds no {TOKENS_MANIFEST}; expected tokens of key {key}"
+    try:
+        found = MANIFEST.read(manifest).get("key")
+    except VersionUnknown as error:
+        return str(error)
+    return None if found == key else f"its {TOKENS_MANIFEST} has key {found}; expected key {key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensMarker:
+    """Where the tokens are. ``made_at``: epoch seconds.
+
+    Markers also have the key, the job and the manifest, for people.
+    """
+
+    s3_uri: str
+    made_at: float
+
+
+def tokens_marker_document(
+    marker: TokensMarker, *, key: str, job_name: str, manifest: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    described = {"key": key, "job_name": job_name, "manifest": manifest}
+    return TOKENS_MARKER.mark({**to_document(marker), **described})
+
+
+def parse_tokens_marker(document: Mapping[str, Any]) -> TokensMarker:
+    """Raises VersionUnknown."""
+    return from_document(TOKENS_MARKER.read(document), TokensMarker)
+
 
 LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
 # Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be checked.
@@ -302,3 +349,25 @@ def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
 
 def parse_preparation(document: Mapping[str, Any]) -> DataPreparation:
     return suite_converter().structure(document, DataPreparation)
+
+
+# At most this many training sequences are held out if there is no evaluation split.
+MOST_HELD_OUT = 512
+
+
+def needed_sequences(suite: Suite, cells: Iterable[Cell]) -> int | None:
+    """None where all examples of the workload are needed, or where a cell's batch is unknown.
+
+    Rows to classify may be sorted by their label, so that a part of the examples could lack a class.
+    """
+    if suite.workload.task is Task.SEQUENCE_CLASSIFICATION:
+        return None
+    batches = [planned_batch_size(cell.settings) for cell in cells]
+    known = [batch for batch in batches if batch is not None]
+    if len(known) < len(batches):
+        return None
+    needed = suite.job_measurement.max_steps * max(known, default=0)
+    dataset = suite.workload.dataset
+    if suite.job_measurement.evaluates and (dataset is None or dataset.evaluation_split is None):
+        needed += MOST_HELD_OUT
+    return needed if 0 < needed < suite.workload.examples else None

@@ -10,7 +10,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.settings import MOST_SEED, Settings
 from traindyno.core.suite.suite import Cell, Limits, Run, Suite
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 
 GRACE_SECONDS = 3600
 PROBED_TRIAL = 2

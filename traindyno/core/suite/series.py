@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.arguments import arguments_of, number_of
-from traindyno.core.suite.cell_label import label_cells
+from traindyno.core.suite.cells import label_cells
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
 from traindyno.core.suite.suite import Cell
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
 
 SIZE = "instance_count"

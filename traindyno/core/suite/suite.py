@@ -8,9 +8,8 @@ from typing import Any
 from traindyno.core.documents.field_description import COUNT, Bound, describe
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
-from traindyno.core.suite.goal import HOURS, USD, Goal
+from traindyno.core.suite.goal import HOURS, USD, Goal, Pricing
 from traindyno.core.suite.job_time import DEFAULT_UPLOAD_SECONDS
-from traindyno.core.suite.pricing import Pricing
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 

@@ -1,16 +1,222 @@
 """Documents (YAML or JSON, already loaded) to a Suite or one of its parts, and back."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 
-from traindyno.core.documents.problems import problems_of
+from cattrs import Converter
+from cattrs.errors import BaseValidationError
+from cattrs.gen import override
+
+from traindyno.core.documents.converter import Structure, dataclass_structure, strict_converter
+from traindyno.core.documents.problems import (
+    FieldProblems,
+    Unexpected,
+    close_to,
+    expected_of,
+    one_of,
+    problems_of,
+    unknown_field,
+)
+from traindyno.core.documents.stored import JsonValue, is_number
 from traindyno.core.documents.versions import Format
-from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.goal import QualityTarget
-from traindyno.core.suite.settings import Settings
+from traindyno.core.errors import Problem, SuiteInvalid
+from traindyno.core.suite import choices
+from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
+from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, Settings, setting_types
 from traindyno.core.suite.suite import Measurement, Suite, Tokens
-from traindyno.core.suite.suite_converter import JOBS, WRONG_VALUE, suite_converter
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import Model, Workload
+
+QUALITIES = tuple(quality.value for quality in Quality)
+# Goal → the fields of which it names one.
+GOAL_LIMITS: dict[GoalKind, tuple[str, ...]] = {
+    GoalKind.CHEAPEST_WITHIN: ("hours",),
+    GoalKind.FASTEST_WITHIN: ("usd",),
+    GoalKind.CHEAPEST_TO: QUALITIES,
+    GoalKind.FASTEST_TO: QUALITIES,
+}
+CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)]
+JOBS = "jobs"
+# The first run of a leading cell, and four further jobs in which it runs forward and backward
+TRIALS_OF_A_RACE = 9
+BATCH = int | BatchSearch
+WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
+
+Part = TypeVar("Part")
+
+
+@cache
+def suite_converter() -> Converter:
+    converter = strict_converter(CHOICES)
+    learning_rate = _with_short_form(dataclass_structure(converter, LearningRate), "base", float)
+    model = _with_short_form(dataclass_structure(converter, Model), "path", str)
+    converter.register_structure_hook(LearningRate, learning_rate)
+    searched = dataclass_structure(converter, BatchSearch)
+    converter.register_structure_hook_func(
+        lambda kind: kind == BATCH, lambda value, _: _structure_batch(searched, value)
+    )
+    converter.register_unstructure_hook_func(
+        lambda kind: kind == BATCH, lambda value: value if isinstance(value, int) else converter.unstructure(value)
+    )
+    converter.register_structure_hook(Model, model)
+    converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
+    converter.register_unstructure_hook(Goal, _unstructure_goal)
+    _register_suite(converter)
+    return converter
+
+
+def _with_short_form(structure: Structure, field: str, short: type) -> Structure:
+    """Accepts also the value of one field alone: ``0.1`` for ``{base: 0.1}``."""
+
+    def structure_either(value: Any, kind: Any) -> Any:
+        is_short = is_number(value) if short is float else isinstance(value, short)
+        try:
+            return structure({field: value} if is_short else value, kind)
+        except Unexpected as error:
+            raise Unexpected(f"{expected_of(short)} or {error.expected}", value) from error
+
+    return structure_either
+
+
+def _structure_batch(structure: Structure, value: Any) -> int | BatchSearch:
+    if isinstance(value, Mapping):
+        return structure(value, BatchSearch)  # type: ignore[no-any-return]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Unexpected("an integer, {search: largest} or {search: best}", value)
+    return value
+
+
+def _register_suite(converter: Converter) -> None:
+    point = override(struct_hook=lambda value, _: _structure_point(converter, value))
+    points = override(struct_hook=lambda value, _: _structure_points(converter, value))
+    matrix = override(struct_hook=lambda value, _: _structure_matrix(converter, value))
+    structure = dataclass_structure(
+        converter, Suite, training=point, baseline=point, matrix=matrix, include=points, exclude=points
+    )
+    converter.register_structure_hook(Suite, lambda value, kind: _with_defaults(value, structure(value, kind)))
+
+
+def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
+    """The suite with the defaults that depend on other settings.
+
+    One that keeps instances warm and doesn't name its jobs was written when each run had its own. Without shared jobs
+    the first round of a race is not cheap, and most such suites are asked what one job of each cell costs.
+    """
+    named, measurement, search = document.get("measurement", {}), suite.measurement, suite.search
+    if suite.warm_pool_seconds and JOBS not in named:
+        measurement = replace(measurement, jobs=Jobs.SEPARATE)
+    if "search" not in document and measurement.jobs is Jobs.SEPARATE:
+        search = Search.GRID
+    if "trials" not in named and search.is_race:
+        measurement = replace(measurement, trials=TRIALS_OF_A_RACE)
+    return replace(suite, measurement=measurement, search=search)
+
+
+def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:
+    """Some of a cell's settings: field → value."""
+    return _structure_fields(document, lambda name, value: _structure_setting(converter, name, value))
+
+
+def _structure_points(converter: Converter, document: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(document, list | tuple):
+        raise Unexpected("a list of mappings of settings", document)
+    return tuple(_structure_each(_numbered(document), lambda _, point: _structure_point(converter, point)))
+
+
+def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[Any, ...]]:
+    """Field → the values that it takes."""
+
+    def structure_axis(name: str, values: Any) -> tuple[Any, ...]:
+        if not isinstance(values, list | tuple):
+            raise Unexpected("a list of values", values)
+        return tuple(_structure_each(_numbered(values), lambda _, value: _structure_setting(converter, name, value)))
+
+    return _structure_fields(document, structure_axis)
+
+
+def _structure_setting(converter: Converter, name: str, value: Any) -> Any:
+    if name.startswith(HYPERPARAMETER_PREFIX):
+        return converter.structure(value, JsonValue)  # type: ignore[arg-type]
+    return converter.structure(value, setting_types()[name])
+
+
+def _structure_fields(document: Any, structure: Callable[[str, Any], Part]) -> dict[str, Part]:
+    if not isinstance(document, Mapping):
+        raise Unexpected("a mapping of settings", document)
+    known = [name for name in document if _is_settings_field(name)]
+    accepted = [*setting_types(), f"{HYPERPARAMETER_PREFIX}<name>"]
+    unknown = [unknown_field("", name, accepted) for name in document if name not in known]
+    parts = _structure_each([(name, document[name]) for name in known], structure, unknown)
+    return dict(zip(known, parts, strict=True))
+
+
+def _structure_each(
+    parts: Iterable[tuple[str, Any]], structure: Callable[[str, Any], Part], problems: Iterable[Problem] = ()
+) -> list[Part]:
+    """All parts; raises FieldProblems with the given problems and those of all parts."""
+    found, wrong = [], list(problems)
+    for path, value in parts:
+        try:
+            found.append(structure(path, value))
+        except WRONG_VALUE as error:
+            wrong += problems_of(error, path)
+    if wrong:
+        raise FieldProblems(wrong)
+    return found
+
+
+def _numbered(values: Iterable[Any]) -> Iterable[tuple[str, Any]]:
+    return ((f"[{index}]", value) for index, value in enumerate(values))
+
+
+def _is_settings_field(name: Any) -> bool:
+    return isinstance(name, str) and (
+        name in setting_types() or (name.startswith(HYPERPARAMETER_PREFIX) and name != HYPERPARAMETER_PREFIX)
+    )
+
+
+def _structure_goal(converter: Converter, value: Any) -> Goal:
+    if value in (GoalKind.CHEAPEST, GoalKind.FASTEST):
+        return Goal(kind=GoalKind(value))
+    if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in GOAL_LIMITS:
+        named = [f"{kind}: {_limit_text(kind)}" for kind in GOAL_LIMITS]
+        accepted = [GoalKind.CHEAPEST.value, GoalKind.FASTEST.value, *named]
+        raise Unexpected(one_of(accepted), value, meant=close_to(value, accepted))
+    ((name, limit),) = value.items()
+    kind = GoalKind(name)
+    if not isinstance(limit, Mapping) or len(limit) != 1 or next(iter(limit)) not in GOAL_LIMITS[kind]:
+        raise FieldProblems([Problem(path=name, message=f"got {_mapping_text(limit)}, expected {_limit_text(kind)}")])
+    (wanted,) = limit
+    try:
+        number = converter.structure(limit[wanted], get_type_hints(Goal)[wanted])
+    except WRONG_VALUE as error:
+        raise FieldProblems(list(problems_of(error, f"{name}.{wanted}"))) from error
+    return Goal(kind=kind, **{wanted: number})
+
+
+def _unstructure_goal(goal: Goal) -> Any:
+    if goal.kind not in GOAL_LIMITS:
+        return goal.kind.value
+    limits = {name: getattr(goal, name) for name in GOAL_LIMITS[goal.kind]}
+    given = {name: value for name, value in limits.items() if value is not None}
+    return {
+        goal.kind.value: {
+            name: format(value, "f") if isinstance(value, Decimal) else value for name, value in given.items()
+        }
+    }
+
+
+def _limit_text(kind: GoalKind) -> str:
+    return " or ".join(f"{{{name}: <number>}}" for name in GOAL_LIMITS[kind])
+
+
+def _mapping_text(value: Any) -> str:
+    return f"{{{', '.join(map(str, value))}}}" if isinstance(value, Mapping) else repr(value)
+
 
 STORED_SUITE = Format(name="stored suite", version=1)
 

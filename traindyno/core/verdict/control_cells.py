@@ -9,8 +9,8 @@ from traindyno.core.suite.arguments import with_all_arguments
 from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
 from traindyno.core.suite.checks.scaling_check import check_scaling
 from traindyno.core.suite.checks.suite_check import check_suite
+from traindyno.core.suite.choices import TRAITS
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, Settings, options_of_strategies, settings_with
-from traindyno.core.suite.strategies import TRAITS
 from traindyno.core.suite.suite import Cell, Scaling, Suite
 from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.global_batch import GlobalBatches

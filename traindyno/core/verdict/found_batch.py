@@ -6,8 +6,7 @@ from dataclasses import replace
 from traindyno.core.jobs.batch_finding import NONE_FITS
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.fitting_batch import fitting_batch
-from traindyno.core.planning.memory import CellMemory, usable_memory_bytes
+from traindyno.core.planning.memory import CellMemory, fitting_batch, usable_memory_bytes
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Run, Suite

@@ -10,10 +10,9 @@ from typing import Any
 from traindyno.core.errors import SuiteInvalid, TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
-from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.checks.job_limits_check import OWN_ENVIRONMENT_PREFIX, TRAIN_CHANNEL
 from traindyno.core.suite.checks.secrets_check import find_secrets
-from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
+from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS, parse_suite
 from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import PENDING_SECONDS

@@ -9,7 +9,7 @@ from tests.unit.run_samples import completed_result, make_attempt, make_cell
 from traindyno.core.costs.hazard import Hazard, Restart, posterior, seen_resumption
 from traindyno.core.costs.interruptions import expect_delay, exposure_of
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.pricing import SpotTerms
+from traindyno.core.suite.goal import SpotTerms
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.extra_time import extra_time
 from traindyno.core.verdict.quantity import projected_billable_seconds, projected_seconds

@@ -14,7 +14,7 @@ from tests.unit.suites import small_document
 from traindyno.core.documents.field_description import document_name
 from traindyno.core.documents.problems import close_to, join_path, refusal, shown, unknown_field
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import Suite

@@ -18,18 +18,18 @@ from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, findings_document, parse_findings
 from traindyno.core.planning.plan import read_stored_plan
-from traindyno.core.planning.wave_items import run_ids_of, wave_items
+from traindyno.core.planning.waves import run_ids_of, wave_items
 from traindyno.core.serving.samples import parse_samples
 from traindyno.core.suite.choices import BatchChoice, Compiler, Precision, Strategy
-from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
-from traindyno.core.suite.suite_file import parse_settings, read_stored_suite, settings_document, stored_suite
-from traindyno.core.suite.tokens_manifest import (
+from traindyno.core.suite.preparation import (
     TokensMarker,
     describe_mismatch,
     parse_tokens_marker,
     tokens_manifest,
     tokens_marker_document,
 )
+from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
+from traindyno.core.suite.suite_file import parse_settings, read_stored_suite, settings_document, stored_suite
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from traindyno.core.documents.visible_text import visible
+from traindyno.core.documents.problems import visible
 
 # C0 but tab and newline, DEL and C1; marks of direction; lone surrogates; other ends of lines; an invisible tag.
 OBEYED = re.compile(

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import script_document, small_document
-from traindyno.core.planning.composition_notes import composition_notes
 from traindyno.core.planning.compositions import (
     MOST_PROPOSALS,
     Proposal,
@@ -16,8 +15,9 @@ from traindyno.core.planning.compositions import (
     sorted_proposals,
 )
 from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, why_not_estimated
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.planning.plan import composition_notes
 from traindyno.core.suite.checks.combinations import find_impossible
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import parse_settings, parse_workload

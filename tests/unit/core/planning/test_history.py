@@ -21,7 +21,7 @@ from traindyno.core.planning.history import (
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 
 

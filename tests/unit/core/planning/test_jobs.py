@@ -15,9 +15,9 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import MOST_RUNS, group_key, share_jobs, why_alone
 from traindyno.core.planning.plan import plan_suite
-from traindyno.core.planning.wave_items import wave_items
+from traindyno.core.planning.waves import wave_items
 from traindyno.core.suite.cells import baseline_cell, expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Run, Suite

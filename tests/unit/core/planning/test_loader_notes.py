@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.suites import unprepared_suite
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.planning.loader_notes import loader_notes
+from traindyno.core.planning.plan import loader_notes
 from traindyno.core.suite.cells import expand_cells
 
 SUITES = Path(__file__).parents[4] / "suites"

@@ -9,18 +9,18 @@ import pytest
 
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price
-from traindyno.core.planning.fitting_batch import fitting_batch
 from traindyno.core.planning.memory import (
     MemoryEstimate,
     MemoryFinding,
     Remedy,
     device_memory_bytes,
+    find_remedies,
+    fitting_batch,
     memory_key,
     memory_of_cells,
     too_large_text,
     usable_memory_bytes,
 )
-from traindyno.core.planning.memory_remedies import find_remedies
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import ShardScope, Strategy

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from traindyno.core.errors import DocumentInvalid
-from traindyno.core.planning.quota_file import parse_quotas
-from traindyno.core.planning.quotas import instance_quota, run_time_quota
+from traindyno.core.planning.quotas import instance_quota, parse_quotas, run_time_quota
 from traindyno.core.suite.choices import Purchase
 
 P4D = "ml.p4d.24xlarge for training job usage"

@@ -15,8 +15,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.planning.planned_jobs import planned_jobs
-from traindyno.core.planning.rounds import most_rounds, typical_rounds
+from traindyno.core.planning.planned_jobs import most_rounds, planned_jobs, typical_rounds
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.suite import Limits, Measurement, Suite

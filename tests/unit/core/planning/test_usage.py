@@ -2,8 +2,15 @@
 
 import pytest
 
-from traindyno.core.planning.quotas import Quota, account_quota, instance_quota, job_size_quota, warm_pool_quota
-from traindyno.core.planning.usage import HeldInstances, count_in_use
+from traindyno.core.planning.quotas import (
+    HeldInstances,
+    Quota,
+    account_quota,
+    count_in_use,
+    instance_quota,
+    job_size_quota,
+    warm_pool_quota,
+)
 from traindyno.core.suite.choices import Purchase
 
 G5, P4D = "ml.g5.xlarge", "ml.p4d.24xlarge"

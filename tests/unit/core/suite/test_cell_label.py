@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.run_samples import make_cell
-from traindyno.core.suite.cell_label import label_cells
+from traindyno.core.suite.cells import label_cells
 from traindyno.core.suite.choices import LearningRateScaling, Strategy
 from traindyno.core.suite.settings import LearningRate
 

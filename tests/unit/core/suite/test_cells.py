@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.jobs.job import owner_document
 from traindyno.core.suite.cells import baseline_cell, expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import block_of, make_runs, parse_run, trial_runs
@@ -92,7 +92,7 @@ def test_an_identity_is_that_of_the_content_in_any_order_and_any_process() -> No
     assert here == {cell.cell_id for cell in expand_cells(small_suite(matrix=second))}
     assert all(len(cell_id) == 8 and int(cell_id, 16) >= 0 for cell_id in here)
     code = (
-        "import json, sys; from traindyno.core.suite.checks.accepted_suite import parse_suite;"
+        "import json, sys; from traindyno.core.suite.checks.suite_check import parse_suite;"
         "from traindyno.core.suite.cells import expand_cells;"
         "print(json.dumps([c.cell_id for c in expand_cells(parse_suite(json.load(sys.stdin)))]))"
     )

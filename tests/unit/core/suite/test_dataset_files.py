@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import FORMATS, UNREADABLE, data_suffix, format_of
-from traindyno.core.suite.dataset_files import DatasetFilesInvalid, data_files, split_files
+from traindyno.core.suite.data_formats import (
+    FORMATS,
+    UNREADABLE,
+    DatasetFilesInvalid,
+    data_files,
+    data_suffix,
+    format_of,
+    split_files,
+)
 from traindyno.core.suite.workload import Dataset
 
 

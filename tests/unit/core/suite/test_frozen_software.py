@@ -8,7 +8,7 @@ import pytest
 from tests.unit.suites import script_document
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.frozen_software import find_frozen, frozen_notes
 
 SUITES = Path(__file__).parents[4] / "suites"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.suites import script_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 
 PLAN = "arn:aws:sagemaker:us-east-1:111111111111:training-plan/plan-1"
 

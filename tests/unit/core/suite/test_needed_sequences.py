@@ -6,8 +6,7 @@ import pytest
 
 from tests.unit.suites import small_document, small_suite
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.needed_sequences import MOST_HELD_OUT, needed_sequences
-from traindyno.core.suite.preparation import needed_tokens
+from traindyno.core.suite.preparation import MOST_HELD_OUT, needed_sequences, needed_tokens
 from traindyno.core.suite.suite import Suite
 
 STEPS = 50

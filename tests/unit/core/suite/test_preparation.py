@@ -16,7 +16,7 @@ from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.memory_settings import distinct_settings, parse_memory_parts
 from traindyno.core.suite.preparation import (
     DataPreparation,

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.launcher import own_hyperparameters
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.core.suite.test_suite_file import full_document
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.schema import suite_schema
 from traindyno.core.suite.suite_file import suite_document
 

@@ -19,7 +19,7 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.suite.arguments import arguments_of, command_arguments
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite, suite_document

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
 from traindyno.core.suite.checks.secrets_check import find_secrets
+from traindyno.core.suite.checks.suite_check import parse_suite
 
 HUB = "hf_" + "a1B2" * 9
 SECRET_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"

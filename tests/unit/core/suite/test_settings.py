@@ -8,7 +8,6 @@ import pytest
 
 from traindyno.core.documents.field_description import Bound, description_of
 from traindyno.core.suite.choices import LearningRateScaling, Strategy
-from traindyno.core.suite.field_tables import TABLES, UnknownTable, field_rows, with_tables
 from traindyno.core.suite.processes import (
     degrees_of,
     global_batch_size,
@@ -16,7 +15,7 @@ from traindyno.core.suite.processes import (
     replica_count,
     scaled_learning_rate,
 )
-from traindyno.core.suite.schema import setting_schemas
+from traindyno.core.suite.schema import TABLES, UnknownTable, field_rows, setting_schemas, with_tables
 from traindyno.core.suite.setting_values import check_value
 from traindyno.core.suite.settings import (
     Effect,

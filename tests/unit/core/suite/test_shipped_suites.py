@@ -13,7 +13,7 @@ from traindyno.core.costs.prices import Price
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.suite.cells import baseline_cell, expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document

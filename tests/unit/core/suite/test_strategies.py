@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.strategies import TRAITS, strategies_with
+from traindyno.core.suite.choices import TRAITS, Strategy, strategies_with
 
 
 def test_every_strategy_has_its_traits() -> None:
@@ -30,12 +29,12 @@ def test_a_strategy_that_stands_in_runs_without_sagemakers_library() -> None:
 REPO_ROOT = Path(__file__).resolve().parents[4]
 PACKAGES = ("traindyno", "training", "infra", "localcloud", "lambdas")
 TABLES = {
-    "traindyno/core/suite/strategies.py": "the traits",
+    "traindyno/core/suite/choices.py": "the traits",
     "traindyno/core/suite/settings.py": "the settings that a strategy uses, and the default",
     "training/strategies/__init__.py": "the module of each strategy",
 }
 NAMES = {
-    "traindyno/core/planning/memory_remedies.py": "FSDP is the proposed change",
+    "traindyno/core/planning/memory.py": "FSDP is the proposed change",
     "traindyno/core/planning/compositions.py": "MESH is the strategy that is proposed",
     "traindyno/sagemaker/imported/axes.py": "DDP and FSDP are the axes of a run of a built-in task",
     "traindyno/sagemaker/imported/program.py": "DDP, SMDDP and SINGLE are what launchers of other jobs start",

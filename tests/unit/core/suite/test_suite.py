@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.suites import small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.suite import Measurement

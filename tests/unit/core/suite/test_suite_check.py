@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 
 
 def problems(**changes: Any) -> list[str]:

@@ -10,7 +10,7 @@ import yaml
 
 from tests.unit.suites import says, script_document, small_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Search, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import LearningRate

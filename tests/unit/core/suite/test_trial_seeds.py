@@ -10,13 +10,12 @@ from tests.unit.run_samples import completed_result
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import says, script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
-from traindyno.core.suite.fallback_cells import run_on
+from traindyno.core.suite.cells import expand_cells, run_on
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import parse_run, trial_runs, with_seeds
 from traindyno.core.suite.settings import MOST_SEED
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.verdict.rounds import plan_round
 from traindyno.sagemaker.request import build_training_job_request
 

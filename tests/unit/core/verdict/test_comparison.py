@@ -13,7 +13,7 @@ from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import PaidPrice
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Jobs, Task
-from traindyno.core.suite.pricing import Pricing, SpotTerms
+from traindyno.core.suite.goal import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.comparison import Change, NotComparable, compare_executions

@@ -16,7 +16,7 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler, Task
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import trial_runs

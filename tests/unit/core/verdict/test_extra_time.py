@@ -15,8 +15,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.ranges import Range
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.pricing import Pricing, SpotTerms
+from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cautions import describe_cautions

@@ -19,10 +19,9 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result, r
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding, usable_memory_bytes
 from traindyno.core.planning.refusals import refuse_searches
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.checks.accepted_suite import parse_suite
+from traindyno.core.suite.cells import expand_cells, run_on
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Search, Strategy
-from traindyno.core.suite.fallback_cells import run_on
 from traindyno.core.suite.processes import global_batch_size, planned_learning_rate
 from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.suite import Suite

@@ -21,8 +21,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.pricing import PlanTerms, Pricing, SpotTerms
+from traindyno.core.suite.goal import Goal, PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.pricing import PricedOption, Terms, price_options

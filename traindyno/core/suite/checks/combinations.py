@@ -5,7 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType, find_instance_type
-from traindyno.core.suite.choices import Compiler, DatasetFormat, Padding, PipelineSchedule, Precision, ShardScope, Task
+from traindyno.core.suite.choices import (
+    TRAITS,
+    Compiler,
+    DatasetFormat,
+    Padding,
+    PipelineSchedule,
+    Precision,
+    ShardScope,
+    Task,
+    strategies_with,
+)
 from traindyno.core.suite.processes import (
     Degrees,
     degree_that_follows,
@@ -25,7 +35,6 @@ from traindyno.core.suite.settings import (
     setting_descriptions,
     settings_with,
 )
-from traindyno.core.suite.strategies import TRAITS, strategies_with
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 

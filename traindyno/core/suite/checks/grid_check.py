@@ -7,7 +7,16 @@ from typing import Any
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
-from traindyno.core.suite.cells import expand_cells, grid_points, included_point, is_in_grid, make_cell, typed
+from traindyno.core.suite.cells import (
+    accepted_types,
+    cell_on,
+    expand_cells,
+    grid_points,
+    included_point,
+    is_in_grid,
+    make_cell,
+    typed,
+)
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.checks.job_limits_check import (
     HYPERPARAMETER_CHARACTERS,
@@ -16,12 +25,10 @@ from traindyno.core.suite.checks.job_limits_check import (
 )
 from traindyno.core.suite.checks.scaling_check import check_scaling
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.fallback_cells import accepted_types, cell_on
 from traindyno.core.suite.setting_values import check_value
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_converter import suite_converter
-from traindyno.core.suite.suite_file import measurement_document, settings_document
+from traindyno.core.suite.suite_file import measurement_document, settings_document, suite_converter
 
 CELL_LIMIT = 10_000
 RUN_LIMIT = 100_000

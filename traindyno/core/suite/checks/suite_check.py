@@ -4,19 +4,53 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import shown
-from traindyno.core.errors import Problem
+from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
-from traindyno.core.suite.checks.batch_search_check import check_batch_search
 from traindyno.core.suite.checks.grid_check import check_matrix, check_points
-from traindyno.core.suite.checks.job_limits_check import check_job_limits
-from traindyno.core.suite.checks.seed_check import check_seed_argument
+from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, SDK_PREFIX, check_job_limits
+from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Jobs, Purchase, Quality, Task
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
 from traindyno.core.suite.setting_values import check_bounds, check_instance_type, check_value
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import structure_suite
+
+SEED_ARGUMENT = "measurement.seed_argument"
+ARGUMENT_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.\-]{0,255}")
+
+
+def check_seed_argument(suite: Suite) -> Iterator[Problem]:
+    name = suite.measurement.seed_argument
+    if name is None:
+        return
+    if suite.workload.task is not Task.SCRIPT:
+        message = f"task {suite.workload.task} gets the seed of each trial without it, expected nothing"
+        yield Problem(path=SEED_ARGUMENT, message=message)
+    if not ARGUMENT_NAME.fullmatch(name) or name.startswith(SDK_PREFIX) or name == MODEL_PARALLEL_PARAMETERS:
+        expected = f"the name of an argument without dashes in front, such as seed; not {SDK_PREFIX}…"
+        yield Problem(path=SEED_ARGUMENT, message=f"got {shown(name)}, expected {expected}")
+    for section, given in _given_arguments(suite):
+        if name in given:
+            message = (
+                f"{section} gives the argument {name} too, expected it in one of them; training.seed is the seed of"
+                " the first trial"
+            )
+            yield Problem(path=SEED_ARGUMENT, message=message)
+
+
+def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "workload.hyperparameters", suite.workload.hyperparameters
+    points = {"training": suite.training, "matrix": suite.matrix}
+    points |= {f"include[{index}]": entry for index, entry in enumerate(suite.include)}
+    for section, point in points.items():
+        own = {name: value for name, value in point.items() if name.startswith(HYPERPARAMETER_PREFIX)}
+        yield section, {name.removeprefix(HYPERPARAMETER_PREFIX): value for name, value in own.items()}
+
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
 NAME_CHARACTERS = 40
@@ -190,3 +224,54 @@ def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for section in ("include", "exclude"):
         for index, entry in enumerate(getattr(suite, section)):
             yield f"{section}[{index}]", entry
+
+
+BATCH_SIZE = "batch_size_per_device"
+
+
+def check_batch_search(suite: Suite) -> Iterator[Problem]:
+    """A parent process starts the probes, and each later trial needs what the first one found."""
+    found = [(path, value) for path, value in _values(suite) if isinstance(value, BatchSearch)]
+    for path, value in found:
+        yield from _check_argument(suite, path, value)
+    if not found:
+        return
+    if suite.measurement.jobs is not Jobs.SHARED:
+        message = f"got {suite.measurement.jobs}, expected shared: the parent of a shared job probes batches"
+        yield Problem(path="measurement.jobs", message=message)
+    if suite.measurement.save_model:
+        message = "got true, expected false: a run that saves its model has a job without a parent that probes batches"
+        yield Problem(path="measurement.save_model", message=message)
+
+
+def _values(suite: Suite) -> Iterator[tuple[str, object]]:
+    yield f"training.{BATCH_SIZE}", suite.training.get(BATCH_SIZE)
+    for place, value in enumerate(suite.matrix.get(BATCH_SIZE, ())):
+        yield f"matrix.{BATCH_SIZE}[{place}]", value
+    for place, entry in enumerate(suite.include):
+        yield f"include[{place}].{BATCH_SIZE}", entry.get(BATCH_SIZE)
+
+
+def _check_argument(suite: Suite, path: str, search: BatchSearch) -> Iterator[Problem]:
+    is_script = suite.workload.task is Task.SCRIPT
+    if is_script and search.argument is None:
+        message = "got nothing, expected the name of the script's hyperparameter that is its batch per device"
+        yield Problem(path=f"{path}.argument", message=message)
+    elif not is_script and search.argument is not None:
+        message = f"got {search.argument}: only task script has hyperparameters of its own, expected none"
+        yield Problem(path=f"{path}.argument", message=message)
+    elif search.argument is not None and f"{HYPERPARAMETER_PREFIX}{search.argument}" in suite.matrix:
+        message = f"got {search.argument}, which is an axis of the matrix: expected another hyperparameter"
+        yield Problem(path=f"{path}.argument", message=message)
+
+
+def parse_suite(document: Mapping[str, Any]) -> Suite:
+    """Raises SuiteInvalid with all problems of form; without any, with all problems of content."""
+    excess = excess_of(document)
+    if excess is not None:
+        raise SuiteInvalid([excess])
+    suite = structure_suite(document)
+    problems = [*check_secrets(document), *check_suite(suite)]
+    if problems:
+        raise SuiteInvalid(problems)
+    return suite

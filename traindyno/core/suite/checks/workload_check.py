@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.suite_converter import suite_converter
+from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
 
 SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@\-]+")
