@@ -13,6 +13,10 @@ SUBNET = re.compile(r"subnet-[0-9a-f]{8,}")
 SECURITY_GROUP = re.compile(r"sg-[0-9a-f]{8,}")
 TAG = re.compile(r"[^=\s]{1,128}=[^=\s]{0,256}")
 LARGEST_VOLUME_GB = 16_384
+# SageMaker takes 50; a job has four of the lab's own, an endpoint five.
+MOST_TAGS = 45
+# A function's variables have 4,096 bytes, of which the lab's others take 2,100 at most.
+MOST_CHARACTERS = 1_900
 # SageMaker's developer guide lists these actions of the Systems Manager agent in a container.
 REMOTE_DEBUG_ACTIONS = (
     "ssmmessages:CreateControlChannel",
@@ -42,7 +46,9 @@ def read_lab_jobs(node: Context) -> LabJobs:
             f"context subnets={' '.join(subnets)!r}, security_groups={' '.join(groups)!r}: expected both or neither"
         )
     tags = _listed(node, "job_tags", TAG, "team=vision")
-    return LabJobs(
+    if len(tags) > MOST_TAGS:
+        raise ValueError(f"context job_tags: got {len(tags)} tags, expected at most {MOST_TAGS} beside the lab's own")
+    jobs = LabJobs(
         subnet_ids=subnets,
         security_group_ids=groups,
         encrypts_traffic=read_switch(node, "encrypt_traffic"),
@@ -54,6 +60,13 @@ def read_lab_jobs(node: Context) -> LabJobs:
         hub_token_secrets=_listed(node, "hub_token_secrets", SECRET_ARN, "arn:aws:secretsmanager:…:secret:…"),
         allows_remote_debug=read_switch(node, "remote_debug"),
     )
+    size = len(write_lab_jobs(jobs))
+    if size > MOST_CHARACTERS:
+        raise ValueError(
+            f"the settings of the lab's jobs have {size} characters, expected at most {MOST_CHARACTERS}, because all"
+            " variables of a function have 4 KB: give fewer or shorter job_tags, hub_token_secrets, subnets"
+        )
+    return jobs
 
 
 def data_keys(node: Context) -> tuple[str, ...]:

@@ -91,6 +91,11 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"remote_debug": "yes"}, "remote_debug='yes': expected on or off"),
         ({"volume_gb": "huge"}, "volume_gb='huge': expected a whole number"),
         ({"job_tags": "vision"}, "context job_tags: got 'vision', expected entries such as team=vision"),
+        ({"job_tags": " ".join(f"tag{n}=x" for n in range(46))}, "job_tags: got 46 tags, expected at most 45"),
+        (
+            {"job_tags": " ".join(f"tag{n}={'x' * 60}" for n in range(30))},
+            "characters, expected at most 1900, because all variables of a function have 4 KB",
+        ),
         ({"permissions_boundary": "Bound"}, "expected arn:aws:iam::<account>:policy/<name>"),
         ({"rules": "perhaps"}, "expected on or off"),
         ({"neuron": "trn1"}, "neuron='trn1': expected on or off"),

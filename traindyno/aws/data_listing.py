@@ -22,6 +22,17 @@ class DataListing:
     def __init__(self, s3: ListingClient) -> None:
         self._s3 = s3
 
+    def size_bytes(self, uri: str) -> int | None:
+        """Of all objects below the prefix; None if it can't be listed."""
+        parts = urlsplit(uri)
+        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=parts.netloc, Prefix=parts.path.lstrip("/"))
+        try:
+            return sum(int(item["Size"]) for page in pages for item in page.get("Contents", []))
+        except ClientError as error:
+            if error_code(error) not in UNREADABLE:
+                raise
+            return None
+
     def siblings(self, field: str, uri: str) -> str | None:
         """Why the prefix takes objects of another folder too, as ``train`` does of ``train_old``; None if it does not,
         or if it can't be listed.

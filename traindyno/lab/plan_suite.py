@@ -9,6 +9,7 @@ from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.prices import read_prices
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
+from traindyno.core.instances.instance_types import LOCAL_PREFIX, has_instance_storage
 from traindyno.core.planning.history import learn_from, learn_host_priors, learn_loss_spread, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 # The manifest of a folder that its owner tokenised.
 TOKENISED = "train/traindyno-data.json"
 PINNED = "by its revision"
+GB = 10**9
+ROOM_GB = 10  # for the image's writable layer, the code and what the run writes
 # Step Functions takes causes of up to 32,768 characters.
 REFUSAL_LENGTH = 32_000
 STAGED_CODE = (
@@ -90,7 +93,8 @@ def plan_execution(
     suite = parse_suite(document)
     cells = expand_cells(suite)
     siblings = [listing.siblings(field, uri) for field, uri in _prefixes(suite.workload)]
-    if conflicts := [*_unstaged(suite), *filter(None, siblings), *find_conflicts(suite, cells, settings)]:
+    full = _full_volume(suite, cells, settings, listing)
+    if conflicts := [*_unstaged(suite), *filter(None, siblings), *full, *find_conflicts(suite, cells, settings)]:
         raise SuiteRefused(conflicts)
     planned = planned_instances(suite, cells)
     prices = {
@@ -118,6 +122,23 @@ def plan_execution(
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
     _store(suite, plan, services=services, settings=settings, prices=prices[settings.region], now=now)
     return plan
+
+
+def _full_volume(suite: Suite, cells: Sequence[Cell], settings: JobSettings, listing: DataListing) -> Iterator[str]:
+    """A model in S3 is copied to each instance's volume before a run starts. Instance storage replaces the volume."""
+    path = suite.workload.model.path if suite.workload.model else None
+    on_volume = sorted({cell.settings.instance for cell in cells if _has_volume(cell.settings.instance)})
+    size_gb = suite.job.volume_size_gb or settings.jobs.volume_size_gb
+    found = listing.size_bytes(path) if is_s3_uri(path) and on_volume else None
+    if found is not None and found > size_gb * GB:
+        yield (
+            f"workload.model.path: {path} has {found / GB:.1f} GB, and the volume of {on_volume[0]} {size_gb} GB;"
+            f" expected job.volume_size_gb of at least {-(-found // GB) + ROOM_GB}"
+        )
+
+
+def _has_volume(instance: str) -> bool:
+    return not instance.startswith(LOCAL_PREFIX) and not has_instance_storage(instance)
 
 
 def _prefixes(workload: Workload) -> Iterator[tuple[str, str]]:

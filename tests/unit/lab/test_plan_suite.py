@@ -1,6 +1,7 @@
 """PlanSuite: a suite is checked, priced and stored, or refused with every reason."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -139,3 +140,31 @@ def test_other_work_has_no_expectation_from_this_history() -> None:
     measure(lab, lab.bucket.read_json(lane["packs"][0]["items_key"])[0])
     take_in(lab, unprepared_document(purchase="spot"))
     assert from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan).expected.known_cells == 0
+
+
+class HeavyBuckets(MemoryBuckets):
+    """Each object has 20 GB."""
+
+    def _row(self, uri: str, start: str) -> dict[str, Any]:
+        return {**super()._row(uri, start), "Size": 20 * 10**9}
+
+
+@pytest.mark.parametrize(
+    ("instance", "volume_gb", "is_refused"),
+    [("ml.m7i.xlarge", 30, True), ("ml.m7i.xlarge", 40, False), ("ml.g5.xlarge", 30, False)],
+)
+def test_a_model_that_is_larger_than_the_volume_is_refused(instance: str, volume_gb: int, is_refused: bool) -> None:
+    """g5 has instance storage in place of the volume."""
+    document = unprepared_document(
+        training={"instance": instance}, matrix={"batch_size_per_device": [1, 2]}, baseline={}
+    )
+    document["workload"]["model"] = {"path": "s3://models/large/"}
+    document["job"] = {"volume_size_gb": volume_gb}
+    listing = DataListing(HeavyBuckets({f"s3://models/large/{part}.safetensors": b"x" for part in "ab"}))
+    try:
+        take_in(empty_lab(), document, instance=instance, listing=listing)
+    except SuiteRefused as refused:
+        text = str(refused)
+        assert is_refused == ("s3://models/large/ has 40.0 GB, and the volume of ml.m7i.xlarge 30 GB" in text)
+    else:
+        assert not is_refused
