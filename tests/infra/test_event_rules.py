@@ -162,7 +162,7 @@ def test_the_page_lists_each_alarm_once() -> None:
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])]
     assert sorted(listed) == sorted(alarms())
-    costs = (REPO_ROOT / "docs/costs.md").read_text()
+    costs = (REPO_ROOT / "docs/plan-and-costs.md").read_text()
     on_expressions = [alarm for alarm in alarms().values() if "Metrics" in alarm]
     count = f"{len(listed) - len(on_expressions)} on one metric, {len(on_expressions)} on an expression"
     assert f"| CloudWatch alarms | {count} |" in costs

@@ -1,4 +1,4 @@
-"""The commands of docs/large-models.md, as they are written there: plans of large models, and a rehearsal on spot."""
+"""The commands of docs/models.md, as they are written there: plans of large models, and a rehearsal on spot."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from tests.local.local_lab import LocalLab
 
 pytestmark = pytest.mark.local
 
-PAGE = REPO_ROOT / "docs" / "large-models.md"
+PAGE = REPO_ROOT / "docs" / "models.md"
 BLOCK = re.compile(r"<!-- commands: run by tests/local/test_large_models.py -->\n(.*?)<!-- end -->", re.DOTALL)
 SMALL = "suites/large_rehearsal.yaml"
 

@@ -1,4 +1,4 @@
-"""docs/strategies.md says what the tests found. TRAINDYNO_WRITE_DOCS=1 TRAINDYNO_NIGHTLY=1 writes it anew."""
+"""docs/models.md says what the tests found. TRAINDYNO_WRITE_DOCS=1 TRAINDYNO_NIGHTLY=1 writes it anew."""
 
 import os
 

@@ -12,6 +12,13 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 PAGE = (REPO_ROOT / "docs" / "reliability.md").read_text()
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 COLUMNS = ["fault", "how often", "what held", "lost at most", "test"]
+ENDS = [
+    "what ends the job",
+    "checkpoint, with SIGTERM",
+    "checkpoint, without SIGTERM",
+    "the run in progress, in a shared job",
+    "test",
+]
 
 
 def rows() -> Iterator[list[str]]:
@@ -29,7 +36,7 @@ def defined_tests(path: Path) -> set[str]:
 
 
 def test_each_row_is_whole_and_names_tests_that_exist() -> None:
-    faults = [row for row in rows() if row != COLUMNS]
+    faults = [row for row in rows() if row not in (COLUMNS, ENDS)]
     assert len(faults) > 20
     assert [row for row in faults if len(row) != len(COLUMNS) or not all(row)] == []
     assert [row[0] for row in faults if not TEST.search(row[-1])] == []

@@ -18,7 +18,7 @@ from traindyno.sagemaker.imported.program import JobNotImportable
 from traindyno.sagemaker.imported.suite_of_job import Decisions, ImportedSuite
 
 CAPTURED = json.loads((Path(__file__).parents[2] / "data/golden/model_trainer.json").read_text())
-PAGE = Path(__file__).parents[3] / "docs" / "import.md"
+PAGE = Path(__file__).parents[3] / "docs" / "own-script.md"
 # Attributes of a trainer that are mappings, and not objects of the SDK.
 MAPPINGS = ("hyperparameters", "environment")
 REFUSED = {
@@ -158,7 +158,8 @@ def test_the_recorded_trainers_are_of_the_version_that_requirements_name() -> No
 
 
 def test_the_example_of_the_page_makes_a_suite_of_a_trainer() -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    section = PAGE.read_text().partition("A ModelTrainer of the SageMaker SDK 3")[2]
+    (example,) = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"trainer": trainer_of("basic")}
     exec(compile(example, PAGE.name, "exec"), names)
     assert base_request(names["suite"].suite) == base_request(parse_suite(names["found"].document))

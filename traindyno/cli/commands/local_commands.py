@@ -57,7 +57,7 @@ TracesOption = Annotated[
         resolve_path=True,
         metavar="FOLDER",
         callback=check_traces,
-        help="Traces that simulated jobs replay instead of nominal times; see docs/local-cloud-service.md.",
+        help="Traces that simulated jobs replay instead of nominal times; see docs/local-cloud.md.",
     ),
 ]
 PricesOption = Annotated[
