@@ -164,6 +164,7 @@ def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict
     assert (runs["ItemsPath"], runs["MaxConcurrency"]) == ("$.job.runs", 4)
     assert runs["ItemSelector"] == {"run.$": "$$.Map.Item.Value", "end.$": "$.end"}
     record = runs["ItemProcessor"]["States"]["RecordSharedRun"]
+    assert record["Catch"][0]["ResultPath"] is None, "24 causes of 32 KiB exceed a state's 256 KiB"
     assert record["Resource"] == run_states["RecordRun"]["Resource"]
     assert [each["ErrorEquals"] for each in record["Catch"]] == [["States.ALL"]]
     assert runs["ItemProcessor"]["States"][record["Catch"][0]["Next"]]["Type"] == "Pass"
