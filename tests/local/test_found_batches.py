@@ -10,7 +10,6 @@ import pytest
 from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, wait_until
 from tests.local.running_service import RunningService, start_service
-from tests.nightly import repeat_of
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_document
 from traindyno import bundle
@@ -32,7 +31,7 @@ from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 MEMORY_GIB = 0.75
 STEPS = 6
 LAB = replace(SETTINGS, results_bucket=BUCKET, source_s3_uri=f"s3://{BUCKET}/code/abc/sourcedir.tar.gz")
@@ -99,10 +98,6 @@ class SharedJob:
         return outcome_of(self.journal().ends[run.run_id])[0]
 
 
-@repeat_of(
-    "tests/local/test_shared_processes.py::test_the_largest_batch_of_a_script_is_found_under_the_types_memory",
-    "tests/unit/core/verdict/test_found_batch.py::test_the_cell_and_its_stored_result_show_the_batch",
-)
 def test_the_found_batch_is_the_largest_one_and_is_in_the_verdict(aws: AwsDouble, service: RunningService) -> None:
     sagemaker = client("sagemaker", service.endpoint)
     searched = SharedJob(aws, sagemaker, suite_with([{"search": "largest", "begin": 24}]), "j1-1")

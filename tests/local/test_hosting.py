@@ -12,7 +12,7 @@ from tests.local.aws_double import AwsDouble
 from tests.local.jobs import BUCKET, client, eventually
 from tests.local.running_service import RunningService, start_service
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 HANDLER = """
 import json, os

@@ -10,7 +10,7 @@ from tests.local.test_reference_suites import ONE_THREAD
 from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, hub_server
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 
 def suite(environment: dict[str, str]) -> dict[str, Any]:

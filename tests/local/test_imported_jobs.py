@@ -11,7 +11,7 @@ from tests.unit.sagemaker.test_model_trainer import CAPTURED, trainer_of
 from traindyno.sagemaker.imported.model_trainer import from_model_trainer
 from traindyno.sagemaker.imported.suite_of_job import Decisions
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 # Prints the arguments that it gets, for the comparison with those that the SDK's drivers would pass.
 SCRIPT = """

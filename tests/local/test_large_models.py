@@ -12,7 +12,7 @@ from localcloud.cloud import environment_of
 from tests.local.forked_programs import REPO_ROOT, Answer
 from tests.local.local_lab import LocalLab
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 PAGE = REPO_ROOT / "docs" / "models.md"
 BLOCK = re.compile(r"<!-- commands: run by tests/local/test_large_models.py -->\n(.*?)<!-- end -->", re.DOTALL)

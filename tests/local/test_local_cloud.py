@@ -19,7 +19,7 @@ from tests.local.forked_programs import REPO_ROOT
 from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 MARK_TABLE = "kept-over-a-kill"
 
 

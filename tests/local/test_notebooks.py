@@ -1,4 +1,4 @@
-"""The notebooks run in the local cloud, from suite to figure. ``make nightly`` runs all of them, ``make test`` one."""
+"""The notebooks run in the local cloud, from suite to figure."""
 
 from pathlib import Path
 
@@ -8,28 +8,20 @@ from localcloud.home import ENVIRONMENTS, HOME_VARIABLE
 from localcloud.sagemaker_service.host.local_images import SEPARATE_ENVIRONMENTS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
-from tests.nightly import repeat_of
 from tests.notebook_cells import run_cells
 from tests.xla.xla_environment import make_environment
 from traindyno.api.notebook import Figure
 from traindyno.api.results import Results
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 NOTEBOOKS = sorted((REPO_ROOT / "notebooks").glob("*.ipynb"))
-IN_MAKE_TEST, WITH_XLA = "albert_scaling", "bert_trainium"
+WITH_XLA = "bert_trainium"
 XLA_FOLDER = ENVIRONMENTS / SEPARATE_ENVIRONMENTS[LOCAL_XLA_IMAGE].folder
-TRAINED_IN_FORKS = repeat_of(
-    "tests/training/test_packs.py::test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names"
-)
 
 
-def marks_of(notebook: Path) -> list[pytest.MarkDecorator]:
-    return [] if notebook.stem == IN_MAKE_TEST else [TRAINED_IN_FORKS]
-
-
-@pytest.mark.parametrize("notebook", [pytest.param(each, marks=marks_of(each), id=each.stem) for each in NOTEBOOKS])
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=[each.stem for each in NOTEBOOKS])
 def test_a_notebook_runs_from_its_suite_to_the_figure(
     notebook: Path, lab: LocalLab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from traindyno.core.verdict.report_data import report_document
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 PAGE = REPO_ROOT / "docs" / "python.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

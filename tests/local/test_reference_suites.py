@@ -1,7 +1,4 @@
-"""The suites of users' scripts and of strategies run once through the local cloud to their verdict.
-
-``make test`` has one of them, whose script asks for its number of hosts.
-"""
+"""The suites of users' scripts and of strategies run once through the local cloud to their verdict."""
 
 from typing import Any
 
@@ -12,11 +9,10 @@ from localcloud.home import ENVIRONMENTS
 from localcloud.sagemaker_service.host.local_images import SEPARATE_ENVIRONMENTS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
-from tests.nightly import NIGHTLY, repeat_of
 from tests.xla.xla_environment import make_environment
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 SUITES = REPO_ROOT / "suites"
 # Hyperparameters that shorten each job: a run needs enough steps for a rate, and no good model.
@@ -51,26 +47,12 @@ def report_of(lab: LocalLab, name: str, suite: dict[str, Any]) -> dict[str, Any]
     return report
 
 
-SCRIPTS = "tests/training/test_reference_scripts.py"
-STRATEGY_RUNS = "tests/training/test_strategy_runs.py"
-SERVING = "tests/local/test_serving.py"
-TRAINED_IN_FORKS = repeat_of(
-    f"{SCRIPTS}::test_a_script_of_a_suite_logs_what_its_arguments_say_and_saves_its_model",
-    "tests/unit/core/verdict/test_script_confounds.py"
-    "::test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch",
-)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name == "lightning" else TRAINED_IN_FORKS) for name in SCRIPT_SUITES]
-)
+@pytest.mark.parametrize("name", SCRIPT_SUITES)
 def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: LocalLab, name: str) -> None:
     suite = reference_suite(name)
     suite["workload"]["hyperparameters"] |= SCRIPT_SUITES[name]
     suite["workload"]["environment"] = ONE_THREAD
     suite["training"]["seed"] = 4
-    if not NIGHTLY:  # one cell for each number of processes
-        del suite["matrix"]["hyperparameters.batch_size"][1:]
     report = report_of(lab, name, suite)
     assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
     for result in report["results"]:
@@ -90,11 +72,6 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(lab: L
         assert each["name"] != "global batch" or each["first"] != each["second"]
 
 
-@repeat_of(
-    f"{STRATEGY_RUNS}::test_a_cut_model_logs_evaluates_and_saves_what_one_process_does",
-    "tests/training/test_strategies.py::test_the_first_ten_losses_and_the_saved_model_are_those_of_one_process",
-    f"{SERVING}::test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says",  # compiler xla in the local cloud
-)
 def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:
     """This suite has one cell of each way to divide the model among two processes; a person runs the whole suite."""
     make_environment(XLA_FOLDER)

@@ -11,9 +11,8 @@ from bench.rehearsal_findings import differences
 from bench.rehearsal_traces import PACKS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
-from tests.nightly import repeat_of
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 PACK = "bert-trainium"
 GRANTED = ("--grant-quotas", "16")
@@ -47,10 +46,6 @@ def lab_of(folder: Path, *options: str) -> Iterator[LocalLab]:
         lab.traindyno("local", "down", "--erase", "--yes")
 
 
-@repeat_of(
-    "tests/unit/bench/test_rehearsal.py::test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them",
-    "tests/local/test_large_models.py::test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs",
-)
 def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     rehearsal: LocalLab,
 ) -> None:
@@ -66,7 +61,6 @@ def test_rehearsal_ends_in_a_simulated_verdict_with_the_findings_of_the_post(
     assert [*differences(PACK, findings(report))] == []
 
 
-@pytest.mark.nightly  # minutes of simulated jobs
 @pytest.mark.parametrize("kind", ["original", "modern"])
 @pytest.mark.parametrize("pack", PACKS)
 def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(

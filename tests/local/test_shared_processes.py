@@ -31,7 +31,7 @@ from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 LAB = replace(SETTINGS, results_bucket=BUCKET)
 STEPS = 20
 SCRIPT = f"""

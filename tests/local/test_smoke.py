@@ -14,7 +14,7 @@ from tests.local.local_lab import LocalLab
 from traindyno.core.lab_names import EVENT_SOURCE
 from traindyno.core.s3_keys import plan_key
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 SMOKE = REPO_ROOT / "suites/smoke_aws.yaml"
 EXECUTION, INSTANCE, CAP_USD = "smoke-1", "ml.m5.large", Decimal("0.30")

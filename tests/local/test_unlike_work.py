@@ -53,7 +53,7 @@ def ran(lab: LocalLab, name: str, search: str, matrix: dict[str, Any]) -> Answer
     return answer
 
 
-@pytest.mark.parametrize("search", ["race", "grid"])
+@pytest.mark.parametrize("search", ["race", pytest.param("grid", marks=pytest.mark.nightly)])
 def test_packed_blocks_of_a_script_are_not_compared_with_rows(lab: LocalLab, search: str) -> None:
     answer = ran(lab, f"unlike-{search}", search, {"hyperparameters.packing": ["False", "True"]})
     report = answer.json()

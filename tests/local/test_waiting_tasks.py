@@ -20,7 +20,7 @@ from localcloud.worker_fork_server import CALLS_FILE_VARIABLE
 from tests.local.chaos_lab import WAIT_SCALE
 from tests.local.local_lab import LocalLab
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 FUNCTION = """
 import json
 from pathlib import Path

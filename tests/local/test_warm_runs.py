@@ -11,7 +11,7 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.measurement.run_result import parse_run_result
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 # The lane runs eight jobs at once, so that the first eight find no instances.
 CELLS, TRIALS = 6, 2
