@@ -117,7 +117,7 @@ def jobs(folder: Path, model: Path, **workload: Any) -> list[Any]:
     return ends
 
 
-@pytest.mark.parametrize("kind", ["planted", "llama"])
+@pytest.mark.parametrize("kind", ["planted", pytest.param("llama", marks=pytest.mark.nightly)])
 def test_no_code_of_a_folder_runs_in_plan_preparation_and_job(kind: str, tmp_path: Path) -> None:
     """A model type of transformers is loaded by transformers' own code; another one is refused."""
     model = tmp_path / "model"

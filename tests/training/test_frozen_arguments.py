@@ -17,6 +17,8 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.cells import expand_cells
 
+pytestmark = pytest.mark.nightly
+
 GOLDEN = REPO_ROOT / "tests" / "data" / "golden"
 REQUESTS = {
     "v2.219.0/seed000_gpt2_native_pytorchddp": "gpt2_compiler",

@@ -13,6 +13,8 @@ import pytest
 from experiments.gptj_parallel import arguments as gptj_arguments
 from tests.training.jobs import REPO_ROOT
 
+pytestmark = pytest.mark.nightly
+
 SIGNATURES = REPO_ROOT / "tests" / "data" / "frozen_signatures"
 FROZEN = REPO_ROOT / "experiments"
 LIBRARIES = {path.stem: json.loads(path.read_text()) for path in sorted(SIGNATURES.glob("*.json"))}

@@ -22,6 +22,8 @@ from experiments.gptj_parallel import text_blocks as gptj_blocks
 from experiments.gptj_parallel.learning_rate import linear_rate
 from tests.training.jobs import REPO_ROOT
 
+pytestmark = pytest.mark.nightly
+
 TEXTS = {"a.txt": "one two three\n\nfour five\n", "b.txt": "six\n"}
 
 

@@ -16,6 +16,8 @@ from training.memory.cuda_kernels import as_on_cuda
 from training.memory.estimate import estimate_memory
 from training.memory.finding import Findings
 
+pytestmark = pytest.mark.nightly
+
 ON_CPU = "ml.m7i.xlarge"
 GIB = 2**30
 GPT2_SMALL, BERT_BASE, ALBERT_BASE = (dict(model.config) for model in MODELS)

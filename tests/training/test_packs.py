@@ -33,6 +33,8 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import measurement_document, settings_document, workload_document
 from traindyno.core.suite.workload import Workload
 
+pytestmark = pytest.mark.nightly
+
 STEPS = 5
 # One cell of each pack, by its label; compilers are trained in test_strategies.
 CELLS = {

@@ -49,6 +49,7 @@ def test_three_sides_that_do_the_same_work_have_the_same_losses(case: RaceCase, 
     assert len(result.our_step_seconds) == len(result.their_step_seconds) == len(result.bare_step_seconds) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("model", [*MODELS, GPT_J], ids=lambda model: model.name)
 def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(model: FullSize, tmp_path: Path) -> None:
     """The models are small and run on this processor, which finds what one side counts otherwise."""

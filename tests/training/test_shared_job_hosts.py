@@ -16,6 +16,8 @@ from localcloud.sagemaker_service.host import loopback_torchrun
 from tests.unit.parent import shared_job
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 
+pytestmark = pytest.mark.nightly
+
 HOSTS = ("algo-1", "algo-2")
 RUNS = [
     run_document("fails-on-one", "--exit-on-host", "algo-2", "--sleep", "600"),

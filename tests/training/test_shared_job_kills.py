@@ -1,7 +1,6 @@
 """Each process of a shared job is killed in each phase: the others' runs end as if nothing had been, and once.
 
-``make test`` has a few of these kills, ``make nightly`` all of them. The runs load data
-and reduce over two real processes, and wait where the test kills.
+The runs load data and reduce over two real processes, and wait where the test kills.
 """
 
 import os
@@ -17,13 +16,12 @@ import pytest
 
 from localcloud.loopback import free_port
 from localcloud.sagemaker_service.host import loopback_torchrun
-from tests.nightly import NIGHTLY
 from tests.training.jobs import REPO_ROOT
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until
 from traindyno.core.jobs.journal_format import STATE
 from traindyno.parent.ends import has_ended
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 HOST, MANY_FILES = "algo-1", 40_000
 STEPS, HELD_STEP = 6, 3
 RUNS = ("before", "struck", "after")
@@ -33,7 +31,6 @@ IMPORTING, BETWEEN, ENDED = "importing", "between", "ended"
 HELD = (START, STEPPING, END)
 JOB_PHASES = (IMPORTING, BETWEEN, ENDED)
 OF_JOB = ("guard", "parent")
-SMALL_PART = {("source", STEPPING), ("loader", STEPPING)}
 PROGRAM = f"""
 import os, time
 from pathlib import Path
@@ -86,10 +83,6 @@ class Kill:
     phase: str
     is_forked: bool = True
 
-    @property
-    def is_small(self) -> bool:
-        return self.is_forked and (self.victim, self.phase) in SMALL_PART
-
     def __str__(self) -> str:
         return f"{self.victim}-{self.phase}{'' if self.is_forked else '-fresh'}"
 
@@ -104,7 +97,7 @@ def every_kill() -> Iterator[Kill]:
         yield from (Kill(victim="loader", phase=phase, is_forked=is_forked) for is_forked in (True, False))
 
 
-@pytest.mark.parametrize("kill", [kill for kill in every_kill() if NIGHTLY or kill.is_small], ids=str)
+@pytest.mark.parametrize("kill", every_kill(), ids=str)
 def test_a_killed_process_costs_its_run_or_its_job_what_was_in_progress(kill: Kill, tmp_path: Path) -> None:
     job = job_of(tmp_path, kill)
     with job.start() as guard:
