@@ -20,8 +20,8 @@ from training.data.batch import Batch, token_count
 from training.data.dataset import TokenDataset, load_dataset
 from training.data.loader import StepBatches
 from training.data.prepare import tokenise
+from training.models.gradients import number_format
 from training.models.model import build_model
-from training.models.precision import number_format
 from training.process.job import Job
 from training.process.run_settings import RunSettings
 from training.process.topology import Topology

@@ -7,10 +7,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from infra.budget import Notifications
 from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
 from infra.lab_grants import LabGrants, pass_role, without_resources
 from infra.lab_jobs import lab_jobs_environment
-from infra.notifications import Notifications
 from infra.permissions import Grant
 from infra.serving.serving_grants import ending_endpoints
 from infra.shared import arn

@@ -2,10 +2,27 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from infra.context import Context
+from constructs import Node
+
 from infra.permissions import Grant
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
+
+
+class Context:
+    def __init__(self, node: Node) -> None:
+        self._values: dict[str, Any] = node.get_all_context()
+
+    def try_get_context(self, name: str) -> Any:
+        return self._values.get(name)
+
+    def get_context(self, name: str) -> Any:
+        """Raises ValueError if the context lacks it."""
+        if name not in self._values:
+            raise ValueError(f"context {name} is missing; cdk.json has its default")
+        return self._values[name]
+
 
 KEY_ARN = re.compile(r"arn:aws:kms:[a-z0-9\-]+:[0-9]{12}:key/[A-Za-z0-9\-]+")
 SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:\S+")

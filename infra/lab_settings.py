@@ -8,9 +8,8 @@ from enum import StrEnum
 from constructs import Node
 
 from infra.budget import BudgetScope
-from infra.context import Context
 from infra.images import Image
-from infra.lab_jobs import data_keys, read_lab_jobs, read_switch
+from infra.lab_jobs import Context, data_keys, read_lab_jobs, read_switch
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
 from traindyno.sagemaker.job_settings import LabJobs
 

@@ -1,4 +1,4 @@
-"""One lab in one stack.
+"""One lab in one stack, with its dead-letter queue and the guard of its deletion.
 
 The images are in it too: CloudFormation refuses to change an export that another stack imports, and each build of an
 image has a new tag.
@@ -7,28 +7,83 @@ image has a new tag.
 from pathlib import Path
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
-from constructs import Construct
+from constructs import Construct, IConstruct
 
-from infra.budget import Budget
-from infra.dead_letters import DeadLetters
+from infra.acknowledgements import acknowledge
+from infra.budget import Budget, Notifications
 from infra.event_rules import EventRules
 from infra.functions import Functions, Launch
-from infra.guard import Guard
 from infra.identity import Identity
 from infra.images import Images
-from infra.lab_function import FunctionSetup
+from infra.lab_function import FunctionSetup, LabFunctions
+from infra.lab_grants import LabGrants
 from infra.lab_jobs import training_grants
 from infra.lab_settings import LabSettings, Target
 from infra.monitoring import Monitoring
-from infra.notifications import Notifications
 from infra.orchestration import Orchestration
 from infra.serving.serving import Serving
+from infra.serving.serving_grants import ending_endpoints
 from infra.storage import Storage
 from traindyno.core.lab_names import LEASE_SECONDS, LabOutput
+
+GUARD_SECONDS = 60
+ANSWER_WITHIN = cdk.Duration.minutes(2)
+
+
+class Guard(LabFunctions):
+    """CloudFormation deletes dependent resources first, so a refusal leaves the lab unchanged."""
+
+    def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup) -> None:
+        super().__init__(scope, construct_id, setup)
+        grants = LabGrants.of(self, setup)
+        guard = self._function(
+            "GuardLab",
+            [grants.executions_listed(), grants.open_attempts(), *ending_endpoints(grants)],
+            timeout_seconds=GUARD_SECONDS,
+            environment={"STATE_MACHINE_ARN": grants.state_machine_arn},
+        )
+        self.resource = cdk.CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::TraindynoGuard",
+            service_token=guard.function.function_arn,
+            service_timeout=ANSWER_WITHIN,
+        )
+
+    def watch(self, *guarded: IConstruct) -> None:
+        self.resource.node.add_dependency(*guarded)
+
+
+KEPT = cdk.Duration.days(14)
+
+
+class DeadLetters(Construct):
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=KEPT,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+        )
+        rules = cdk.Stack.of(self).format_arn(service="events", resource="rule", resource_name="*")
+        self.queue.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("events.amazonaws.com")],
+                actions=["sqs:SendMessage"],
+                resources=[self.queue.queue_arn],
+                conditions={"ArnLike": {"aws:SourceArn": rules}},
+            )
+        )
+        acknowledge(self.queue, "AwsSolutions-SQS3", "This is the dead-letter queue itself.")
+
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be raised.
 SECONDS_BETWEEN_STARTS = 1.05

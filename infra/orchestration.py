@@ -7,12 +7,10 @@ from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from infra.functions import Functions
-from infra.lab_machine import make_machine
 from infra.lab_settings import FixedConcurrency
 from infra.retries import retry_next_attempts
 from infra.shared import discarded, entire_input
-from infra.state_machine_role import state_machine_role
-from infra.steps import answered_step, waiting_step
+from infra.state_machines import answered_step, make_machine, state_machine_role, waiting_step
 from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 

@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localcloud import daemons
-from localcloud.credentials import make_access_key, read_access_key
 from localcloud.daemons import LocalCloudFailed
-from localcloud.environment import ACCOUNT, REGION, local_environment
-from localcloud.gate import authorization
+from localcloud.environment import ACCOUNT, REGION, local_environment, make_access_key, read_access_key
+from localcloud.gate import LOOPBACK, authorization, free_port, is_taken
 from localcloud.home import (
     ENVIRONMENTS,
     REPO_ROOT,
@@ -24,7 +23,6 @@ from localcloud.home import (
     Ports,
     ServiceOptions,
 )
-from localcloud.loopback import LOOPBACK, free_port, is_taken
 
 MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"

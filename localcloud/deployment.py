@@ -14,11 +14,9 @@ import psutil
 
 from localcloud import cloud
 from localcloud.aws_client import local_client
-from localcloud.credentials import read_access_key
 from localcloud.daemons import LOOK_AGAIN_SECONDS, LocalCloudFailed, tail
-from localcloud.environment import ACCOUNT, REGION, local_environment
-from localcloud.home import REPO_ROOT, Deployed, Home, Ports
-from localcloud.private_files import OWNER_ONLY, open_private
+from localcloud.environment import ACCOUNT, REGION, local_environment, read_access_key
+from localcloud.home import OWNER_ONLY, REPO_ROOT, Deployed, Home, Ports, open_private
 from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 
 DEPLOYED = "deployed"

@@ -1,10 +1,14 @@
-"""The environment variables with which boto3, the AWS command line and the CDK use a local cloud and nothing else."""
+"""The environment variables with which boto3, the AWS command line and the CDK use a local cloud and nothing else, and
+the access key in them, which every request to it needs.
+"""
 
 import os
+import secrets
 from collections.abc import Mapping
+from dataclasses import asdict
 
-from localcloud.home import Ports
-from localcloud.loopback import LOOPBACK
+from localcloud.gate import LOOPBACK
+from localcloud.home import HOME_VARIABLE, Credentials, Home, HomeUnusable, Ports
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -43,3 +47,37 @@ def local_environment(ports: Ports, access_key_id: str, base: Mapping[str, str] 
 
 def is_foreign(name: str, settings: Mapping[str, str]) -> bool:
     return name in FOREIGN or (name.startswith("AWS_ENDPOINT_URL") and name not in settings)
+
+
+FILE = "credentials"
+KEY_BYTES = 20
+
+
+def make_access_key(home: Home) -> bool:
+    """True if the home had none."""
+    if _stored(home):
+        return False
+    made = Credentials(access_key_id=f"LOCAL{secrets.token_hex(KEY_BYTES).upper()}")
+    home.write(FILE, asdict(made))
+    return True
+
+
+def read_access_key(home: Home) -> str:
+    """Not from a file of another user: requests would go to the local cloud of that user."""
+    found, path = _stored(home), home.document(FILE)
+    if found and path.stat().st_uid != os.geteuid():
+        raise HomeUnusable(
+            f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set {HOME_VARIABLE} to a "
+            "folder of your own"
+        )
+    if not found:
+        raise HomeUnusable(
+            f"the local cloud in {home.folder} has no access key, which every request to it needs; make one with: "
+            "traindyno local up"
+        )
+    return found
+
+
+def _stored(home: Home) -> str | None:
+    found = home.read_as(FILE, Credentials)
+    return found.access_key_id if found else None

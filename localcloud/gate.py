@@ -7,11 +7,27 @@ started the local cloud.
 import hmac
 import json
 import re
+import socket
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 LOOPBACK = "127.0.0.1"
+
+
+def free_port() -> int:
+    """The port is free now; another program may take it before it is used."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
 LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
 ERROR = "AccessDeniedException"
 SIGNED = re.compile(r"AWS4-HMAC-SHA256 +Credential=([^/, ]+)")

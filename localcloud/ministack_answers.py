@@ -1,8 +1,15 @@
-"""Two corrections of MiniStack's answers: the error type of a failed function, and one answer only for a task."""
+"""What MiniStack answers otherwise than AWS, corrected, and its refusals: of a stranger, and of a throttled request."""
 
+import json
+import random
 import threading
+import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from xml.sax.saxutils import escape
+
+from localcloud.gate import ERROR
 
 # MiniStack gives this error type for every exception of a handler.
 ANY_EXCEPTION = "Runtime.HandlerError"
@@ -55,3 +62,150 @@ class SingleAnswers:
                 return self._refuse() if task and task["event"].is_set() else answer(data)
 
         return answer_once
+
+
+LONGEST_NAME = 80
+REFUSED_CHARACTERS = frozenset('<>{}[]?*"#%\\^|~`$&,;:/\ufffe\uffff')
+# Control characters and surrogates.
+REFUSED_CATEGORIES = frozenset({"Cc", "Cs"})
+
+
+def find_start_refusal(request: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Error code and message for a StartExecution that AWS refuses; None for any other."""
+    name = request.get("name")
+    if name is not None and not _is_name(name):
+        return "InvalidName", f"Invalid Name: {name!r}"
+    try:
+        json.loads(request.get("input", "{}"), parse_constant=_refuse)
+    except (TypeError, ValueError, RecursionError) as error:
+        return "InvalidExecutionInput", f"Invalid State Machine Execution Input: {error}"
+    return None
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and not any(map(_is_refused, name))
+
+
+def _is_refused(character: str) -> bool:
+    is_refused = character in REFUSED_CHARACTERS or unicodedata.category(character) in REFUSED_CATEGORIES
+    return is_refused or character.isspace()
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+State = Mapping[str, Any]
+LIMIT_PATH = "TimeoutSecondsPath"
+
+
+class WaitingTasks:
+    """MiniStack waits for the answer of a task whose function has failed, 27 hours long, and reads no time limit from
+    the input. Its retries repeat the token, so a late answer to one attempt would end the next one.
+    """
+
+    def __init__(self, machines: Any) -> None:
+        """``machines``: MiniStack's module for Step Functions."""
+        self._machines = machines
+        self._execute, self._wait, self._call = (
+            machines._execute_task,
+            machines._invoke_with_callback,
+            machines._call_lambda,
+        )
+        self._here = threading.local()
+
+    def install(self) -> None:
+        self._machines._execute_task = self.execute
+        self._machines._invoke_with_callback = self.wait
+        self._machines._call_lambda = self.call
+
+    def execute(self, state: State, data: Any, execution: Any, context: dict[str, Any]) -> Any:
+        if LIMIT_PATH in state:
+            state = {**state, "TimeoutSeconds": self._limit(state, data, context)}
+        self._here.context = context
+        return self._execute(state, data, execution, context)
+
+    def wait(self, resource: str, payload: Any, token: str, state: State) -> Any:
+        self._here.token = token
+        try:
+            return self._wait(resource, payload, token, state)
+        finally:
+            self._here.token = None
+            self._here.context["Task"] = {"Token": self._machines.new_uuid()}
+
+    def call(self, function: str, event: Any) -> Any:
+        try:
+            return self._call(function, event)
+        except self._machines._ExecutionError as error:
+            if token := getattr(self._here, "token", None):
+                answer = {"taskToken": token, "error": error.error, "cause": error.cause}
+                self._machines._send_task_failure(answer)  # an answer that the function gave before stays
+            raise
+
+    def _limit(self, state: State, data: Any, context: Mapping[str, Any]) -> int:
+        """No Retry or Catch applies to this error, as on AWS."""
+        path, machines = state[LIMIT_PATH], self._machines
+        found = machines._resolve_path_or_ctx(path, machines._apply_input_path(state, data, context), context)
+        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+            cause = f"{LIMIT_PATH} {path}: expected a number of seconds, a positive integer; found {found!r}"
+            raise machines._ExecutionError("States.Runtime", cause)
+        return found
+
+
+LAMBDA_PATH = "/2015-03-31/"
+S3_ERROR = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+QUERY_ERROR = (
+    b"<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
+    b"<RequestId>throttled</RequestId></ErrorResponse>"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottlingAnswer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Throttle:
+    """Refuses a fraction of the requests; the seed decides which."""
+
+    def __init__(self) -> None:
+        self._fraction = 0.0
+        self._dice = random.Random()
+
+    def put_in_force(self, fraction: float, seed: int) -> None:
+        self._fraction = fraction
+        self._dice.seed(seed)
+
+    def refuse(self, path: str, headers: Mapping[str, str]) -> ThrottlingAnswer | None:
+        return throttling_answer(path, headers) if self._dice.random() < self._fraction else None
+
+
+def throttling_answer(path: str, headers: Mapping[str, str]) -> ThrottlingAnswer:
+    """AWS's answer to a throttled request; it depends on the protocol of the service."""
+    if "x-amz-target" in headers:
+        return _json("ThrottlingException", 400)
+    if path.startswith(LAMBDA_PATH):
+        return _json("TooManyRequestsException", 429)
+    if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        return ThrottlingAnswer(status=400, headers={"content-type": "text/xml"}, body=QUERY_ERROR)
+    return ThrottlingAnswer(status=503, headers={"content-type": "application/xml"}, body=S3_ERROR)
+
+
+def _json(code: str, status: int) -> ThrottlingAnswer:
+    body = f'{{"__type": "{code}", "message": "Rate exceeded"}}'.encode()
+    headers = {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": code}
+    return ThrottlingAnswer(status=status, headers=headers, body=body)
+
+
+def refusal_answer(path: str, headers: Mapping[str, str], reason: str) -> tuple[dict[str, str], bytes]:
+    """Its headers and its body."""
+    if headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        error = f"<Error><Type>Sender</Type><Code>AccessDenied</Code><Message>{escape(reason)}</Message></Error>"
+        return {"content-type": "text/xml"}, f"<ErrorResponse>{error}</ErrorResponse>".encode()
+    if "x-amz-target" in headers or path.startswith((LAMBDA_PATH, "/_")):
+        body = json.dumps({"__type": ERROR, "message": reason}).encode()
+        return {"content-type": "application/x-amz-json-1.1", "x-amzn-errortype": ERROR}, body
+    xml = f"<Error><Code>AccessDenied</Code><Message>{escape(reason)}</Message></Error>"
+    return {"content-type": "application/xml"}, xml.encode()

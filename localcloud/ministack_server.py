@@ -2,14 +2,13 @@
 
 - MiniStack saves its state only when it is asked to end. Here it also saves it while it runs.
 - It answers whoever reaches its port, and a Lambda function runs code as the person who started MiniStack. Here a
-  filter before its ASGI application refuses web pages and programs without the access key (``ministack_gate.py``).
-- It starts a worker for each call of a burst, each as a new interpreter. Here their number is limited
-  (``function_workers.py``), and they are forked (``worker_processes.py``).
+  filter before its ASGI application refuses web pages and programs without the access key.
+- It starts a worker for each call of a burst, each as a new interpreter. Here their number is limited,
+  and they are forked (``worker_processes.py``).
 - It gives every exception of a function the same error type, but state machines retry and catch by the type.
 - It takes several answers of one task.
-- It waits for the answer of a task whose function has failed, and reads no time limit of a task from its input
-  (``waiting_tasks.py``).
-- It starts executions whose input is no JSON, or whose name AWS refuses (``unstarted_executions.py``).
+- It waits for the answer of a task whose function has failed, and reads no time limit of a task from its input.
+- It starts executions whose input is no JSON, or whose name AWS refuses.
 """
 
 import asyncio
@@ -32,16 +31,50 @@ from ministack import app as ministack
 from ministack.core import lambda_runtime
 from ministack.core.persistence import save_state
 from ministack.core.responses import error_response_json
-from ministack.services import lambda_svc, stepfunctions
+from ministack.services import lambda_svc, stepfunctions, sts
+from ministack.services.cloudformation import custom_resource
 
-from localcloud.access_denied import refusal_answer
-from localcloud.function_workers import Worker, WorkerPool
-from localcloud.ministack_answers import SingleAnswers, with_error_type
-from localcloud.ministack_gate import MiniStackGate, equip_functions
-from localcloud.throttling import Throttle
-from localcloud.unstarted_executions import find_start_refusal
-from localcloud.waiting_tasks import WaitingTasks
-from localcloud.worker_processes import ForkedWorkers
+from localcloud.gate import find_page, find_refusal
+from localcloud.ministack_answers import (
+    SingleAnswers,
+    Throttle,
+    WaitingTasks,
+    find_start_refusal,
+    refusal_answer,
+    with_error_type,
+)
+from localcloud.worker_processes import ForkedWorkers, Worker, WorkerPool
+
+KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
+# On AWS too, whoever has the URL of such an answer may send it once. Its last part is random.
+CUSTOM_RESOURCE_PATH = "/_ministack/cfn-response/"
+
+
+class MiniStackGate:
+    """Answers programs that name the local cloud's access key, or one of a role that such a program has assumed."""
+
+    def __init__(self) -> None:
+        self._access_key_id = os.environ[KEY_VARIABLE]
+
+    def find_refusal(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> str | None:
+        if _is_awaited_answer(scope):
+            return find_page(headers.get)
+        roles = [key for key, session in list(sts._sessions.items()) if not sts._session_expired(session)]
+        query = scope.get("query_string", b"").decode("latin-1")
+        return find_refusal(headers.get, query, [self._access_key_id, *roles])
+
+
+def equip_functions() -> None:
+    """Gives functions the access key: MiniStack gives them the account's number."""
+    credentials, key = lambda_runtime.execution_credentials, {KEY_VARIABLE: os.environ[KEY_VARIABLE]}
+    lambda_runtime.execution_credentials = lambda config: {**credentials(config), **key}
+
+
+def _is_awaited_answer(scope: Mapping[str, Any]) -> bool:
+    path = scope["path"]
+    is_answer = scope.get("method") == "PUT" and path.startswith(CUSTOM_RESOURCE_PATH)
+    return is_answer and path.removeprefix(CUSTOM_RESOURCE_PATH) in custom_resource._pending
+
 
 SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
 TRIES = 5

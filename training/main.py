@@ -12,15 +12,15 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.processes import tensor_divisions
 from training.checkpoints.checkpoints import Checkpoints
-from training.checkpoints.identity import identity_of
+from training.checkpoints.slots import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
 from training.data.dataset import TokenDataset, load_dataset
 from training.models.flops import FORMULA, measure_size
-from training.models.hub_token import use_hub_token
+from training.models.gradients import number_format
+from training.models.hub import use_hub_token
 from training.models.model import build_model, empty_model
 from training.models.model_check import refuse_model
-from training.models.precision import number_format
 from training.process.environment import environment_facts
 from training.process.job import find_job
 from training.process.process_group import end_process_group

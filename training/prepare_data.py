@@ -15,16 +15,15 @@ from traindyno.core.suite.settings import Settings
 from training.data.manifest import write_manifest
 from training.data.prepare import tokenise
 from training.errors import WorkloadError
-from training.models.hub_token import use_hub_token
+from training.models.hub import copy_model, use_hub_token
 from training.models.model_check import refuse_model
-from training.models.model_copy import copy_model
 from training.process.job import Job, find_job
 from training.process.run_settings import PreparationSettings
 
 
 def estimate_all(asked: PreparationSettings, job: Job) -> None:
     """Raises WorkloadError with every configuration that is too large."""
-    from training.memory.finding import Findings  # noqa: PLC0415  # torch: only estimates need it
+    from training.memory.estimate import Findings  # noqa: PLC0415  # torch: only estimates need it
 
     known = Findings(asked.workload, model_path=job.model_path)
     findings = {settings: known.find(settings) for settings in asked.memory}

@@ -18,11 +18,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from localcloud.loopback import LOOPBACK
-from localcloud.private_files import OWNER_ONLY
-from localcloud.sagemaker_service.events.aws_clients import local_aws_clients
-from localcloud.sagemaker_service.given_prices import PricesInvalid, read_given_prices
-from localcloud.sagemaker_service.instance_table import usable_cores
+from localcloud.gate import LOOPBACK
+from localcloud.home import OWNER_ONLY
+from localcloud.sagemaker_service.event_delivery import local_aws_clients
+from localcloud.sagemaker_service.instance_table import PricesInvalid, read_given_prices, usable_cores
 from localcloud.sagemaker_service.service import Service
 from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
 from traindyno.core.documents.versions import VersionUnknown

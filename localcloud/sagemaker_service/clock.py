@@ -1,13 +1,72 @@
 """The clocks of jobs: the machine's clock for local jobs, virtual time for simulated ones."""
 
+import heapq
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from localcloud.sagemaker_service.machine_time import MACHINE, Machine
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+LEAST_MS = 1000
+# Longer pauses between the readings of two clocks would look like a change of one of them.
+LONGEST_READING_MS = 100
+
+
+class Machine:
+    @property
+    def boot_id(self) -> str:
+        """It changes when the machine starts; empty if the operating system has none."""
+        return BOOT_ID.read_text(encoding="ascii").strip() if BOOT_ID.exists() else ""
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since a fixed moment of this boot. It stands still while the machine sleeps."""
+        return time.monotonic_ns() // 1_000_000
+
+    def boottime_ms(self) -> int:
+        """The same with the time that the machine slept.
+
+        Where the system has no such clock, as macOS, a sleep looks like a wall clock that moves forward.
+        """
+        if not hasattr(time, "CLOCK_BOOTTIME"):
+            return self.monotonic_ms()
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+
+MACHINE = Machine()
+
+
+class ClockWatch:
+    """Finds sleeps and changes of the wall clock since the last look."""
+
+    def __init__(self, machine: Machine = MACHINE) -> None:
+        self._machine = machine
+        self._before = self._differences()
+
+    def look(self) -> str | None:
+        """What happened, as a sentence; None if nothing did."""
+        found = self._differences()
+        if found is None:
+            return None
+        before, self._before = self._before or found, found
+        slept_ms, set_ms = found[0] - before[0], found[1] - before[1]
+        events = [f"The machine slept for {slept_ms / 1000:.0f} s."] if slept_ms >= LEAST_MS else []
+        if abs(set_ms) >= LEAST_MS:
+            direction = "forward" if set_ms > 0 else "back"
+            events.append(f"The wall clock moved {direction} by {abs(set_ms) / 1000:.0f} s.")
+        return f"{' '.join(events)} This changes no bill and no limit." if events else None
+
+    def _differences(self) -> tuple[int, int] | None:
+        """Of boot time and monotonic time, and of wall time and boot time; None if the readings took too long."""
+        began = self._machine.boottime_ms()
+        monotonic, wall = self._machine.monotonic_ms(), self._machine.wall_ms()
+        ended = self._machine.boottime_ms()
+        return None if ended - began > LONGEST_READING_MS else (ended - monotonic, wall - ended)
 
 
 class Clock(Protocol):
@@ -118,3 +177,99 @@ class VirtualClock:
 
     def _now_ms(self) -> float:
         return self._base_ms + (self._monotonic() - self._base_seconds) * 1000 * self._speed_up
+
+
+LONGEST_WAIT_SECONDS = 0.02
+LONGEST_POOL_WAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextCheck:
+    """When a job is checked again. The clock does not jump to a check of a warm pool (``is_pool``)."""
+
+    due_ms: int
+    is_pool: bool = False
+
+
+NOW = NextCheck(due_ms=0)
+
+
+class Schedule:
+    """The next check of each job. A job that ``take`` returns is busy until ``done`` is called.
+
+    ``may_jump`` says whether the clock may jump to the next check, because no request is in progress.
+    """
+
+    def __init__(self, clock: VirtualClock, may_jump: Callable[[], bool]) -> None:
+        self._clock = clock
+        self._may_jump = may_jump
+        self._condition = threading.Condition()
+        self._due: list[tuple[int, str]] = []
+        self._due_of: dict[str, int] = {}
+        self._pools: set[str] = set()
+        self._busy: set[str] = set()
+        self._woken: set[str] = set()
+        self._has_ended = False
+
+    def wake(self, name: str) -> None:
+        """Makes the job due now; a busy job is due when it is done."""
+        with self._condition:
+            if name in self._busy:
+                self._woken.add(name)
+            else:
+                self._add(name, NOW)
+
+    def take(self) -> str | None:
+        """A job that is due; None if there is none. Then it has waited for a short time, or for the first job."""
+        with self._condition:
+            if self._has_ended:
+                return None
+            if self._due and self._due[0][0] <= self._clock.now_ms():
+                return self._take_due(*heapq.heappop(self._due))
+            self._wait()
+            return None
+
+    def done(self, name: str, check: NextCheck | None) -> None:
+        """Ends the check of a busy job. ``check`` is its next one; None if it needs no other."""
+        with self._condition:
+            self._busy.discard(name)
+            if name in self._woken:
+                self._woken.discard(name)
+                check = NOW
+            if check is not None:
+                self._add(name, check)
+
+    def close(self) -> None:
+        with self._condition:
+            self._has_ended = True
+            self._condition.notify()
+
+    def _add(self, name: str, check: NextCheck) -> None:
+        self._due_of[name] = check.due_ms
+        (self._pools.add if check.is_pool else self._pools.discard)(name)
+        heapq.heappush(self._due, (check.due_ms, name))
+        self._condition.notify()
+
+    def _take_due(self, due_ms: int, name: str) -> str | None:
+        if self._due_of.get(name) != due_ms:
+            # The entry is old: the job was scheduled again later.
+            return None
+        del self._due_of[name]
+        self._pools.discard(name)
+        self._busy.add(name)
+        return name
+
+    def _wait(self) -> None:
+        if not self._due:
+            self._condition.wait()
+            return
+        next_ms = self._due[0][0]
+        has_only_pools = not self._busy and len(self._pools) == len(self._due_of)
+        if self._clock.keep_pace(is_with_machine=has_only_pools):
+            for name in list(self._pools):
+                self._add(name, NextCheck(due_ms=0, is_pool=True))
+        elif not has_only_pools and not self._busy and self._may_jump():
+            self._clock.jump_to(next_ms)
+        else:
+            longest_seconds = LONGEST_POOL_WAIT_SECONDS if has_only_pools else LONGEST_WAIT_SECONDS
+            self._condition.wait(min(self._clock.real_seconds_until(next_ms), longest_seconds))

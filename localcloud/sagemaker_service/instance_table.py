@@ -1,10 +1,15 @@
 """The local instance types, and this machine's resources of each."""
 
+import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
 
+from traindyno.core.documents.problems import shown
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 
 LOCAL_CPU = "local.cpu"
@@ -44,3 +49,31 @@ def usable_cores() -> tuple[int, ...]:
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
+
+
+EXPECTED = 'a JSON file such as {"ml.p4d.24xlarge": "37.69"}'
+
+
+class PricesInvalid(ValueError):
+    """The file has no prices."""
+
+
+def read_given_prices(path: Path) -> dict[str, Decimal]:
+    """Raises PricesInvalid."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise PricesInvalid(f"{path} can't be read ({error}), expected {EXPECTED}") from error
+    if not isinstance(document, Mapping) or not document:
+        raise PricesInvalid(f"{path}: got {shown(document)}, expected {EXPECTED}")
+    return {name: _price(path, name, value) for name, value in document.items()}
+
+
+def _price(path: Path, name: str, value: object) -> Decimal:
+    try:
+        usd_per_hour = Decimal(str(value))
+    except InvalidOperation:
+        usd_per_hour = Decimal("nan")
+    if not usd_per_hour.is_finite() or usd_per_hour <= 0:
+        raise PricesInvalid(f"{path}: {name}: got {shown(value)}, expected USD per hour above 0")
+    return usd_per_hour

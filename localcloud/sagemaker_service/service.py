@@ -9,17 +9,14 @@ from typing import Any, Self
 
 import botocore.session
 
-from localcloud.sagemaker_service.activity import Activity
-from localcloud.sagemaker_service.api.administration import Administration
+from localcloud.sagemaker_service.api.administration import REQUESTS_PER_SECOND, Administration, RateLimits
 from localcloud.sagemaker_service.api.http_server import Api, LoopbackServer
 from localcloud.sagemaker_service.api.pricing_api import PricingApi
 from localcloud.sagemaker_service.api.quotas_api import QuotasApi
-from localcloud.sagemaker_service.api.rate_limits import REQUESTS_PER_SECOND, RateLimits
 from localcloud.sagemaker_service.api.training_jobs_api import TrainingJobsApi
 from localcloud.sagemaker_service.api_error import validation_error
 from localcloud.sagemaker_service.clock import Clock, SystemClock, TimeScale, VirtualClock
-from localcloud.sagemaker_service.events.aws_clients import AwsClients
-from localcloud.sagemaker_service.events.event_delivery import EventDelivery
+from localcloud.sagemaker_service.event_delivery import AwsClients, EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.hosting.hosting_service import HostingService
 from localcloud.sagemaker_service.instance_table import LOCAL_GPU, LOCAL_TYPES, count_gpus, is_local
@@ -29,9 +26,9 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore, NewEvent
 from localcloud.sagemaker_service.jobs.job_view import state_change_event
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
-from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
+from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.trace import read_traces
-from localcloud.sagemaker_service.service_health import ServiceHealth
+from localcloud.sagemaker_service.service_health import Activity, ServiceHealth
 from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 

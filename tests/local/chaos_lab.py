@@ -16,7 +16,7 @@ import pytest
 from botocore.config import Config
 
 from localcloud import cloud, deployment
-from localcloud.credentials import read_access_key
+from localcloud.environment import read_access_key
 from localcloud.home import Home
 from tests.local.forked_programs import Answer
 from tests.local.local_lab import LocalLab

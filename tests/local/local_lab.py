@@ -12,7 +12,7 @@ import yaml
 from botocore.config import Config
 
 from localcloud.cloud import environment_of, require_ports
-from localcloud.credentials import read_access_key
+from localcloud.environment import read_access_key
 from localcloud.home import Home
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
 from tests.local.running_service import administer

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from localcloud import cloud, deployment
-from localcloud.loopback import is_taken
+from localcloud.gate import is_taken
 from tests.local.chaos_lab import CONTEXT, SLOW_LANE, WAIT_SCALE, WARM_LANE, ChaosLab, chaos_lab, until
 from tests.local.oracle import Evidence, check_ended, check_finished, check_paid, find_strays, gather
 from tests.local.recorded_calls import check_calls, writing_calls

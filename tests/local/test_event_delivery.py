@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.events.event_delivery import is_match
+from localcloud.sagemaker_service.event_delivery import is_match
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import client, eventually, job_request, stage_script, wait_until

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.home import ENVIRONMENTS, REPO_ROOT
-from localcloud.sagemaker_service.host.local_images import READY_MARK, SEPARATE_ENVIRONMENTS, SeparateEnvironment
+from localcloud.sagemaker_service.host.process_environment import READY_MARK, SEPARATE_ENVIRONMENTS, SeparateEnvironment
 from tests.local.aws_double import AwsDouble
 from tests.local.conftest import FAST
 from tests.local.jobs import BUCKET, client, job_request, stage_script, wait_until

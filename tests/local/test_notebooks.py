@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.home import ENVIRONMENTS, HOME_VARIABLE
-from localcloud.sagemaker_service.host.local_images import SEPARATE_ENVIRONMENTS
+from localcloud.sagemaker_service.host.process_environment import SEPARATE_ENVIRONMENTS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.notebook_cells import run_cells

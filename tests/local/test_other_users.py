@@ -23,7 +23,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from localcloud import cloud
-from localcloud.credentials import read_access_key
+from localcloud.environment import read_access_key
 from localcloud.gate import authorization
 from localcloud.home import ENVIRONMENTS, REPO_ROOT, HomeUnusable
 from localcloud.worker_fork_server import SERVICES

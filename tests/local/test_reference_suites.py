@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from localcloud.home import ENVIRONMENTS
-from localcloud.sagemaker_service.host.local_images import SEPARATE_ENVIRONMENTS
+from localcloud.sagemaker_service.host.process_environment import SEPARATE_ENVIRONMENTS
 from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.xla.xla_environment import make_environment

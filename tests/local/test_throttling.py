@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localcloud.cloud import require_ports
-from localcloud.credentials import read_access_key
+from localcloud.environment import read_access_key
 from localcloud.gate import authorization
 from tests.local.chaos_lab import ChaosLab, until
 from tests.local.oracle import check_finished, find_strays, gather

@@ -14,13 +14,13 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.recorder import RecordedStep
 from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
 from training.checkpoints.checkpoints import Checkpoints
-from training.checkpoints.identity import identity_of
+from training.checkpoints.slots import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
 from training.data.dataset import load_dataset
 from training.data.once_per_host import remove_made_folders
+from training.models.gradients import number_format
 from training.models.model import build_model
-from training.models.precision import number_format
 from training.process.job import Job, find_job
 from training.process.process_group import end_process_group
 from training.process.run_settings import RunSettings

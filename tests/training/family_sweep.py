@@ -34,16 +34,14 @@ from tests.training.strategy_cases import (
 from tests.training.strategy_trial import make_setup, train
 from traindyno.core.suite.choices import Task
 from training.errors import RunError
-from training.models import masks
+from training.models.blueprint import replaced
 from training.models.flops import NOT_COUNTED, measure_size
-from training.models.masks import set_document_masking
-from training.models.model import AUTO_CLASSES, build_model
+from training.models.model import AUTO_CLASSES, _separate_documents, build_model, set_document_masking
 from training.models.model_check import check_model
 from training.models.model_config import _set_dropout
 from training.models.objective import router_loss_factor, task_loss
 from training.models.optimizer import build_optimizer
 from training.models.pipeline_stages import cut
-from training.models.replacement import replaced
 from training.process.topology import Topology
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.strategies import build_strategy
@@ -298,7 +296,7 @@ def transformers_own_masks() -> Iterator[None]:
     ours: Any = AttentionMaskInterface._global_mapping["sdpa"]
     AttentionMaskInterface.register("sdpa", masking_utils.sdpa_mask)
     try:
-        with replaced(masking_utils, "find_packed_sequence_indices", masks._separate_documents):
+        with replaced(masking_utils, "find_packed_sequence_indices", _separate_documents):
             yield
     finally:
         AttentionMaskInterface.register("sdpa", ours)

@@ -10,7 +10,7 @@ from typing import Any
 
 import boto3
 
-from localcloud.loopback import LOOPBACK, free_port
+from localcloud.gate import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT
 
 PROGRAM = REPO_ROOT / ".envs" / "cloud" / "bin" / "ministack"

@@ -14,8 +14,8 @@ from training.compilers import build_compiler
 from training.memory.tracker import MemoryTracker
 from training.models import tensor_file
 from training.models.blueprint import Blueprint
+from training.models.gradients import number_format
 from training.models.model import build_model, empty_model
-from training.models.precision import number_format
 from training.process.process_group import end_process_group
 from training.process.topology import read_topology
 from training.run.saving import save_model

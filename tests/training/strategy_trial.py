@@ -9,8 +9,8 @@ from torch.optim import Optimizer
 
 from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint_of, step_batches
 from training.compilers import build_compiler
+from training.models.gradients import number_format
 from training.models.optimizer import build_optimizer
-from training.models.precision import number_format
 from training.process.topology import Topology
 from training.strategies import Setup, TrainingStrategy, build_strategy
 

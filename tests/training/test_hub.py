@@ -18,7 +18,7 @@ from tests.training.jobs import JobEnd
 from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_texts
 from traindyno.core.suite.preparation import TOKENS_MANIFEST
 from training.data.sequences import read_sequences
-from training.models.model_copy import needed_files
+from training.models.hub import needed_files
 
 KEY = "0123456789abcdef" * 4
 ROWS = 20_000

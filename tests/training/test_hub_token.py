@@ -7,7 +7,7 @@ import pytest
 from botocore.stub import Stubber
 
 from training.errors import WorkloadError
-from training.models.hub_token import use_hub_token
+from training.models.hub import use_hub_token
 
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:hub-AbCdEf"
 TOKEN = "hf_" + "x" * 34

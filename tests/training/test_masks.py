@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 from tests.training.family_sweep import one_thread, transformers_own_masks
 from tests.training.small_models import WINDOW
 from tests.training.strategy_cases import SEQUENCE_LENGTH, Case, blueprint_of, global_batch
-from training.models.replacement import replaced
+from training.models.blueprint import replaced
 
 FULL = ("causal-lm/gpt2", "causal-lm/llama", "masked-lm/bert")
 WINDOWED = ("causal-lm/mistral", "causal-lm/llama4_text", "causal-lm/gemma3_text", "masked-lm/modernbert")

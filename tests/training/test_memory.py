@@ -14,8 +14,7 @@ from traindyno.core.planning.memory import MemoryEstimate, fitting_batch
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from traindyno.core.suite.workload import Tokenizer, Workload
-from training.memory.estimate import estimate_memory, measure_memory, measure_steps
-from training.memory.finding import Findings
+from training.memory.estimate import Findings, estimate_memory, measure_memory, measure_steps
 from training.memory.tracker import MemoryTracker
 from training.process.process_group import end_process_group
 from training.process.topology import read_topology

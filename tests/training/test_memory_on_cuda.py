@@ -13,8 +13,7 @@ from bench.gpu_cases import MODELS
 from tests.training.test_memory import BERT, GPT2, LLAMA, ONE, settings_of, workload_of
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from training.memory.cuda_kernels import as_on_cuda
-from training.memory.estimate import estimate_memory
-from training.memory.finding import Findings
+from training.memory.estimate import Findings, estimate_memory
 
 pytestmark = pytest.mark.nightly
 
@@ -149,7 +148,7 @@ import torch.distributed.pipelining._utils as utils
 del utils._StageForwardMeta
 from bench.gpu_cases import MODELS
 from tests.training.test_memory import CASES, settings_of, workload_of
-from training.memory.finding import Findings
+from training.memory.estimate import Findings
 for name in ("GPT-2, one device", "BERT, interleaved pipeline, checkpointing, accumulation"):
     config, task, values = CASES[name]
     found = Findings(workload_of(config, task), model_path=None).find(settings_of(**values))

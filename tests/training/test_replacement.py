@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.models.replacement import replaced
+from training.models.blueprint import replaced
 
 
 class Library:

@@ -29,8 +29,7 @@ from training.models.tensor_plans import check_divisible, fused_count, plan_for
 from training.process.process_group import start_process_group
 from training.process.topology import Topology, read_topology
 from training.strategies import MODULES, build_strategy
-from training.strategies.conv1d import ConvertedLayers, is_converted
-from training.strategies.tensor_layers import check_replicated_gradients
+from training.strategies.tensor_layers import ConvertedLayers, check_replicated_gradients, is_converted
 from training.strategies.zero1 import divide
 
 

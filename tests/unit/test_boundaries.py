@@ -55,9 +55,8 @@ ROOMS = {
         "entry",
     ),
     "localcloud/sagemaker_service": (
-        *("data", "activity", "api_error", "machine_time", "clock", "instance_table", "given_prices"),
-        *("service_health", "settings"),
-        *("storage", "jobs", "events", "host", "api", "hosting", "replay", "service"),
+        *("data", "api_error", "clock", "instance_table", "service_health", "settings"),
+        *("storage", "jobs", "event_delivery", "host", "api", "hosting", "replay", "service"),
     ),
 }
 MOST_MODULES_OF_A_FOLDER = 32
@@ -294,7 +293,7 @@ def test_serving_is_apart_in_infra() -> None:
         for source in (REPO_ROOT / "infra").glob("*.py")
         if any(module.startswith("infra.serving.") for module in imported_modules(source))
     }
-    assert importers == {"lab_stack", "functions", "guard"}
+    assert importers == {"lab_stack", "functions"}
 
 
 @pytest.mark.parametrize("package", ["traindyno", "training", "infra", "localcloud"])

@@ -23,10 +23,8 @@ from traindyno.callbacks.clock import now
 from traindyno.callbacks.log_sizes import LogSizes, measure_log
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
 from traindyno.core.suite.processes import degrees_of
-from training.checkpoints.identity import STRATEGY, Identity
-from training.checkpoints.random_states import reseed, restore_random_states
-from training.checkpoints.slots import DEGREES, IDENTITY, PROCESSES, SCALER, STEP, Found, Slots
-from training.checkpoints.state import state_to_read, state_to_write
+from training.checkpoints.slots import DEGREES, IDENTITY, PROCESSES, SCALER, STEP, STRATEGY, Found, Identity, Slots
+from training.checkpoints.state import reseed, restore_random_states, state_to_read, state_to_write
 from training.checkpoints.stop_request import StopRequest
 from training.errors import RunStopped
 from training.strategies import Setup, TrainingStrategy

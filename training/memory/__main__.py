@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from traindyno.core.documents.stored import to_document
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
-from training.memory.finding import Findings
+from training.memory.estimate import Findings
 
 
 def main(request: dict[str, Any], answers: TextIO) -> None:

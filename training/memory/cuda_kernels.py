@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 from torch.utils._pytree import tree_map
 
-from training.models.replacement import replaced
+from training.models.blueprint import replaced
 
 # Autocast computes these in fp32 on CUDA (AT_FORALL_FP32 and AT_FORALL_FP32_SET_OPT_DTYPE of PyTorch's autocast_mode.h)
 # and in the type of their input on a CPU. Losses and image operations are left out: no model of ours has one inside.

@@ -3,9 +3,10 @@
 Tensors have any shape [...].
 """
 
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,8 +14,9 @@ import torch.distributed.pipelining  # it makes a tensor, which is not to be one
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
+from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import has_gpu
-from traindyno.core.planning.memory import MemoryEstimate
+from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, find_remedies, fits, why_not_estimated
 from traindyno.core.suite.choices import TRAITS, DatasetFormat, Task
 from traindyno.core.suite.processes import accumulation_steps, stage_ranks, world_size
 from traindyno.core.suite.settings import Settings
@@ -27,16 +29,53 @@ from training.data.sequences import Sequences, end_to_end, token_type
 from training.data.synthetic import FIRST_ORDINARY, synthetic_tokens
 from training.memory.cuda_kernels import as_on_cuda
 from training.memory.fake_world import fake_process_group, fake_tensors
-from training.memory.lone_stage import HiddenStates
 from training.memory.tracker import MemoryTracker, storage_bytes
+from training.models.blueprint import replaced
 from training.models.config_numbers import text_of
+from training.models.flops import NOT_COUNTED
+from training.models.gradients import number_format
 from training.models.model import build_model
 from training.models.model_config import model_config
 from training.models.optimizer import build_optimizer
-from training.models.precision import number_format
 from training.process.topology import Topology
 from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
+
+
+class HiddenStates:
+    """Shape and type of the tensors between stages: equal for all stages, and for the gradients. The first stage
+    determines them, so the process that holds it must run first.
+    """
+
+    def __init__(self) -> None:
+        self._metas: tuple[Any, ...] = ()
+
+    @contextmanager
+    def exchanged(self) -> Iterator[None]:
+        """Stages that run inside send no shape, and receive the known one."""
+        # Private names, which change between versions of PyTorch: only an estimate of a pipeline may need them.
+        from torch.distributed.pipelining import PipelineStage  # noqa: PLC0415
+        from torch.distributed.pipelining._utils import _StageBackwardMeta, _StageForwardMeta  # noqa: PLC0415
+        from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # noqa: PLC0415
+
+        # PyTorch keeps how a mesh's tensors are divided, with the groups of the stage that ran before on an equal mesh.
+        _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
+
+        def send(_stage: Any, meta: Any, _dst_stage: int) -> None:
+            if isinstance(meta, _StageForwardMeta):
+                self._metas = meta.forward_metas
+
+        def receive(stage: Any, src_stage: int) -> Any:
+            if not self._metas:
+                raise RuntimeError("no process with the first stage has run yet; expected it to run first")
+            if src_stage < stage.stage_index:
+                return _StageForwardMeta(forward_metas=self._metas)
+            gradients = tuple(replace(meta, requires_grad=False) for meta in self._metas)
+            return _StageBackwardMeta(backward_metas=gradients)
+
+        with replaced(PipelineStage, "_send_meta", send), replaced(PipelineStage, "_recv_meta", receive):
+            yield
+
 
 # The first step creates the optimizer's state. All further steps run while it exists and need the same memory.
 STEPS = 2
@@ -206,3 +245,41 @@ def _parameters(optimizer: Optimizer) -> list[torch.nn.Parameter]:
 
 def _state(optimizer: Optimizer) -> Iterable[torch.Tensor]:
     return [value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)]
+
+
+class Findings:
+    """The findings of one workload; each configuration is estimated once."""
+
+    def __init__(self, workload: Workload, *, model_path: str | None) -> None:
+        self._workload = workload
+        self._model_path = model_path
+        self._known: dict[EstimateKey, MemoryEstimate | str] = {}
+
+    def find(self, settings: Settings) -> MemoryFinding:
+        found = self._estimate(settings)
+        if isinstance(found, str):
+            return MemoryFinding(why_unknown=found)
+        if fits(found, settings.instance):
+            return MemoryFinding(estimate=found)
+        return MemoryFinding(estimate=found, remedies=find_remedies(settings, self._estimate_or_none))
+
+    def _estimate_or_none(self, settings: Settings) -> MemoryEstimate | None:
+        found = self._estimate(settings)
+        return None if isinstance(found, str) else found
+
+    def _estimate(self, settings: Settings) -> MemoryEstimate | str:
+        """The estimate, or why there is none."""
+        why_none = why_not_estimated(self._workload, settings)
+        if why_none:
+            return why_none
+        key = estimate_key(settings)
+        if key not in self._known:
+            self._known[key] = self._estimated(settings)
+        return self._known[key]
+
+    def _estimated(self, settings: Settings) -> MemoryEstimate | str:
+        try:
+            return estimate_memory(self._workload, settings, model_path=self._model_path)
+        except (TraindynoError, *NOT_COUNTED) as error:
+            # The planner continues without this estimate; the run itself may still show the memory that it needs.
+            return f"the estimate failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"

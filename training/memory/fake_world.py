@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from training.models.replacement import replaced
+from training.models.blueprint import replaced
 from training.process.topology import Topology
 
 # These compute with the numbers of the ranks, and fake tensors have no values.

@@ -1,20 +1,36 @@
 """A model on the meta device and the source of its values: a process materialises only the part that it keeps.
 
+Each module's initial values have their own seed, made of the run's seed and the module's name: they are the same in
+every process, whatever else the process initialises. Strategies shard, distribute or recompute a model block by block.
 The tensors are parameters and buffers, of any shape [...].
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
+from zlib import crc32
 
 import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedConfig, PreTrainedModel, initialization
 
-from training.models.replacement import replaced
+from traindyno.core.suite.settings import Settings
+
+
+@contextmanager
+def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """``owner`` has the attribute itself; an inherited one raises KeyError. It is restored after an error too."""
+    original = vars(owner)[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
 
 
 class Readable(Protocol):
@@ -112,3 +128,79 @@ def _copy(whole: Readable, target: torch.Tensor) -> None:
     if local.numel():
         own = whole[tuple(slice(begin, begin + size) for begin, size in zip(offset, shape, strict=True))]
         local.copy_(own)
+
+
+def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> NamedValues:
+    """Yields values of transformers' own initialisation. ``skeleton`` is on the meta device and stays there.
+
+    Sets the seed of PyTorch's generator; after the last value it is ``seed``.
+    """
+    given: set[int] = set()
+    for path, module in skeleton.named_modules():
+        new = {name for name, parameter in _own(module, path) if id(parameter) not in given}
+        given |= {id(parameter) for _, parameter in _own(module, path)}
+        if any(map(is_wanted, new)):
+            # Of the CPU alone, on which the values are made: torch.manual_seed notes a stack for each other device.
+            torch.default_generator.manual_seed(crc32(f"{seed}/{path}".encode()))
+            initialised = _initialise(skeleton, module, path)
+            yield from ((name, initialised.pop(name)) for name in sorted(new) if is_wanted(name))
+    torch.manual_seed(seed)
+
+
+def _initialise(skeleton: PreTrainedModel, module: nn.Module, path: str) -> dict[str, torch.Tensor]:
+    """Initialises the module's own parameters. The modules around it follow: some initialise their children again."""
+    empty = dict(module._parameters)
+    for name, parameter in empty.items():
+        if parameter is not None:
+            values = torch.zeros(parameter.shape, dtype=parameter.dtype)
+            module._parameters[name] = nn.Parameter(values, requires_grad=False)
+    with torch.no_grad():
+        for around, initialise in reversed(list(_from_outside(skeleton, path))):
+            initialise(around)
+    initialised: dict[str, torch.Tensor] = dict(_own(module, path))
+    module._parameters.update(empty)
+    return initialised
+
+
+def _from_outside(skeleton: PreTrainedModel, path: str) -> Iterator[tuple[nn.Module, Callable[[nn.Module], None]]]:
+    """The modules from the model down to the path, each with the initialisation of the model that it belongs to."""
+    module: nn.Module = skeleton
+    model = skeleton
+    yield module, model._init_weights
+    for name in path.split(".") if path else ():
+        module = module.get_submodule(name)
+        model = module if isinstance(module, PreTrainedModel) else model
+        yield module, model._init_weights
+
+
+def _own(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Parameter]]:
+    return module.named_parameters(path, recurse=False, remove_duplicate=False)
+
+
+def repeated_blocks(model: nn.Module) -> list[nn.Module]:
+    """The blocks of the heaviest list of modules of one class. Outer ones are first: ALBERT gives its shared groups."""
+    candidates = [
+        list(module) for module in model.modules() if isinstance(module, nn.ModuleList) and _is_uniform(module)
+    ]
+    return max(candidates, key=_parameter_count, default=[])
+
+
+def _is_uniform(modules: nn.ModuleList) -> bool:
+    return len({type(module) for module in modules}) == 1
+
+
+def _parameter_count(blocks: list[nn.Module]) -> int:
+    return sum(parameter.numel() for block in blocks for parameter in block.parameters())
+
+
+def enable_checkpointing(model: nn.Module) -> None:
+    """Recomputes block by block. Transformers' own function omits ALBERT, which calls each block several times."""
+    for block in repeated_blocks(model):
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+
+
+def saved_activations(settings: Settings) -> AbstractContextManager[object]:
+    """The context of the forward pass: it may offload what the backward pass needs to the host's memory."""
+    if not settings.activation_offloading:
+        return nullcontext()
+    return torch.autograd.graph.save_on_cpu(pin_memory=torch.cuda.is_available())

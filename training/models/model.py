@@ -1,4 +1,9 @@
-"""The run's model: one of transformers' auto classes for the task, built, and written when it is trained."""
+"""The run's model: one of transformers' auto classes for the task, built, and written when it is trained.
+
+Which tokens a token attends to is transformers' own decision: sliding windows, chunks, padding. What changes here is
+how it finds that no mask is needed. By itself, it reads the positions of every batch, which waits for the device, and
+makes a mask whenever the model is compiled. It then can't use the fastest kernels.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -6,26 +11,78 @@ from typing import Any
 
 import torch
 from transformers import (
+    AttentionMaskInterface,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    masking_utils,
 )
+from transformers.masking_utils import sdpa_mask
 
 from traindyno.callbacks.failure import OUT_OF_MEMORY, classify
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
-from training.models.blocks import enable_checkpointing
-from training.models.blueprint import Blueprint, IsWanted, NamedValues, without_values
+from training.models.blueprint import (
+    Blueprint,
+    IsWanted,
+    NamedValues,
+    enable_checkpointing,
+    seeded_values,
+    without_values,
+)
 from training.models.config_numbers import NOT_BUILT
-from training.models.initial_values import seeded_values
-from training.models.masks import set_document_masking
 from training.models.model_config import model_config, name_labels
 from training.models.saved_values import find_saved, saved_values
+
+_separate_documents = masking_utils.find_packed_sequence_indices
+
+
+def set_document_masking(is_on: bool) -> None:
+    """With it, tokens attend within their document only; a document begins where positions start again."""
+    find: Any = _separate_documents if is_on else _one_document
+    masking_utils.find_packed_sequence_indices = find
+
+
+def _one_document(position_ids: torch.Tensor) -> torch.Tensor | None:
+    """Takes ``position_ids`` [B, L], which count up along each row."""
+    return None
+
+
+def _mask_if_needed(
+    *,
+    q_length: int,
+    kv_length: int,
+    attention_mask: torch.Tensor | None = None,
+    local_size: int | None = None,
+    allow_is_causal_skip: bool = True,
+    allow_is_bidirectional_skip: bool = False,
+    **others: Any,
+) -> torch.Tensor | None:
+    """Takes ``attention_mask`` [B, L]. Returns [B, 1, L, L], or None if the whole row is attended to, or all before."""
+    can_skip = allow_is_causal_skip or allow_is_bidirectional_skip
+    is_whole = attention_mask is None and q_length == kv_length and (local_size is None or kv_length < local_size)
+    if can_skip and is_whole:
+        return None
+    made: torch.Tensor | None = sdpa_mask(
+        q_length=q_length,
+        kv_length=kv_length,
+        attention_mask=attention_mask,
+        local_size=local_size,
+        allow_is_causal_skip=allow_is_causal_skip,
+        allow_is_bidirectional_skip=allow_is_bidirectional_skip,
+        **others,
+    )
+    return made
+
+
+AttentionMaskInterface.register("sdpa", _mask_if_needed)
+set_document_masking(False)
+
 
 AUTO_CLASSES: Mapping[Task, Any] = {
     Task.CAUSAL_LM: AutoModelForCausalLM,

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from transformers import PreTrainedModel
 
 from training.errors import WorkloadError
-from training.models.blocks import repeated_blocks
+from training.models.blueprint import repeated_blocks
 from training.models.config_numbers import NOT_BUILT
 
 TRIED_TOKENS = 4

@@ -16,8 +16,7 @@ from transformers.modeling_utils import str_to_torch_dtype
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, WEIGHTS_INDEX_NAME, WEIGHTS_NAME
 from transformers.utils.hub import cached_file, get_checkpoint_shard_files
 
-from training.models.blueprint import IsWanted, NamedValues
-from training.models.initial_values import seeded_values
+from training.models.blueprint import IsWanted, NamedValues, seeded_values
 
 SAFETENSORS = ".safetensors"
 Saved = Mapping[str, tuple[Path, str]]

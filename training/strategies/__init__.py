@@ -23,13 +23,13 @@ from training.compilers import ModelCompiler
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint
-from training.models.precision import NumberFormat
+from training.models.gradients import NumberFormat
 from training.process.topology import Topology
 
 MODULES = {
-    Strategy.SINGLE: "training.strategies.single",
+    Strategy.SINGLE: "training.strategies.whole_model",
     Strategy.DDP: "training.strategies.ddp",
-    Strategy.SMDDP: "training.strategies.smddp",
+    Strategy.SMDDP: "training.strategies.ddp",
     Strategy.FSDP: "training.strategies.mesh",
     Strategy.ZERO1: "training.strategies.zero1",
     Strategy.TENSOR: "training.strategies.mesh",

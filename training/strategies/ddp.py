@@ -1,11 +1,14 @@
-"""A full copy of the model in every process; gradients are averaged during the backward pass."""
+"""A full copy of the model in every process; gradients are averaged in the backward pass, by PyTorch or SageMaker."""
 
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.processes import replica_count
+from training.errors import MissingFromImage
 from training.models.gradients import leaves_parameters_out
 from training.models.objective import Objective
 from training.process.process_group import start_process_group
@@ -51,5 +54,22 @@ class DataParallel(WholeModelStrategy):
             average(self.parameters())
 
 
+# Only AWS's own images contain it.
+LIBRARY = "smdistributed.dataparallel.torch.torch_smddp"
+
+
+class SageMakerDataParallel(DataParallel):
+    def _backend(self) -> str:
+        try:
+            import_module(LIBRARY)  # registers the backend
+        except ImportError as error:
+            raise MissingFromImage(
+                f"strategy smddp needs {LIBRARY}, which is not installed here ({error}); it is part of AWS's "
+                "PyTorch 1.10 to 2.5 training images, for ml.p3dn.24xlarge, ml.p4d.24xlarge and ml.p4de.24xlarge. "
+                "Elsewhere: strategy ddp"
+            ) from error
+        return "smddp"
+
+
 def build(setup: Setup) -> TrainingStrategy:
-    return DataParallel(setup)
+    return (SageMakerDataParallel if setup.settings.strategy is Strategy.SMDDP else DataParallel)(setup)

@@ -14,9 +14,8 @@ from training.data.batch import Batch
 from training.models.blueprint import Blueprint, Readable
 from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
-from training.strategies.mesh_parts import Parts, divide_model
+from training.strategies.mesh_parts import Parts, ProcessMesh, divide_model
 from training.strategies.passes import Passes, StagedPasses, WholePasses
-from training.strategies.process_mesh import ProcessMesh
 from training.strategies.tensor_layers import check_replicated_gradients
 
 

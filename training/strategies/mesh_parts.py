@@ -14,21 +14,70 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from traindyno.core.suite.processes import Degrees, stage_count
+from traindyno.core.suite.choices import TRAITS
+from traindyno.core.suite.processes import Degrees, degrees_of, nearest_degrees_text, stage_count
 from training.errors import WorkloadError
-from training.models.blocks import repeated_blocks
+from training.models.blueprint import repeated_blocks
 from training.models.objective import Objective
 from training.models.pipeline_stages import Stage, cut
+from training.process.process_group import start_process_group
 from training.strategies import Setup
-from training.strategies.conv1d import is_converted
 from training.strategies.pipeline_weights import PipelineWeights
-from training.strategies.process_mesh import ProcessMesh
-from training.strategies.tensor_layers import DividedLayers, checked_plan
+from training.strategies.tensor_layers import DividedLayers, checked_plan, is_converted
+
+DIMENSIONS = ("pipeline", "replicate", "shard", "tensor")
+WITH_NEIGHBOURING_STAGES = ("replicate", "shard", "pipeline", "tensor")
+
+
+class ProcessMesh:
+    """Ranks of one replica read the same batches: those that differ in ``pipeline`` and ``tensor`` only."""
+
+    def __init__(self, setup: Setup) -> None:
+        world_size = setup.topology.world_size
+        self.degrees = degrees_of(setup.settings, world_size)
+        if self.degrees.processes != world_size:
+            sizes = " × ".join(f"{name}_degree {getattr(self.degrees, name)}" for name in DIMENSIONS)
+            nearest = nearest_degrees_text(setup.settings, world_size)
+            raise WorkloadError(f"{sizes} is not the number of the job's processes, {world_size}; expected {nearest}")
+        start_process_group(setup.accelerator.process_group_backend, setup.topology, setup.accelerator.device)
+        order = WITH_NEIGHBOURING_STAGES if TRAITS[setup.settings.strategy].stages_are_neighbours else DIMENSIONS
+        shape = tuple(getattr(self.degrees, name) for name in order)
+        self.mesh: DeviceMesh = init_device_mesh(setup.accelerator.device.type, shape, mesh_dim_names=order)
+        # Kept, because the mesh makes another mesh at each question, and each step asks.
+        self._ranks = {name: int(self.mesh[name].get_local_rank()) for name in order}
+        self.data_rank = self.rank("replicate") * self.degrees.shard + self.rank("shard")
+        stages_last = np.moveaxis(np.arange(world_size).reshape(shape), order.index("pipeline"), -1)
+        self.pipelines: list[list[int]] = stages_last.reshape(-1, self.degrees.pipeline).tolist()
+
+    def rank(self, dimension: str) -> int:
+        return self._ranks[dimension]
+
+    @property
+    def data_mesh(self) -> DeviceMesh:
+        """Over which ``fully_shard`` shards, and replicates if it has two dimensions."""
+        return self.mesh["replicate", "shard"] if self.degrees.replicate > 1 else self.mesh["shard"]
+
+    def share(self, count: int) -> int:
+        """This rank's part of what its replica does; the parts add up to ``count``."""
+        number, parts = self.rank("pipeline") * self.degrees.tensor + self.rank("tensor"), self.degrees.per_replica
+        return count * (number + 1) // parts - count * number // parts
+
+    def holders(self, tensor: torch.Tensor) -> int:
+        """How many processes hold the same part [...] of a parameter."""
+        distributed = 1
+        if isinstance(tensor, DTensor):
+            for size, placement in zip(tensor.device_mesh.shape, tensor.placements, strict=True):
+                # Not is_shard(), which is False for what two dimensions of the mesh shard along one of the tensor's.
+                distributed *= 1 if placement.is_replicate() else size
+        return self.degrees.replicas * self.degrees.tensor // distributed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

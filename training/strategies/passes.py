@@ -13,7 +13,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from traindyno.core.suite.choices import PipelineSchedule
 from training.data.batch import Batch
 from training.errors import WorkloadError
-from training.models.blocks import saved_activations
+from training.models.blueprint import saved_activations
 from training.models.objective import counted_labels, summed_task_loss, task_score
 from training.strategies import Setup
 from training.strategies.whole_model import train_batches

@@ -9,11 +9,11 @@ from torch import nn
 from torch.optim import Optimizer
 
 from training.data.batch import Batch
-from training.models.blocks import saved_activations
-from training.models.blueprint import Blueprint
+from training.errors import WorkloadError
+from training.models.blueprint import Blueprint, saved_activations
 from training.models.gradients import clip_by_norm
 from training.models.objective import Objective
-from training.strategies import OptimizerBuilder, Setup
+from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 
 
 class WholeModelStrategy:
@@ -129,3 +129,12 @@ def each_once(named: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Returns each tensor [...] once; a tied tensor by the first of its names."""
     first_names = {id(tensor): name for name, tensor in reversed(list(named.items()))}
     return {name: tensor for name, tensor in named.items() if first_names[id(tensor)] == name}
+
+
+def build(setup: Setup) -> TrainingStrategy:
+    if setup.topology.world_size != 1:
+        raise WorkloadError(
+            f"strategy single was started with {setup.topology.world_size} processes; expected one process, "
+            "or strategy ddp"
+        )
+    return WholeModelStrategy(setup)

@@ -11,10 +11,10 @@ from uuid import uuid4
 from botocore.model import ServiceModel
 
 from localcloud.gate import GatedRequestHandler, GatedServer, read_length
-from localcloud.sagemaker_service.activity import Activity
 from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api.request_check import check_request
 from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.service_health import Activity
 from traindyno.core.documents.extent import MOST_DEPTH, excess_of
 
 JSON = "application/json"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from localcloud.sagemaker_service.host import supervisor
 from localcloud.sagemaker_service.host.own_opt_ml import with_own_opt_ml
-from localcloud.sagemaker_service.storage.bounded_output import (
+from localcloud.sagemaker_service.storage.log_shipping import (
     FILE_FIRST_BYTES,
     FILE_LAST_BYTES,
     FILE_MOST_BYTES,

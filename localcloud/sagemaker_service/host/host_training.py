@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localcloud.loopback import free_port
+from localcloud.gate import free_port
 from localcloud.sagemaker_service.host.container_tree import HostTree
-from localcloud.sagemaker_service.host.host_memory import host_memory_bytes
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, Stops, share_cores
-from localcloud.sagemaker_service.host.local_images import LocalImage
-from localcloud.sagemaker_service.host.process_environment import process_environment
+from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import (
     HostResources,
@@ -21,9 +19,34 @@ from localcloud.sagemaker_service.host.toolkit import (
 )
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
 from localcloud.sagemaker_service.jobs.job import TrainingJob
-from localcloud.sagemaker_service.jobs.shared_job import is_shared
+from localcloud.sagemaker_service.jobs.job_work import is_shared
 from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.callbacks.oom_kills import count_oom_kills
+
+GIB = 2**30
+# The rest is for the local cloud, and for the other programs of this machine.
+PART_OF_MACHINE = 0.8
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+
+
+def host_memory_bytes(
+    instance_type: LocalInstanceType, host_count: int, *, stated_gib: float | None = None
+) -> int | None:
+    """Hosts share the machine evenly. None for devices with a memory of their own, which the run may fill."""
+    if instance_type.gpu_count:
+        return None
+    whole = machine_memory_bytes() * PART_OF_MACHINE if stated_gib is None else stated_gib * GIB
+    return int(whole / host_count)
+
+
+def machine_memory_bytes(container_limit: Path = CONTAINER_LIMIT) -> int:
+    """Of this machine, or of the container if that has less."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(machine, int(container_limit.read_text()))
+    except (OSError, ValueError):
+        return machine
+
 
 LOOK_AGAIN_SECONDS = 0.2
 # A supervisor that has not ended its host so long after the grace time may have been stopped by SIGSTOP itself.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from localcloud.sagemaker_service.clock import Clock
+from localcloud.sagemaker_service.clock import Clock, ClockWatch, Machine
 from localcloud.sagemaker_service.host.container_tree import (
     OUTSIDE_CONTAINER_ROOT,
     HostTree,
@@ -18,15 +18,23 @@ from localcloud.sagemaker_service.host.container_tree import (
     write_configs,
 )
 from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, train
-from localcloud.sagemaker_service.host.job_failure import algorithm_error
-from localcloud.sagemaker_service.host.job_inputs import download_channels, download_source, remove_inputs
-from localcloud.sagemaker_service.host.job_outputs import upload_outputs
-from localcloud.sagemaker_service.host.limited_work import UploadTime, is_done_before
-from localcloud.sagemaker_service.host.local_images import LocalImage, find_local_image
-from localcloud.sagemaker_service.host.process_environment import pip_environment
-from localcloud.sagemaker_service.host.run_logs import count_steps, find_step_logs
+from localcloud.sagemaker_service.host.job_ends import (
+    PAUSE_SECONDS,
+    SpotInterruption,
+    UploadTime,
+    algorithm_error,
+    is_done_before,
+)
+from localcloud.sagemaker_service.host.job_files import (
+    count_steps,
+    download_channels,
+    download_source,
+    find_step_logs,
+    remove_inputs,
+    upload_outputs,
+)
+from localcloud.sagemaker_service.host.process_environment import LocalImage, find_local_image, pip_environment
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
-from localcloud.sagemaker_service.host.spot_interruption import PAUSE_SECONDS, SpotInterruption
 from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, container_hyperparameters, read_program
 from localcloud.sagemaker_service.instance_table import local_instance_type
@@ -41,11 +49,9 @@ from localcloud.sagemaker_service.jobs.job import (
     with_note,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
-from localcloud.sagemaker_service.machine_time import ClockWatch, Machine
 from localcloud.sagemaker_service.settings import ServiceSettings
-from localcloud.sagemaker_service.storage.checkpoint_sync import CheckpointSync
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
-from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer
+from localcloud.sagemaker_service.storage.s3_transfer import CheckpointSync, DataUnavailable, S3Transfer
 
 LOG = logging.getLogger(__name__)
 

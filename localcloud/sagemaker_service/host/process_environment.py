@@ -2,15 +2,21 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from localcloud.loopback import LOOPBACK
+from localcloud.gate import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import LOOPBACK_INTERFACE, HostTree
-from localcloud.sagemaker_service.host.local_images import LocalImage
 from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
-from localcloud.sagemaker_service.host.toolkit import TORCHRUN, HostResources, Program, toolkit_environment
+from localcloud.sagemaker_service.host.toolkit import (
+    TORCHRUN,
+    HostResources,
+    Program,
+    UnsupportedJob,
+    toolkit_environment,
+)
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob
-from localcloud.sagemaker_service.jobs.shared_job import is_shared
+from localcloud.sagemaker_service.jobs.job_work import is_shared
 from localcloud.sagemaker_service.settings import ServiceSettings
 from traindyno.core.jobs.journal_format import (
     MASTER_ADDRESS_VARIABLE,
@@ -19,6 +25,46 @@ from traindyno.core.jobs.journal_format import (
     TORCHRUN_VARIABLE,
 )
 from traindyno.core.step_log.line import LAUNCH_VARIABLE
+from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
+
+READY_MARK = ".installed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalImage:
+    """``variables`` are set in every job of the image. The job's own variables take precedence."""
+
+    python: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeparateEnvironment:
+    folder: str
+    made_by: str
+    variables: Mapping[str, str]
+
+
+# The packages of these images can't be installed together with the service's. Any other image runs on
+# ``ServiceSettings.python``.
+SEPARATE_ENVIRONMENTS: Mapping[str, SeparateEnvironment] = {
+    LOCAL_XLA_IMAGE: SeparateEnvironment(folder="xla", made_by="make xla", variables={"PJRT_DEVICE": "CPU"}),
+}
+
+
+def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
+    """The environment is searched for each job, so that a new one is found without a restart."""
+    environment = SEPARATE_ENVIRONMENTS.get(image_uri)
+    if environment is None:
+        return LocalImage(python=settings.python)
+    folder: Path = settings.environments_folder / environment.folder
+    if not (folder / READY_MARK).is_file():
+        raise UnsupportedJob(
+            f"image {image_uri} was not found on this machine: its environment is not in {folder}; make it with "
+            f"{environment.made_by}, then run the suite again"
+        )
+    return LocalImage(python=str(folder / "bin" / "python"), variables=environment.variables)
+
 
 INHERITED = frozenset(
     {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.loopback import LOOPBACK
+from localcloud.gate import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import HostTree, channel_config, resource_config
 from localcloud.sagemaker_service.jobs.job import TrainingJob, decoded
 from localcloud.sagemaker_service.storage.safe_paths import stays_inside

@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localcloud.sagemaker_service.host.job_failure import last_lines
-from localcloud.sagemaker_service.host.local_images import find_local_image
-from localcloud.sagemaker_service.host.process_environment import INHERITED, local_credentials
+from localcloud.sagemaker_service.host.job_ends import last_lines
+from localcloud.sagemaker_service.host.process_environment import INHERITED, find_local_image, local_credentials
 from localcloud.sagemaker_service.hosting import inference_container
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping

@@ -1,15 +1,32 @@
 """The work of a training job, read from its hyperparameters: steps, processes and batch."""
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.jobs.journal_format import DOCUMENT_VARIABLE
 from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_settings
+
+
+def is_shared(job: TrainingJob) -> bool:
+    return DOCUMENT_VARIABLE in job.request.get("Environment", {})
+
+
+def jobs_of_runs(job: TrainingJob, document: Mapping[str, Any]) -> dict[str, TrainingJob]:
+    """Run id → the job of that run alone, in the order in which they run."""
+    return {run["run_id"]: _alone(job, run) for run in document["runs"]}
+
+
+def _alone(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
+    own = {name: json.dumps(value) for name, value in run["hyperparameters"].items()}
+    return replace(job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own})
+
 
 NOMINAL_SEQUENCE_LENGTH = 512
 DEFAULT_STEPS = 100

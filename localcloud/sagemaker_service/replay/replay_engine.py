@@ -9,7 +9,7 @@ from dataclasses import replace
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localcloud.sagemaker_service.clock import VirtualClock
+from localcloud.sagemaker_service.clock import NOW, NextCheck, Schedule, VirtualClock
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
     MESSAGES,
@@ -32,8 +32,7 @@ from localcloud.sagemaker_service.jobs.warm_pools import (
     take_pool,
     with_pool,
 )
-from localcloud.sagemaker_service.replay.schedule import NOW, NextCheck, Schedule
-from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
+from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
 from localcloud.sagemaker_service.replay.timeline import plan_stop, select_type
 from localcloud.sagemaker_service.replay.trace import Trace, choose_trace

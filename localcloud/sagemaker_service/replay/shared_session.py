@@ -3,16 +3,69 @@
 Everything follows from the job's document, the faults and the times of its statuses, so that it can be computed again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, Transition
-from localcloud.sagemaker_service.replay.shared_race import find_outpaced, whole_pace
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
-from localcloud.sagemaker_service.replay.simulated_log import Stretch, write_stretch
+from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seconds, write_stretch
 from traindyno.core.jobs.bound import Bound
-from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, OUTPACED, TIME_LIMIT
-from traindyno.core.search.outpaced import Pace
+from traindyno.core.jobs.host_journal import read_host_journal
+from traindyno.core.jobs.job_journal import JobJournal
+from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, MOST_DEATHS, OUTPACED, TIME_LIMIT
+from traindyno.core.search.outpaced import LEAST_STEPS, MOST_STEPS, WARM_UP_STEPS, Pace, bound_of, is_outpaced, pace_of
+
+
+def doomed_runs(journals: Mapping[str, bytes], job: TrainingJob) -> tuple[str, ...]:
+    """``journals``: of all attempts, by their keys. Simulated hosts write the same: the first one's tell."""
+    deaths: Counter[str] = Counter()
+    for key, contents in sorted(journals.items()):
+        _, job_name, host = key.split("/")
+        if host == f"{job.hosts[0]}.jsonl" and job_name != job.name:
+            deaths.update(_in_progress(read_host_journal(job_name, key, contents, [])))
+    return tuple(sorted(run_id for run_id, count in deaths.items() if count >= MOST_DEATHS))
+
+
+def _in_progress(journal: JobJournal) -> list[str]:
+    """The run that a job's death cut off, of those that its last session began."""
+    last = journal.began[-1:] if journal.end_seconds is None else ()
+    return [run_id for run_id in last if run_id not in journal.spent_seconds and run_id not in journal.left]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outpaced:
+    """``last_step``: the first step that the run does not do."""
+
+    last_step: int
+    bound: Bound
+
+
+def pace_after(run: SharedRun, first_step: int, steps: int) -> Pace | None:
+    seconds = list(islice(step_seconds(run.trace, run.job.name), first_step, first_step + steps))
+    samples = (run.trace.samples_per_step or 0) * run.work.world_size or run.work.global_batch_size
+    return pace_of(seconds, samples, run.trace.load_seconds + run.trace.compile_seconds)
+
+
+def whole_pace(run: SharedRun) -> Pace | None:
+    """Of a run that completed."""
+    return pace_after(run, 0, min(run.fate.last_step, MOST_STEPS))
+
+
+def find_outpaced(run: SharedRun, first_step: int, paces: Mapping[str, Pace], samples: float) -> Outpaced | None:
+    """``paces``: of the runs that completed before. The run is looked at whenever its steps have doubled."""
+    if not paces:
+        return None
+    by = min(paces, key=lambda run_id: paces[run_id].seconds_of(samples))
+    steps, most = WARM_UP_STEPS + LEAST_STEPS, min(run.fate.last_step - first_step - 1, MOST_STEPS)
+    while steps <= most:
+        own = pace_after(run, first_step, steps)
+        if own is not None and is_outpaced(own, paces[by], samples):
+            return Outpaced(last_step=first_step + steps, bound=Bound(**bound_of(own, paces[by], by, samples)))
+        steps *= 2
+    return None
+
 
 # Planned times are rounded to milliseconds.
 ROUNDING_MS = 1

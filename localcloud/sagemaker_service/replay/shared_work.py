@@ -8,12 +8,10 @@ from typing import Any
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector, JobFault
 from localcloud.sagemaker_service.jobs.job import TrainingJob
-from localcloud.sagemaker_service.jobs.job_work import JobWork
-from localcloud.sagemaker_service.jobs.shared_job import jobs_of_runs
+from localcloud.sagemaker_service.jobs.job_work import JobWork, jobs_of_runs
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
 from localcloud.sagemaker_service.replay.timeline import OUT_OF_MEMORY_TEXT, impossible_text
-from localcloud.sagemaker_service.replay.trace import Trace
-from localcloud.sagemaker_service.replay.trace_peak import implied_rate
+from localcloud.sagemaker_service.replay.trace import Trace, implied_rate
 
 FAILED = 1
 

@@ -1,20 +1,128 @@
 """What is simulated of a job: one run, or several that share it. Both plan its statuses and write its files."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
-from localcloud.sagemaker_service.jobs.job_work import JobWork
-from localcloud.sagemaker_service.jobs.shared_job import is_shared
-from localcloud.sagemaker_service.replay.shared_deaths import doomed_runs
-from localcloud.sagemaker_service.replay.shared_files import shared_files
-from localcloud.sagemaker_service.replay.shared_session import next_session, sessions_of
+from localcloud.sagemaker_service.jobs.job_work import JobWork, is_shared
+from localcloud.sagemaker_service.replay.shared_session import Session, Span, doomed_runs, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
-from localcloud.sagemaker_service.replay.simulated_files import SimulatedFiles
+from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import TrainingTimes, plan_statuses, plan_timeline
 from localcloud.sagemaker_service.replay.trace import Trace
+from traindyno.core.jobs.journal_format import (
+    DEADLINE,
+    ENDED,
+    EXITED,
+    FORMAT_VERSION,
+    JOURNAL,
+    PARENT_ENDED,
+    PARENT_STARTED,
+    RUN_BEGAN,
+    RUN_ENDED,
+    RUN_LEFT,
+    RUN_SKIPPED,
+    STEP_LOG,
+    WARM_UP_BEGAN,
+    WARMED_UP,
+)
+
+
+def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[Session]) -> Iterator[tuple[str, bytes]]:
+    """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
+    for span in sessions[-1].spans:
+        logs = _step_logs(job, span)
+        for files in logs.values():
+            yield from files.items()
+        if span.reason is not None:
+            for host, files in logs.items():
+                yield f"{span.run.run_id}/{ENDED}/{job.name}/{host}.json", _json(_end(job, span, host, files))
+    for host in job.hosts:
+        lines = (line for session in sessions for line in _journal(job, job_id, session, host))
+        yield f"{JOURNAL}/{job.name}/{host}.jsonl", b"".join(_json(line) for line in lines)
+
+
+def _step_logs(job: TrainingJob, span: Span) -> dict[str, dict[str, bytes]]:
+    """Host → key → contents of the logs of its processes."""
+    folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
+    logs: dict[str, dict[str, bytes]] = {host: {} for host in job.hosts}
+    for rank, (name, text) in enumerate(span.stretch().files.items() if span.place else ()):
+        logs[job.hosts[rank // span.run.work.processes_per_host]][f"{folder}/{name}"] = text.encode()
+    return logs
+
+
+def _end(job: TrainingJob, span: Span, host: str, files: Mapping[str, bytes]) -> dict[str, Any]:
+    described = {
+        key: {"bytes": len(contents), "sha256": hashlib.sha256(contents).hexdigest()} for key, contents in files.items()
+    }
+    return {
+        "version": FORMAT_VERSION,
+        "run_id": span.run.run_id,
+        "job_name": job.name,
+        "host": host,
+        "hosts": job.hosts,
+        **_reason(span),
+        "failed_host": job.hosts[0] if span.place and not span.bound and span.run.fate.has_failed else None,
+        "failure": span.run.fate.failure if span.place and not span.bound else None,
+        "oom_kills": 0,
+        "began_at": span.begin_ms / 1000,
+        "ended_at": span.end_ms / 1000,
+        "own_milliseconds": span.end_ms - span.begin_ms,
+        "place": span.place,
+        "leftovers": {},
+        "bound": asdict(span.bound) if span.bound else None,
+        "files": described,
+    }
+
+
+def _reason(span: Span) -> dict[str, Any]:
+    """A run that its parent ended has no exit code."""
+    fate = span.run.fate
+    has_exited = span.reason == EXITED
+    return {
+        "reason": span.reason,
+        "exit_code": fate.exit_code if has_exited else None,
+        "signal": fate.signal if has_exited else None,
+    }
+
+
+def _journal(job: TrainingJob, job_id: str, session: Session, host: str) -> Iterator[dict[str, Any]]:
+    def line(event: str, at_ms: int, **fields: Any) -> dict[str, Any]:
+        return {"event": event, "time": at_ms / 1000, "elapsed_milliseconds": at_ms - session.start_ms, **fields}
+
+    runs = [*session.skipped, *(span.run.run_id for span in session.spans)]
+    runs += [run_id for run_id in session.left if run_id not in runs]
+    about = {"version": FORMAT_VERSION, "job_id": job_id, "host": host, "hosts": job.hosts, "runs": runs}
+    yield line(PARENT_STARTED, session.start_ms, **about)
+    for run_id in session.skipped:
+        yield line(RUN_SKIPPED, session.start_ms, run_id=run_id)
+    if session.warm_up_ms:
+        yield line(WARM_UP_BEGAN, session.start_ms)
+    if session.warm_up_ms and session.spans:
+        yield line(WARMED_UP, session.start_ms + session.warm_up_ms, own_milliseconds=session.warm_up_ms)
+    for span in session.spans:
+        if span.place:
+            yield line(RUN_BEGAN, span.begin_ms, run_id=span.run.run_id, place=span.place)
+        if span.reason is not None:
+            own = {"own_milliseconds": span.end_ms - span.begin_ms, **_reason(span)}
+            yield line(RUN_ENDED, span.end_ms, run_id=span.run.run_id, **own)
+    if session.closed_ms is None:
+        return
+    begun = {span.run.run_id for span in session.spans}
+    for run_id in session.left:
+        yield line(RUN_LEFT, session.closed_ms, run_id=run_id, reason=DEADLINE, began=run_id in begun)
+    left = DEADLINE if session.left else None
+    numbers = {"ended": len(session.ended), "left": len(session.left)}
+    yield line(PARENT_ENDED, session.closed_ms, **numbers, reason=left)
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(document)}\n".encode()
+
 
 WorkOf = Callable[[TrainingJob], tuple[JobWork, Trace]]
 

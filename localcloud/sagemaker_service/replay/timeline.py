@@ -14,8 +14,7 @@ from localcloud.sagemaker_service.jobs.job import (
 )
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
-from localcloud.sagemaker_service.replay.trace import Trace
-from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
+from localcloud.sagemaker_service.replay.trace import ImpliedRate, Trace, implied_rate
 from localcloud.sagemaker_service.service_health import INTERNAL_ERROR
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text

@@ -14,8 +14,7 @@ from bench.transformer_flops import GPT_J
 from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import simulated_facts, write_stretch
-from localcloud.sagemaker_service.replay.trace import CONVERTER, Trace, choose_trace
-from localcloud.sagemaker_service.replay.trace_peak import ImpliedRate, implied_rate
+from localcloud.sagemaker_service.replay.trace import CONVERTER, ImpliedRate, Trace, choose_trace, implied_rate
 from tests.unit.run_samples import make_attempt
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.step_log_samples import START, file_name, log_lines

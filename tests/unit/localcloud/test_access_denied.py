@@ -4,7 +4,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from localcloud.access_denied import refusal_answer
+from localcloud.ministack_answers import refusal_answer
 from tests.unit.localcloud.refusing import CALLS, refused_by
 
 

@@ -14,8 +14,7 @@ from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProc
 from localcloud.sagemaker_service.host.supervisor import OutputFile
 from localcloud.sagemaker_service.instance_table import usable_cores
 from localcloud.sagemaker_service.storage import log_shipping
-from localcloud.sagemaker_service.storage.bounded_output import FILE_MOST_BYTES, NOTE, count_output
-from localcloud.sagemaker_service.storage.log_shipping import LogShipping
+from localcloud.sagemaker_service.storage.log_shipping import FILE_MOST_BYTES, NOTE, LogShipping, count_output
 
 FIRST, LAST, MOST = 300, 500, 2_000
 NOTE_TEXT = re.compile(r"\[traindyno: (\d+) lines \((\d+) bytes\) of output are left out here\]")
@@ -188,6 +187,6 @@ def test_notes_are_counted_once_wherever_blocks_end(tmp_path: Path, monkeypatch:
     path = tmp_path / "log.txt"
     path.write_text(f"a\n{note}b\n")
     for size in range(1, len(note) + 6):
-        monkeypatch.setattr("localcloud.sagemaker_service.storage.bounded_output.READ_BYTES", size)
+        monkeypatch.setattr("localcloud.sagemaker_service.storage.log_shipping.READ_BYTES", size)
         left_out = count_output(path, 0, path.stat().st_size)
         assert (left_out.lines, left_out.bytes) == (2 + 7, 4 + 70)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service import service_health
-from localcloud.sagemaker_service.clock import SystemClock, TimeScale, VirtualClock
+from localcloud.sagemaker_service.clock import ClockWatch, Machine, SystemClock, TimeScale, VirtualClock
 from localcloud.sagemaker_service.host.job_run import failed
 from localcloud.sagemaker_service.host.process_engine import END_UNKNOWN, ProcessEngine, _latest_ms
 from localcloud.sagemaker_service.instance_table import usable_cores
@@ -29,7 +29,6 @@ from localcloud.sagemaker_service.jobs.job import (
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.warm_pools import expired, take_pool, with_pool
-from localcloud.sagemaker_service.machine_time import ClockWatch, Machine
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import ServiceSettings

@@ -4,7 +4,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from localcloud.function_workers import WorkerPool
+from localcloud.worker_processes import WorkerPool
 
 START_SECONDS, CALL_SECONDS = 0.2, 0.005
 CALLS = 24

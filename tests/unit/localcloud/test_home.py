@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from localcloud import cloud, daemons
+from localcloud.gate import is_taken
 from localcloud.home import Daemon, Home, HomeUnusable
-from localcloud.loopback import is_taken
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]"])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.host.host_memory import host_memory_bytes, machine_memory_bytes
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, Stops
+from localcloud.sagemaker_service.host.host_training import host_memory_bytes, machine_memory_bytes
 from localcloud.sagemaker_service.instance_table import local_instance_type, usable_cores
 
 CHILD = """

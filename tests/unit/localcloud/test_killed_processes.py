@@ -6,7 +6,7 @@ import pytest
 
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_training import TrainingEnd
-from localcloud.sagemaker_service.host.job_failure import algorithm_error
+from localcloud.sagemaker_service.host.job_ends import algorithm_error
 from traindyno.callbacks import oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.clock import SystemClock
+from localcloud.sagemaker_service.host.job_ends import SpotInterruption
 from localcloud.sagemaker_service.host.job_run import JobContext, JobRun
-from localcloud.sagemaker_service.host.spot_interruption import SpotInterruption
 from localcloud.sagemaker_service.jobs.job import Engine, Status
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings

@@ -12,11 +12,9 @@ from urllib.request import Request
 import pytest
 
 from localcloud import cloud, daemons
-from localcloud.credentials import make_access_key, read_access_key
-from localcloud.environment import aws_settings, local_environment
-from localcloud.gate import GatedRequestHandler, GatedServer
+from localcloud.environment import aws_settings, local_environment, make_access_key, read_access_key
+from localcloud.gate import GatedRequestHandler, GatedServer, free_port
 from localcloud.home import Daemon, Home, HomeUnusable, Ports
-from localcloud.loopback import free_port
 
 NOBODY = 65534
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to another user")

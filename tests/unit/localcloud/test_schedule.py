@@ -4,8 +4,7 @@ import threading
 
 import pytest
 
-from localcloud.sagemaker_service.clock import VirtualClock
-from localcloud.sagemaker_service.replay.schedule import NextCheck, Schedule
+from localcloud.sagemaker_service.clock import NextCheck, Schedule, VirtualClock
 
 HOUR_MS = 3_600_000
 

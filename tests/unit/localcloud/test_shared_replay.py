@@ -11,11 +11,10 @@ from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
-from localcloud.sagemaker_service.replay.shared_deaths import doomed_runs
-from localcloud.sagemaker_service.replay.shared_files import shared_files
-from localcloud.sagemaker_service.replay.shared_session import Session, next_session, sessions_of
+from localcloud.sagemaker_service.replay.shared_session import Session, doomed_runs, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import training_seconds
+from localcloud.sagemaker_service.replay.simulation import shared_files
 from localcloud.sagemaker_service.replay.trace import Trace
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_document, unprepared_suite

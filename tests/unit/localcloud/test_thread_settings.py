@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.host.container_tree import make_host_tree
-from localcloud.sagemaker_service.host.local_images import LocalImage
-from localcloud.sagemaker_service.host.process_environment import process_environment
+from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
 from localcloud.sagemaker_service.host.toolkit import HostResources, read_program
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from localcloud.sagemaker_service.settings import ServiceSettings

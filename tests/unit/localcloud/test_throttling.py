@@ -7,7 +7,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from localcloud.throttling import Throttle, throttling_answer
+from localcloud.ministack_answers import Throttle, throttling_answer
 from tests.unit.localcloud.refusing import CALLS, refused_by
 
 

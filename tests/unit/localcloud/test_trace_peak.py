@@ -14,8 +14,7 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import write_stretch
 from localcloud.sagemaker_service.replay.timeline import plan_timeline
-from localcloud.sagemaker_service.replay.trace import Trace, TraceInvalid, nominal_trace, read_traces
-from localcloud.sagemaker_service.replay.trace_peak import implied_rate
+from localcloud.sagemaker_service.replay.trace import Trace, TraceInvalid, implied_rate, nominal_trace, read_traces
 from tests.unit.localcloud.test_trace import job_of, plain_job
 from tests.unit.run_samples import make_cell
 from traindyno.core.instances.instance_types import InstanceType, instance_types

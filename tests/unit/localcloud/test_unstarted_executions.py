@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from localcloud.unstarted_executions import find_start_refusal
+from localcloud.ministack_answers import find_start_refusal
 
 # The API reference of StartExecution lists them.
 REFUSED = sorted('<>{}[]?*"#%\\^|~`$&,;:/ \t\n\u2003\x00\x1f\x7f\x9f\ufffe\uffff\ud800\udfff')

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from localcloud.sagemaker_service.host.container_tree import HostTree, make_host_tree
-from localcloud.sagemaker_service.host.local_images import LocalImage
-from localcloud.sagemaker_service.host.process_environment import process_environment
+from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
 from localcloud.sagemaker_service.host.toolkit import (
     HostResources,
     container_hyperparameters,

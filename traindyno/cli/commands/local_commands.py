@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from localcloud import cloud, deployment
-from localcloud.credentials import read_access_key
 from localcloud.daemons import LocalCloudFailed
-from localcloud.environment import FOREIGN, aws_settings
+from localcloud.environment import FOREIGN, aws_settings, read_access_key
 from localcloud.home import DocumentDamaged, Home
-from localcloud.sagemaker_service.given_prices import PricesInvalid, read_given_prices
+from localcloud.sagemaker_service.instance_table import PricesInvalid, read_given_prices
 from localcloud.sagemaker_service.replay.trace import TraceInvalid, read_traces
 from traindyno.cli.confirmation import confirm
 from traindyno.cli.inputs.local_executions import failed_by_restart, running_executions

@@ -6,8 +6,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud import cloud, daemons
 from localcloud.aws_client import local_client
-from localcloud.credentials import read_access_key
-from localcloud.environment import local_environment
+from localcloud.environment import local_environment, read_access_key
 from localcloud.home import Home, HomeUnusable, Ports
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.executions import Executions

@@ -1,1 +1,0 @@
-"""Events of jobs and endpoints, and the clients that send them to the local AWS services."""

@@ -1,0 +1,132 @@
+"""Downloads a job's code and channels from S3, uploads its outputs and logs, and reads its step logs."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from localcloud.sagemaker_service.host.container_tree import HostTree, share
+from localcloud.sagemaker_service.host.toolkit import Program
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
+from localcloud.sagemaker_service.jobs.job_work import is_shared, jobs_of_runs, read_work
+from localcloud.sagemaker_service.storage.s3_transfer import (
+    DataUnavailable,
+    S3Transfer,
+    pack_folders,
+    relative_name,
+    split_uri,
+    unpack_data,
+)
+from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, DOCUMENT_VARIABLE, FOLDER_VARIABLE, STEP_LOG
+from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
+
+
+def download_source(transfer: S3Transfer, program: Program, trees: Sequence[HostTree], job_folder: Path) -> None:
+    """Unpacks the source archive once and links it as every host's code folder."""
+    bucket, key = split_uri(program.source_uri)
+    archive = transfer.download(bucket, key, job_folder / "sourcedir.tar.gz")
+    code = job_folder / "code"
+    code.mkdir()
+    unpack_data(archive, code)
+    archive.unlink()
+    if not (code / program.entry_point).is_file():
+        found = ", ".join(sorted(path.name for path in code.iterdir())) or "nothing"
+        raise DataUnavailable(
+            f"ClientError: the source archive {program.source_uri} has no {program.entry_point}; it holds {found}"
+        )
+    share(code, [tree.code for tree in trees])
+
+
+def download_channels(transfer: S3Transfer, job: TrainingJob, trees: Sequence[HostTree], job_folder: Path) -> None:
+    for channel in job.request.get("InputDataConfig", ()):
+        name = channel["ChannelName"]
+        if name in {".", ".."}:
+            raise DataUnavailable(f"ClientError: a channel can't be named {name!r}: it is no name of a folder")
+        source = channel["DataSource"]["S3DataSource"]
+        places = [tree.input / "data" / name for tree in trees]
+        if source.get("S3DataDistributionType") == "ShardedByS3Key":
+            _download_shards(transfer, source, places)
+        else:
+            shared = job_folder / "channels" / name
+            transfer.download_prefix(source["S3Uri"], shared)
+            share(shared, places)
+
+
+def _download_shards(transfer: S3Transfer, source: Mapping[str, Any], places: Sequence[Path]) -> None:
+    """Downloads the objects in the order of their keys to the hosts in turn."""
+    bucket, prefix = split_uri(source["S3Uri"])
+    keys = sorted(key for key, _ in transfer.list_objects(source["S3Uri"]) if not key.endswith("/"))
+    for number, key in enumerate(keys):
+        transfer.download(bucket, key, places[number % len(places)] / relative_name(key, prefix))
+
+
+def remove_inputs(job_folder: Path) -> None:
+    """Removes the inputs, which can be downloaded again, and keeps configuration and logs."""
+    for name in ("channels", "code"):
+        shutil.rmtree(job_folder / name, ignore_errors=True)
+    for host_folder in job_folder.glob("algo-*"):
+        shutil.rmtree(host_folder / "ml", ignore_errors=True)
+
+
+def upload_outputs(
+    job: TrainingJob,
+    trees: Sequence[HostTree],
+    *,
+    transfer: S3Transfer,
+    job_folder: Path,
+    logs: Mapping[str, Path],
+    is_over: Callable[[], bool],
+) -> None:
+    """Ends the upload in progress, and begins no other, once the time is over."""
+
+    def upload(path: Path, key: str) -> None:
+        if not is_over():
+            transfer.upload(path, f"{output_uri(job)}/{key}", is_over=is_over)
+
+    if is_uncompressed(job):
+        _upload_files(trees, upload)
+    else:
+        _upload_archives(trees, job_folder, upload)
+    for host, log in logs.items():
+        if log.is_file():
+            upload(log, f"logs/{host}.log")
+
+
+def _upload_files(trees: Sequence[HostTree], upload: Callable[[Path, str], None]) -> None:
+    for tree in trees:
+        for name, folder in (("model", tree.model), ("data", tree.output / "data")):
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                upload(path, f"output/{name}/{path.relative_to(folder).as_posix()}")
+
+
+def _upload_archives(trees: Sequence[HostTree], job_folder: Path, upload: Callable[[Path, str], None]) -> None:
+    artifacts = {"model": [tree.model for tree in trees], "output": [tree.output / "data" for tree in trees]}
+    for name, folders in artifacts.items():
+        archive = job_folder / f"{name}.tar.gz"
+        try:
+            if pack_folders(folders, archive):
+                upload(archive, f"output/{name}.tar.gz")
+        finally:
+            archive.unlink(missing_ok=True)
+
+
+FIRST_PROCESS = "rank-00000.*.jsonl"
+
+
+def find_step_logs(job: TrainingJob, tree: HostTree) -> Iterator[Path]:
+    """Of the first process of its run, or of each of its runs; also those of its earlier starts."""
+    given = job.request.get("Environment", {})
+    if is_shared(job):
+        folder = tree.host_path(given.get(FOLDER_VARIABLE, CONTAINER_FOLDER))
+        return folder.glob(f"*/{STEP_LOG}/{job.name}/{FIRST_PROCESS}")
+    return (tree.host_path(given.get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)) / job.name).glob(FIRST_PROCESS)
+
+
+def count_steps(job: TrainingJob, tree: HostTree) -> int:
+    """Steps of its run, or of all its runs, by the document that was downloaded."""
+    if not is_shared(job):
+        return read_work(job).steps
+    document = json.loads(tree.host_path(job.request["Environment"][DOCUMENT_VARIABLE]).read_text(encoding="utf-8"))
+    return sum(read_work(alone).steps for alone in jobs_of_runs(job, document).values())
