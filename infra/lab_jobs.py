@@ -34,13 +34,6 @@ LARGEST_VOLUME_GB = 16_384
 MOST_TAGS = 45
 # A function's variables have 4,096 bytes, of which the lab's others take 2,100 at most.
 MOST_CHARACTERS = 1_900
-# SageMaker's developer guide lists these actions of the Systems Manager agent in a container.
-REMOTE_DEBUG_ACTIONS = (
-    "ssmmessages:CreateControlChannel",
-    "ssmmessages:CreateDataChannel",
-    "ssmmessages:OpenControlChannel",
-    "ssmmessages:OpenDataChannel",
-)
 # SageMaker calls these with a job's role in the VPC of the job.
 NETWORK_ACTIONS = (
     "ec2:CreateNetworkInterface",
@@ -75,7 +68,6 @@ def read_lab_jobs(node: Context) -> LabJobs:
         volume_size_gb=_volume_gb(node),
         tags=dict(tag.split("=", 1) for tag in tags),
         hub_token_secrets=_listed(node, "hub_token_secrets", SECRET_ARN, "arn:aws:secretsmanager:…:secret:…"),
-        allows_remote_debug=read_switch(node, "remote_debug"),
     )
     size = len(write_lab_jobs(jobs))
     if size > MOST_CHARACTERS:
@@ -111,12 +103,6 @@ def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
             resources=["*"],
             wildcard_reason="SageMaker creates network interfaces in the job's subnets; most of these actions do not"
             " support resource-level permissions.",
-        )
-    if jobs.allows_remote_debug:
-        yield Grant(
-            actions=REMOTE_DEBUG_ACTIONS,
-            resources=["*"],
-            wildcard_reason="These actions do not support resource-level permissions.",
         )
     if jobs.hub_token_secrets:
         yield Grant(actions=["secretsmanager:GetSecretValue"], resources=jobs.hub_token_secrets)

@@ -33,8 +33,8 @@ class Serving(LabFunctions):
     ) -> None:
         super().__init__(scope, construct_id, setup)
         grants = LabGrants.of(self, setup, output_key_arn=jobs.output_key_arn)
-        # Secrets and shells are for training jobs only.
-        network_and_keys = training_grants(replace(jobs, hub_token_secrets=(), allows_remote_debug=False), ())
+        # Secrets are for training jobs only.
+        network_and_keys = training_grants(replace(jobs, hub_token_secrets=()), ())
         stack = cdk.Stack.of(self)
         role = sagemaker_role(
             self,

@@ -112,7 +112,6 @@ OTHER_LAB = {
     "job_tags": "team=vision cost=42",
     "hub_token_secrets": SECRET,
     "permissions_boundary": BOUNDARY,
-    "remote_debug": "on",
     "isolate_network": "on",
 }
 

@@ -88,7 +88,6 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ({"volume_key": "mine"}, "context volume_key: got 'mine', expected entries such as arn:aws:kms"),
         ({"volume_key": "alias/mine"}, "volume_key='alias/mine': expected the key's ARN, .*--key-id alias/mine "),
         ({"data_keys": f"{KEY} {KEY.replace('key/abc', 'alias/a')}"}, "data_keys='arn:.*alias/a': expected the key's"),
-        ({"remote_debug": "yes"}, "remote_debug='yes': expected on or off"),
         ({"volume_gb": "huge"}, "volume_gb='huge': expected a whole number"),
         ({"job_tags": "vision"}, "context job_tags: got 'vision', expected entries such as team=vision"),
         ({"job_tags": " ".join(f"tag{n}=x" for n in range(46))}, "job_tags: got 46 tags, expected at most 45"),

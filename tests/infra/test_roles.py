@@ -194,14 +194,6 @@ def test_jobs_in_a_vpc_with_keys_and_a_secret_may_use_them_and_others_may_not() 
     assert resources_for(statements, "kms:GenerateDataKey") == [KEY]
 
 
-def test_only_training_jobs_open_a_shell_and_only_where_the_context_allows_it() -> None:
-    # SageMaker's developer guide, "Access a training container through AWS Systems Manager (SSM)"
-    needed = {f"ssmmessages:{verb}{channel}Channel" for verb in ("Create", "Open") for channel in ("Control", "Data")}
-    assert needed <= actions_of(lab(**OTHER_LAB).statements("IdentityTrainingRole"))
-    assert not needed & actions_of(lab(**OTHER_LAB).statements("ServedModelRole"))
-    assert not needed & actions_of(lab(target="aws").statements("IdentityTrainingRole"))
-
-
 def test_deploy_model_may_grant_the_use_of_the_volume_key_where_there_is_one() -> None:
     statements = lab(**OTHER_LAB).statements("ServingDeployModelRole")
     (granting,) = [each for each in statements if "kms:CreateGrant" in as_list(each["Action"])]

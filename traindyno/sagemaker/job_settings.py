@@ -16,7 +16,6 @@ class LabJobs:
     ``subnet_ids`` and ``security_group_ids``: both or neither. ``volume_key_arn`` encrypts the storage volume,
     ``output_key_arn`` the outputs; None: the key that AWS manages. ``hub_token_secrets``: the ARNs of the secrets that
     jobs may read. ``volume_size_gb`` is of each instance; types with instance storage ignore it.
-    ``allows_remote_debug``: the jobs' role may open a container to AWS Systems Manager.
     """
 
     subnet_ids: tuple[str, ...] = ()
@@ -28,7 +27,6 @@ class LabJobs:
     volume_size_gb: int = 30
     tags: Mapping[str, str] = field(default_factory=dict)
     hub_token_secrets: tuple[str, ...] = ()
-    allows_remote_debug: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

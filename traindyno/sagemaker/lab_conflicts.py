@@ -17,11 +17,6 @@ def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -
     yield from _secret_conflicts(suite, settings.jobs)
     if settings.jobs.isolates_network:
         yield from _isolation_conflicts(suite)
-    elif suite.job.remote_debug and not settings.jobs.allows_remote_debug:
-        yield (
-            "job.remote_debug: the role of this lab's jobs may not open a container to AWS Systems Manager: deploy the"
-            " lab with -c remote_debug=on"
-        )
     cells = tuple(cells)
     yield from _image_conflicts(suite, cells, settings)
     yield from unavailable_images(cells, suite.workload, settings.region)
@@ -56,8 +51,6 @@ def _isolation_conflicts(suite: Suite) -> Iterator[str]:
     if workload.dataset is not None and workload.dataset.input_mode is InputMode.STREAM:
         modes = f"{InputMode.FILE} or {InputMode.FAST_FILE}"
         yield f"workload.dataset.input_mode: got stream: {reason} {modes}"
-    if suite.job.remote_debug:
-        yield f"job.remote_debug: got true: {reason} false"
 
 
 def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:

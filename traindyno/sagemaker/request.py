@@ -97,10 +97,6 @@ def job_request(
 
 def _job_options(options: JobOptions, output_uri: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
-    if options.infra_check:
-        chosen["InfraCheckConfig"] = {"EnableInfraCheck": True}
-    if options.remote_debug:
-        chosen["RemoteDebugConfig"] = {"EnableRemoteDebug": True}
     if options.debugger_hook:
         chosen["DebugHookConfig"] = {"S3OutputPath": output_uri, "CollectionConfigurations": []}
     return chosen

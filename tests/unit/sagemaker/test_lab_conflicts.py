@@ -59,21 +59,6 @@ def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[s
     assert conflicts(suite_with(**IN_S3), isolates_network=True) == []
 
 
-def test_nobody_opens_a_shell_in_an_isolated_container() -> None:
-    document = {**small_document(), "job": {"remote_debug": True}}
-    document["workload"] = {**document["workload"], **IN_S3}
-    (found,) = conflicts(parse_suite(document), isolates_network=True, allows_remote_debug=True)
-    assert found == f"job.remote_debug: got true: {NO_NETWORK} false"
-
-
-def test_a_shell_needs_a_lab_that_allows_it() -> None:
-    suite = parse_suite({**small_document(), "job": {"remote_debug": True}})
-    (found,) = conflicts(suite)
-    assert found.startswith("job.remote_debug: the role of this lab's jobs may not")
-    assert found.endswith("deploy the lab with -c remote_debug=on")
-    assert conflicts(suite, allows_remote_debug=True) == []
-
-
 def test_trainium_needs_the_labs_image_for_it() -> None:
     suite = small_suite(training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={})
     with_gpu = replace(SETTINGS, gpu_image_uri="lab:efa")

@@ -40,6 +40,7 @@ ALWAYS = {
 FURTHER = {
     "channels": {"InputDataConfig.validation.DataSource.S3DataSource.S3DataDistributionType"},
     "network": {"VpcConfig", "EnableInterContainerTrafficEncryption"},
+    "metrics": {"RemoteDebugConfig"},
     "model-parallel": {"Arguments.--mp_parameters"},
 }
 EFA = {"FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"}

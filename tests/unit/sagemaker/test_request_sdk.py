@@ -173,15 +173,15 @@ def test_an_isolated_job_is_the_sdks_own(sdk_session: Any, tmp_path: Path) -> No
     assert without_pending_limit(ours) == theirs
 
 
-def test_a_job_with_metrics_checks_and_a_shell_is_the_sdks_own(sdk_session: Any) -> None:
+def test_a_job_with_metrics_is_the_sdks_own(sdk_session: Any) -> None:
     metrics = {"loss": "'loss': '?([-+0-9.eE]+)'?"}
     workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE}
-    options = {"infra_check": True, "remote_debug": True, "metrics": metrics}
+    options = {"metrics": metrics}
     suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}, job=options))
     ours = first_request(suite)
     theirs = sdk_request(
-        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", enable_infra_check=True,
-        enable_remote_debug=True, metric_definitions=[{"Name": "loss", "Regex": metrics["loss"]}],
+        sdk_session, suite, ours, framework_version="2.8.0", py_version="py312",
+        metric_definitions=[{"Name": "loss", "Regex": metrics["loss"]}],
     )  # fmt: skip
     assert without_pending_limit(ours) == theirs
 

@@ -164,13 +164,6 @@ class Preparation:
 class JobOptions:
     """What SageMaker adds to each training job of the suite."""
 
-    infra_check: bool = field(
-        default=False, metadata=describe("SageMaker tests the GPUs and their links before training begins")
-    )
-    remote_debug: bool = field(
-        default=False,
-        metadata=describe("opens the containers to AWS Systems Manager, so that a person can start a shell in them"),
-    )
     metrics: Mapping[str, str] = field(
         default_factory=dict,
         metadata=describe("metric name → regular expression; SageMaker reads it from the log for CloudWatch"),

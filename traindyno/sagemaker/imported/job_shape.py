@@ -52,8 +52,6 @@ SHAPE: Mapping[str, Any] = {
     },
     "CheckpointConfig": {"S3Uri": str},
     "EnableManagedSpotTraining": bool,
-    "InfraCheckConfig": {"EnableInfraCheck": bool},
-    "RemoteDebugConfig": {"EnableRemoteDebug": bool},
 }
 
 

@@ -270,10 +270,6 @@ def _options(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     own = {each["Name"]: each["Regex"] for each in metrics}
     if own:
         yield "metrics", own
-    if job.get("InfraCheckConfig", {}).get("EnableInfraCheck"):
-        yield "infra_check", True
-    if job.get("RemoteDebugConfig", {}).get("EnableRemoteDebug"):
-        yield "remote_debug", True
     if "DebugHookConfig" in job:
         yield "debugger_hook", True
 
