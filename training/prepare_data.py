@@ -34,7 +34,7 @@ def estimate_all(asked: PreparationSettings, job: Job) -> None:
         for settings, finding in findings.items()
         if finding.is_too_large(settings.instance)
     ]
-    if reasons and not asked.measure_anyway:
+    if reasons:
         raise WorkloadError("; ".join(reasons))
 
 

@@ -78,4 +78,4 @@ def _estimates(suite: Suite) -> dict[str, Any]:
     """The settings whose memory the job estimates, if the suite asks for it."""
     if not suite.preparation.estimate_memory:
         return {}
-    return {**memory_parts(distinct_settings(expand_cells(suite))), "measure_anyway": suite.measure_anyway}
+    return memory_parts(distinct_settings(expand_cells(suite)))

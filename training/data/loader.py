@@ -72,7 +72,6 @@ def load_steps(batches: StepBatches, steps: range, settings: Settings) -> Iterat
         batch_size=None,
         sampler=steps,
         num_workers=settings.loader_workers,
-        prefetch_factor=settings.prefetch_factor,
         pin_memory=pins,
         generator=own_generator(),
         worker_init_fn=ignore_sigterm,

@@ -125,7 +125,6 @@ def stream_steps(batches: StreamedBatches, step_count: int, run: RunSettings) ->
         batches,
         batch_size=None,
         num_workers=settings.loader_workers,
-        prefetch_factor=settings.prefetch_factor,
         pin_memory=settings.pin_memory and torch.cuda.is_available(),
         generator=own_generator(),
         worker_init_fn=ignore_sigterm,

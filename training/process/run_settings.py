@@ -53,14 +53,12 @@ class RunSettings:
 class PreparationSettings:
     """A job that makes tokens for the runs of an execution, or only checks their model.
 
-    It first estimates the memory of the settings in ``memory``. One that is too large ends the job, unless
-    ``measure_anyway``.
+    It first estimates the memory of the settings in ``memory``. One that is too large ends the job.
     """
 
     preparation: DataPreparation
     workload: Workload
     memory: tuple[Settings, ...] = ()
-    measure_anyway: bool = False
 
 
 def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSettings | None:
@@ -73,7 +71,6 @@ def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSett
             preparation=parse_preparation(document["preparation"]),
             workload=parse_workload(document["workload"]),
             memory=tuple(parse_memory_parts(document)),
-            measure_anyway=bool(document.get("measure_anyway", False)),
         )
 
 

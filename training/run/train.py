@@ -102,7 +102,7 @@ def one_step(
 
 def held_batches(run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: int) -> list[list[Batch]]:
     """Those of the run's first ``steps``, which this process makes by itself, in its memory."""
-    settings = replace(run.settings, loader_workers=0, prefetch_factor=None)
+    settings = replace(run.settings, loader_workers=0)
     return list(load_batches(replace(run, settings=settings), strategy, dataset, range(steps)))
 
 

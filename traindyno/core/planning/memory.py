@@ -14,7 +14,7 @@ from traindyno.core.suite.choices import TRAITS, ShardScope, Strategy, Task
 from traindyno.core.suite.memory_settings import memory_settings
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings, has_effect
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
 
@@ -166,15 +166,12 @@ def too_large_text(what: str, instance_type: str, finding: MemoryFinding) -> str
     taken = f", of which {bytes_text(outside)} are not for tensors" if outside else ""
     return (
         f"{what} needs {bytes_text(finding.estimate.peak_bytes)} per device by estimate, and a device of"
-        f" {instance_type} has {bytes_text(device_memory_bytes(instance_type))}{taken}. It would fit with: {helps}."
-        " measure_anyway: true measures it anyway"
+        f" {instance_type} has {bytes_text(device_memory_bytes(instance_type))}{taken}. It would fit with: {helps}"
     )
 
 
-def too_large(suite: Suite, cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[str]:
-    """The reasons to refuse the suite; none with ``measure_anyway``, and of a cell whose search finds a batch."""
-    if suite.measure_anyway:
-        return
+def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[str]:
+    """The reasons to refuse the suite; none of a cell whose search finds a batch."""
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
         cell = by_id.get(each.cell_id)

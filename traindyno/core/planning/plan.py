@@ -133,7 +133,7 @@ def plan_suite(
             *refuse_searches(suite, cells),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
-            *(Refusal(reason=reason) for reason in too_large(suite, cells, memory)),
+            *(Refusal(reason=reason) for reason in too_large(cells, memory)),
         ),
         notes=(
             *write_notes(suite, lane_plans, quotas),

@@ -99,7 +99,7 @@ CELL_ID_DIGITS = 8
 FIRST_SETTINGS = {
     "instance", "instance_count", "strategy", "compiler", "precision", "batch_size_per_device",
     "gradient_accumulation_steps", "optimizer", "learning_rate", "weight_decay", "gradient_clip_norm", "seed",
-    "loader_workers", "prefetch_factor", "pin_memory", "padding", "packing", "activation_checkpointing",
+    "loader_workers", "pin_memory", "padding", "packing", "activation_checkpointing",
     "activation_offloading", "shard_scope", "tensor_degree", "pipeline_degree", "pipeline_schedule", "micro_batches",
     "dropout", "image",
 }  # fmt: skip

@@ -253,15 +253,6 @@ class Settings:
             changes_memory=False,
         ),
     )
-    prefetch_factor: int | None = field(
-        default=None,
-        metadata=setting(
-            "batches that each loader worker prepares ahead",
-            bound=Bound(least=1, most=1024),
-            default="PyTorch's 2",
-            changes_memory=False,
-        ),
-    )
     pin_memory: bool = field(
         default=False, metadata=setting("copy batches to page-locked host memory", changes_memory=False)
     )

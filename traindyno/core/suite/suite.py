@@ -241,12 +241,6 @@ class Suite:
             bound=KEEP_ALIVE_SECONDS,
         ),
     )
-    measure_anyway: bool = field(
-        default=False,
-        metadata=describe(
-            "also starts cells whose estimated memory exceeds that of their device; by default they are refused"
-        ),
-    )
     training_plans: Mapping[str, str] = field(
         default_factory=dict,
         metadata=describe("instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use"),

@@ -50,7 +50,6 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         {"strategy": "ddp", "instance": "ml.trn2.48xlarge", "compiler": "neuron", "image": "mine:1"},
         {"strategy": "ddp", "instance": "local.cpu", "instance_count": 2},
         {"strategy": "ddp", "instance": "local.cpu", "compiler": "xla"},
-        {"loader_workers": 2, "prefetch_factor": 4},
         {"precision": "fp16"},
         {"document_masking": True, "strategy": "fsdp"},
         {"activation_offloading": True, "activation_checkpointing": True},
@@ -156,10 +155,6 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         (
             {"instance": "local.cpu", "instance_count": 4, "strategy": "fsdp", "shard_scope": "hybrid"},
             "shard_scope: local.cpu has one device, and shard_scope hybrid shards within an instance: expected full",
-        ),
-        (
-            {"prefetch_factor": 2},
-            "prefetch_factor: prefetch_factor has no effect with loader_workers 0: expected 1 or more",
         ),
         (
             {"compiler": "neuron"},

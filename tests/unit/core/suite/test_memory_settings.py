@@ -43,7 +43,6 @@ def test_what_changes_no_tensors_size_stands_beside_each_field() -> None:
         "weight_decay": 0.5,
         "seed": 9,
         "loader_workers": 7,
-        "prefetch_factor": 3,
         "pin_memory": True,
         "image": "mine",
     }

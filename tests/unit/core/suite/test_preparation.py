@@ -446,7 +446,7 @@ def test_the_job_that_copies_the_model_estimates_no_memory() -> None:
     due = due_preparations(planned_of(suite, wanted).preparation, "execution-1")
     asked = {each.label: request(each, suite)["HyperParameters"] for each in due}
     estimates = {label: sorted(name for name in given if name.startswith("me")) for label, given in asked.items()}
-    assert estimates == {"data preparation": ["measure_anyway", "memory_0"], "model staging": []}
+    assert estimates == {"data preparation": ["memory_0"], "model staging": []}
 
 
 def test_estimates_belong_to_the_tokens_content() -> None:

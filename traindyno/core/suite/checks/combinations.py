@@ -161,10 +161,6 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
             "tensor_plan divides no layer: expected a path of a linear layer, such as colwise: [layers.*.mlp.up_proj]"
         )
         yield Impossible(field="tensor_plan", reason=reason)
-    if settings.prefetch_factor is not None and settings.loader_workers == 0:
-        yield Impossible(
-            field="prefetch_factor", reason="prefetch_factor has no effect with loader_workers 0: expected 1 or more"
-        )
 
 
 def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
