@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,8 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Strategy, Task
-from traindyno.core.suite.suite import Cell, Scaling, Suite
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.report.charts.figure import MOST_VIEWS
 from traindyno.report.charts.line_chart import MOST_LINES
@@ -100,32 +99,6 @@ def test_albert_has_rate_and_efficiency_over_nodes_for_each_series(name: str) ->
     assert float(without_workers[0]["efficiency"]) == 1
     assert float(without_workers[3]["efficiency"]) == pytest.approx(0.17 / 0.31, rel=1e-4)
     assert "Scaling efficiency over instances, per device train batch size 32" in page
-
-
-def sized_suite(**changes: Any) -> Suite:
-    """A script whose arguments follow the size, one of them a text, and loader workers as a setting of the script."""
-    return make_suite(
-        workload=Workload(task=Task.SCRIPT, examples=100_000),
-        matrix={"instance_count": (1,), "hyperparameters.num_workers": (0, 4)},
-        training={"instance": "ml.g5.xlarge", "hyperparameters.max_steps": 400, "hyperparameters.config": "1.json"},
-        include=tuple(
-            {
-                "instance_count": count,
-                "hyperparameters.num_workers": workers,
-                "hyperparameters.max_steps": 400 // count,
-                "hyperparameters.config": f"{count}.json",
-            }
-            for count in (2, 4)
-            for workers in (0, 4)
-        ),
-        **changes,
-    )
-
-
-def test_a_users_script_has_the_section_once_the_suite_names_a_text_that_follows() -> None:
-    assert '<section id="scaling"' not in page_of(sized_suite())
-    page = page_of(sized_suite(scaling=Scaling(following=("config", "max_steps"))))
-    assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"num_workers 0", "num_workers 4"}
 
 
 def test_more_lines_than_colors_are_pictures_of_their_own() -> None:

@@ -25,7 +25,7 @@ from traindyno.core.suite.settings import (
     setting_descriptions,
     setting_types,
 )
-from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Scaling, Suite
+from traindyno.core.suite.suite import JobOptions, Limits, Measurement, Preparation, Suite
 from traindyno.core.suite.suite_file import GOAL_LIMITS
 from traindyno.core.suite.workload import FullRun, Model, Tokenizer, Workload
 
@@ -216,7 +216,6 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
         (SpotTerms, "pricing.spot.TYPE."),
         (PlanTerms, "pricing.training_plan.TYPE."),
     ),
-    "scaling": ((Scaling, "scaling."),),
     "limits": ((Limits, "limits."), (Suite, "")),
 }
 

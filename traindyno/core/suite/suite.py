@@ -184,21 +184,6 @@ class JobOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scaling:
-    """``following`` of None: found from the cells."""
-
-    following: tuple[str, ...] | None = field(
-        default=None,
-        metadata=describe(
-            "for script: the arguments that follow the number of instances; with auto, those that are numbers, "
-            "not only 0 and 1, and take one value for each number of instances in cells that are equal in all else",
-            name="with",
-            none_word="auto",
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """Without a ``baseline``, the grid's first point is the cell that others are compared with. Without a ``matrix``,
     ``training`` is the only cell.
@@ -250,10 +235,6 @@ class Suite:
         metadata=describe("instance type → up to four types that its jobs may run on instead, in this order"),
     )
     job: JobOptions = field(default=JobOptions(), metadata=describe("what SageMaker adds to each job", default="none"))
-    scaling: Scaling = field(
-        default=Scaling(),
-        metadata=describe("{with: [max_steps]}: what changes with the number of instances", default="auto"),
-    )
     pricing: Pricing = field(
         default_factory=Pricing,
         metadata=describe("{regions, spot, training_plan}: further prices for the same measurements"),

@@ -7,11 +7,10 @@ from typing import Any
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.arguments import with_all_arguments
 from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
-from traindyno.core.suite.checks.scaling_check import check_scaling
 from traindyno.core.suite.checks.suite_check import check_suite
 from traindyno.core.suite.choices import TRAITS
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, Settings, options_of_strategies, settings_with
-from traindyno.core.suite.suite import Cell, Scaling, Suite
+from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.global_batch import GlobalBatches
 
@@ -144,10 +143,8 @@ def _is_accepted(suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapp
         include=(entry,),
         exclude=(),
         claims=None,
-        scaling=Scaling(),
     )
-    with_it = replace(suite, include=(*suite.include, entry))
-    return not [*check_suite(alone), *check_scaling(with_it)]
+    return not list(check_suite(alone))
 
 
 def _platform(cell: Cell) -> tuple[object, ...]:

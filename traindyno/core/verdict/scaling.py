@@ -42,7 +42,7 @@ def measure_scaling(suite: Suite, cells: Sequence[Cell], results: Sequence[RunRe
     """One series for each set of cells with at least two numbers of instances."""
     measured = {each.cell.cell_id: each for each in suite_trials(suite, cells, results) if each.measured}
     found = []
-    for series in find_series(cells, suite.workload, following=suite.scaling.following):
+    for series in find_series(cells, suite.workload):
         known = tuple(cell for cell in series.cells if cell.cell_id in measured)
         if len(known) > 1:
             found.append(replace(series, cells=known))

@@ -134,7 +134,7 @@ def test_settings_true_and_text_never_follow_and_a_text_that_is_a_number_does() 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_switch_of_zero_and_one_parts_the_series_unless_the_suite_says_otherwise(seed: int) -> None:
+def test_switch_of_zero_and_one_parts_the_series(seed: int) -> None:
     source = random.Random(seed)
     sizes = sorted(source.sample(SIZES, source.randint(2, 5)))
     first, second = source.sample(("0", "1"), 2)
@@ -152,7 +152,6 @@ def test_switch_of_zero_and_one_parts_the_series_unless_the_suite_says_otherwise
     ]
     assert found_partition(cells) == partition(cells, [int(str(each.hyperparameters["fp16"])) for each in cells])
     assert all("fp16" not in series.following for series in find_series(cells, SCRIPT))
-    assert len(find_series(cells, SCRIPT, following=("batch", "fp16"))) == 1
 
 
 def test_a_second_value_at_one_size_is_an_axis() -> None:
@@ -166,26 +165,13 @@ def test_the_value_of_all_cells_counts_where_a_cell_has_none_of_its_own() -> Non
     assert len(find_series([cell(0, 1, {}), cell(1, 2, {"max_steps": 50})], SCRIPT)) == 2
 
 
-def test_the_suite_may_name_what_follows_and_that_nothing_does() -> None:
-    cells = [cell(0, 1, {"config": "one.json", "max_steps": 100}), cell(1, 2, {"config": "two.json", "max_steps": 50})]
-    assert len(find_series(cells, SCRIPT)) == 2
-    (series,) = find_series(cells, SCRIPT, following=("config", "max_steps"))
-    assert series.following == ("config", "max_steps")
-    assert len(find_series(cells, SCRIPT, following=("config",))) == 2
-    assert len(find_series([cell(0, 1, {"x": 1}), cell(1, 2, {"x": 2})], SCRIPT, following=())) == 2
-
-
-def test_any_number_can_be_the_axis_and_the_label_leaves_it_out_with_what_follows() -> None:
+def test_the_label_of_a_series_leaves_out_the_size() -> None:
     suite = make_suite(
         workload=SCRIPT,
         matrix={"instance_count": (1, 2), "hyperparameters.workers": (0, 4), "hyperparameters.batch": (8, 16)},
         training={"instance": "ml.p4d.24xlarge"},
     )
     cells = expand_cells(suite)
-    found = find_series(cells, SCRIPT, axis="hyperparameters.workers")
-    assert [[each.hyperparameters["workers"] for each in series.cells] for series in found] == [[0, 4]] * 4
-    labels = [each.label for each in label_series(found, axis="hyperparameters.workers")]
-    assert labels == [f"{size} × ml.p4d.24xlarge · batch {batch}" for size in (1, 2) for batch in (8, 16)]
     assert [each.label for each in label_series(find_series(cells, SCRIPT))] == [
         f"batch {batch} · workers {workers}" for workers in (0, 4) for batch in (8, 16)
     ]

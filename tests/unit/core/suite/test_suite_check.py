@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.suites import script_document, small_document
+from tests.unit.suites import small_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 
@@ -49,66 +49,3 @@ def test_fallbacks_have_the_same_devices_and_are_sagemakers() -> None:
 def test_regions_are_named_as_aws_names_them(region: str, is_valid: bool) -> None:
     found = problems(pricing={"regions": ["eu-west-1", region]})
     assert found == ([] if is_valid else [f'pricing.regions[1]: got "{region}", expected a region such as us-west-2'])
-
-
-SIZED: dict[str, Any] = {
-    "training": {"instance": "ml.g5.xlarge"},
-    "matrix": {"instance_count": [1], "hyperparameters.max_steps": [100], "hyperparameters.config": ["one.json"]},
-    "include": [{"instance_count": 2, "hyperparameters.max_steps": 50, "hyperparameters.config": "two.json"}],
-}
-
-
-def scaling_problems(names: Any, document: dict[str, Any] | None = None) -> list[str]:
-    try:
-        parse_suite(script_document(**(document or SIZED), scaling={"with": names}))
-    except SuiteInvalid as error:
-        return [f"{problem.path}: {problem.message}" for problem in error.problems]
-    return []
-
-
-@pytest.mark.parametrize("names", ["auto", [], ["max_steps"], ["max_steps", "config"]])
-def test_a_suite_may_name_the_arguments_that_follow_the_size(names: Any) -> None:
-    assert scaling_problems(names) == []
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (
-            ["steps"],
-            'scaling.with[0]: got "steps", expected an argument that differs between cells: config, max_steps',
-        ),
-        (
-            ["epochs"],
-            'scaling.with[0]: got "epochs", expected an argument that differs between cells: config, max_steps',
-        ),
-        (
-            ["max_steps", "hyperparameters.config"],
-            'scaling.with[1]: got "hyperparameters.config", expected an argument that differs between cells: config,'
-            " max_steps",
-        ),
-        (["max_steps", "max_steps"], 'scaling.with[1]: got "max_steps" again, expected each name once'),
-        ("max_steps", 'scaling.with: got "max_steps", expected auto or a list'),
-        ([3], "scaling.with[0]: got 3, expected text"),
-    ],
-)
-def test_what_follows_the_size_is_an_argument_that_varies_each_once(names: Any, expected: str) -> None:
-    assert scaling_problems(names) == [expected]
-
-
-def test_two_cells_of_one_size_can_not_differ_in_what_follows_the_size_only() -> None:
-    control = {"instance_count": 2, "hyperparameters.max_steps": 100, "hyperparameters.config": "two.json"}
-    document = {**SIZED, "include": [*SIZED["include"], control]}
-    (found,) = scaling_problems(["max_steps", "config"], document)
-    assert found == (
-        "scaling.with: 2 × ml.g5.xlarge · config two.json · max_steps 50 and 2 × ml.g5.xlarge · config two.json"
-        " · max_steps 100 differ in max_steps, config only: expected arguments with one value for each instance_count"
-        " in cells that are equal in all else"
-    )
-    assert scaling_problems(["config"], document) == []
-
-
-def test_a_built_in_task_has_no_arguments_that_could_follow() -> None:
-    (found,) = problems(scaling={"with": ["max_steps"]})
-    assert found == "scaling.with: only task script has arguments that can follow the size, expected auto"
-    assert problems(scaling={"with": "auto"}) == problems(scaling={"with": []}) == []

@@ -184,16 +184,3 @@ def test_an_image_goes_with_its_compiler() -> None:
         "global batch",
     ]
     assert [control.isolates for control in found.controls] == ["compiler and image", "hyperparameters.batch_size"]
-
-
-def test_control_that_contradicts_the_suites_following_arguments_is_not_proposed() -> None:
-    suite = script_suite(
-        matrix={"instance_count": [1], "hyperparameters.max_steps": [100]},
-        include=[{"instance_count": 2, "hyperparameters.max_steps": 50}],
-    )
-    assert [control.isolates for control in only_confound(suite, {}).controls] == [
-        "instance_count",
-        "hyperparameters.max_steps",
-    ]
-    named_in_suite = replace(suite, scaling=replace(suite.scaling, following=("max_steps",)))
-    assert only_confound(named_in_suite, {}).controls == ()

@@ -23,7 +23,6 @@ from traindyno.core.suite.checks.job_limits_check import (
     MODEL_PARALLEL_PARAMETERS,
     SDK_PREFIX,
 )
-from traindyno.core.suite.checks.scaling_check import check_scaling
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.setting_values import check_value
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
@@ -84,7 +83,6 @@ def check_points(suite: Suite) -> Iterator[Problem]:
         problems = [
             *_check_included(suite),
             *_check_combinations(suite),
-            *check_scaling(suite),
             *_check_documents(suite),
         ]
     yield from problems
