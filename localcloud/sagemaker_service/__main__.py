@@ -70,7 +70,6 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     add("--local-memory-gib", type=float, help="memory of local.cpu; default: 80 %% of this machine's")
     add("--prices", type=_prices, help="JSON file of USD per hour by instance type; replaces the snapshot's prices")
     add("--quotas", dest="applied_quotas", type=_document, help="JSON file of applied quota values by quota code")
-    add("--quota-approval-seconds", type=float, help="approve increase requests after this time")
     add("--grant-quotas", dest="granted_quota", type=float, help="apply this value to all other quotas of instances")
     add("--traces", dest="traces_folder", type=Path, help="folder of trace files (*.json) for simulated jobs")
     add("--speed-up", type=float, help="virtual seconds of simulated jobs per second")

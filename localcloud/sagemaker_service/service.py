@@ -183,13 +183,7 @@ class Service:
             engine_for=self._engine_for,
             arn_prefix=f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:training-job/",
         )
-        quotas = QuotasApi(
-            store=self._store,
-            quotas=self._quotas,
-            clock=self._main_clock,
-            arn_prefix=f"arn:aws:servicequotas:{settings.region}:{settings.account_id}:",
-            approval_seconds=settings.quota_approval_seconds,
-        )
+        quotas = QuotasApi(self._quotas, arn_prefix=f"arn:aws:servicequotas:{settings.region}:{settings.account_id}:")
         prices = PricingApi(
             region=settings.region, local_usd_per_hour=settings.local_usd_per_hour, given=settings.prices
         )

@@ -47,7 +47,6 @@ class ServiceSettings:
     local_memory_gib: float | None = None
     applied_quotas: Mapping[str, float] = field(default_factory=dict)
     granted_quota: float | None = None
-    quota_approval_seconds: float | None = None
     prices: Mapping[str, Decimal] = field(default_factory=dict)
     traces_folder: Path | None = None
     speed_up: float = 600.0

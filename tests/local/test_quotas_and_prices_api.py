@@ -1,14 +1,13 @@
 """Service Quotas and the Price List answer boto3 as AWS does."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.local.jobs import client
-from tests.local.running_service import RunningService, start_service
+from tests.local.running_service import RunningService
 
 P4D_TRAINING = "L-09B4A649"
 
@@ -37,28 +36,6 @@ def test_defaults_come_in_pages(quotas: Any) -> None:
     names = [quota["QuotaName"] for page in pages for quota in page["Quotas"]]
     assert len(names) == len(set(names)) > 100
     assert "local.cpu for training job usage" in names
-
-
-def test_one_open_increase_request_for_each_quota(quotas: Any) -> None:
-    asked = {"ServiceCode": "sagemaker", "QuotaCode": "L-C6383286"}
-    change = quotas.request_service_quota_increase(**asked, DesiredValue=4)["RequestedQuota"]
-    assert change["Status"] == "PENDING"
-    again = code_of(quotas.request_service_quota_increase, **asked, DesiredValue=8)
-    assert again == "ResourceAlreadyExistsException"
-    listed = quotas.list_requested_service_quota_change_history_by_quota(**asked)["RequestedQuotas"]
-    assert [row["Id"] for row in listed] == [change["Id"]]
-    found = quotas.get_requested_service_quota_change(RequestId=change["Id"])["RequestedQuota"]
-    assert found["DesiredValue"] == 4
-
-
-def test_an_approved_increase_becomes_the_applied_value_and_outlives_a_restart(tmp_path: Path) -> None:
-    asked = {"ServiceCode": "sagemaker", "QuotaCode": P4D_TRAINING}
-    no_aws = "http://127.0.0.1:9"
-    with start_service(tmp_path, no_aws, "--quota-approval-seconds", "0") as running:
-        client("service-quotas", running.endpoint).request_service_quota_increase(**asked, DesiredValue=16)
-        assert client("service-quotas", running.endpoint).get_service_quota(**asked)["Quota"]["Value"] == 16
-    with start_service(tmp_path, no_aws) as running:
-        assert client("service-quotas", running.endpoint).get_service_quota(**asked)["Quota"]["Value"] == 16
 
 
 def products(service: RunningService, **wanted: str) -> list[dict[str, Any]]:

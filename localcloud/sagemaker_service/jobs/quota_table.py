@@ -45,7 +45,7 @@ class ServiceQuota:
 
 
 class QuotaTable:
-    """Applied values come from the start of the service and from approved requests.
+    """Applied values come from the start of the service and from its administration.
 
     ``granted`` is applied to every quota of instances without an applied value; None leaves AWS's default.
     """

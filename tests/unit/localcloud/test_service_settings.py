@@ -29,7 +29,6 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
         "local_memory_gib": ("--local-memory-gib 1.5", 1.5),
         "prices": (f"--prices {tmp_path}/prices.json", {"ml.g5.xlarge": Decimal("1.5")}),
         "applied_quotas": (f"--quotas {tmp_path}/quotas.json", {"L-1": 4}),
-        "quota_approval_seconds": ("--quota-approval-seconds 9", 9.0),
         "granted_quota": ("--grant-quotas 16", 16.0),
         "traces_folder": ("--traces /traces", Path("/traces")),
         "speed_up": ("--speed-up 60", 60.0),
