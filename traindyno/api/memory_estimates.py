@@ -19,12 +19,6 @@ from traindyno.api.training_code import (
 )
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.planning.compositions import (
-    Proposal,
-    possible_compositions,
-    proposed_degrees,
-    sorted_proposals,
-)
 from traindyno.core.planning.memory import (
     FINDINGS,
     CellMemory,
@@ -33,8 +27,8 @@ from traindyno.core.planning.memory import (
     memory_of_cells,
 )
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.cells import baseline_cell, expand_cells
-from traindyno.core.suite.memory_settings import distinct_settings, memory_settings
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.memory_settings import distinct_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, workload_document
@@ -54,17 +48,6 @@ def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory,
     """Raises EstimatesUnavailable. ``say`` gets a line if an estimate is not in the cache and takes time."""
     cells = expand_cells(suite)
     return memory_of_cells(cells, _findings(suite.workload, distinct_settings(cells), beside, say))
-
-
-def estimate_compositions(suite: Suite, *, beside: Path, say: Say) -> tuple[Proposal, ...]:
-    """Those of the baseline's model and devices. Raises EstimatesUnavailable."""
-    possible = possible_compositions(baseline_cell(suite), suite.workload)
-    plain = {settings: memory_settings(settings) for settings in possible}
-    findings = _findings(suite.workload, plain.values(), beside, say)
-    return sorted_proposals(
-        Proposal(degrees=proposed_degrees(settings), settings=settings, finding=findings[plain[settings]])
-        for settings in possible
-    )
 
 
 def _findings(

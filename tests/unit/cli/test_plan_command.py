@@ -2,7 +2,6 @@
 
 import os
 from decimal import Decimal
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,6 @@ def plan(folder: Path, *options: str, quotas: str = ENOUGH, prices: str = PRICES
     return run_command("plan", "suite.yaml", *options, folder=folder, environment=environment)
 
 
-DEGREES = ("replicate", "shard", "tensor", "pipeline")
 FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
 
 
@@ -298,23 +296,3 @@ def test_the_plan_says_how_many_steps_probes_take(tmp_path: Path) -> None:
         answer = plan(tmp_path, *FILES, measurement={"probes": probes, "max_steps": 200})
         assert answer.status == 0
         assert ("after 1 trial of each cell: up to 96 more steps" in " ".join(answer.output.split())) == probes
-
-
-def test_the_plan_proposes_degrees_whose_product_is_the_devices(tmp_path: Path) -> None:
-    config = {"model_type": "gpt2", "n_layer": 2, "n_head": 4, "n_embd": 32, "bos_token_id": 0, "eos_token_id": 0}
-    config |= {"vocab_size": 64, "n_positions": 128}
-    workload = {**small_document()["workload"], "model": {"config": config}}
-    prices = PRICES.replace("ml.g5.xlarge: 1.408", "ml.g5.12xlarge: 7.09, ml.m7i.xlarge: 0.24")
-    files = {"prices": prices, "quotas": ENOUGH.replace("ml.g5.xlarge", "ml.g5.12xlarge")}
-    cells: dict[str, Any] = {"matrix": {"batch_size_per_device": [4]}, "baseline": {"batch_size_per_device": 4}}
-    changes = {**cells, "workload": workload, "training": {"instance": "ml.g5.12xlarge"}}
-    answer = plan(tmp_path, *FILES, "--compositions", "--format", "json", **files, **changes)
-    assert answer.status == 0, answer.errors
-    proposals = answer.json()["compositions"]
-    degrees = [tuple(each["degrees"][name] for name in DEGREES) for each in proposals]
-    assert {prod(each) for each in degrees} == {4}
-    assert {(1, 1, 2, 2), (1, 4, 1, 1)} <= {*degrees}
-    peaks = [proposal["finding"]["estimate"]["peak_bytes"] for proposal in proposals]
-    assert peaks[0] < 2**30, "the smallest that fits is first, and every proposal has an estimate"
-    told = plan(tmp_path, *FILES, "--compositions", **files, **changes).output
-    assert "degrees of strategy mesh on 1 × ml.g5.12xlarge" in " ".join(told.split())

@@ -2,15 +2,12 @@
 
 from typing import Any
 
-from traindyno.api.memory_estimates import estimate_compositions
 from traindyno.api.plans import PlannedSuite, plan_in_account
 from traindyno.api.suite_loading import load_startable_suite
-from traindyno.cli.display.composition_table import print_compositions
 from traindyno.cli.display.job_table import jobs_document
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
 from traindyno.cli.inputs.plan_options import (
-    CompositionsOption,
     MemoryOption,
     PricesOption,
     QuotasOption,
@@ -24,7 +21,6 @@ from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.plan import Plan
-from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.suite import Suite
 
 
@@ -44,7 +40,6 @@ def plan(
     prices: PricesOption = None,
     quotas: QuotasOption = None,
     memory: MemoryOption = False,
-    compositions: CompositionsOption = False,
     spot_discount: SpotDiscountOption = None,
     spot_interruptions: SpotInterruptionsOption = None,
     also_send: AlsoSendOption = None,
@@ -64,16 +59,13 @@ def plan(
     planned = plan_in_account(
         loaded, lab=choice.chosen.name, prices=prices, quotas=quotas, memory=memory, allowed=allowed, say=tell
     )
-    proposals = estimate_compositions(loaded.suite, beside=loaded.folder, say=tell) if compositions else ()
     if output is OutputFormat.JSON:
         for line in planned.files:
             tell(line)
-        print_json({**plan_document(planned, spot), "compositions": to_document(proposals)})
+        print_json(plan_document(planned, spot))
     else:
         why_none = planned.histories.why_none
         print_plan(STANDARD_OUTPUT, loaded.suite, planned.plan, planned.inputs, why_no_history=why_none, spot=spot)
-        if compositions:
-            print_compositions(STANDARD_OUTPUT, baseline_cell(loaded.suite), proposals)
         for line in planned.files:
             STANDARD_OUTPUT.print(line)
     if planned.is_refused:

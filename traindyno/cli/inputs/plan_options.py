@@ -13,14 +13,6 @@ MemoryOption = Annotated[
         "--memory", help="Estimate each cell's memory per device on this machine; needs the packages of extra train."
     ),
 ]
-CompositionsOption = Annotated[
-    bool,
-    typer.Option(
-        "--compositions",
-        help="Propose degrees of strategy mesh for the baseline's model and devices, with their memory per device;"
-        " needs the packages of extra train.",
-    ),
-]
 PricesOption = Annotated[
     Path | None,
     typer.Option(help="A file of prices: {region: us-east-1, as_of: 2026-11-21, prices: {ml.g5.xlarge: 1.408}}."),

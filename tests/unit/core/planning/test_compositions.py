@@ -1,4 +1,4 @@
-"""Which degrees `plan --compositions` proposes, and the cautions about degrees."""
+"""Which compositions of strategy mesh are possible, and the cautions about degrees."""
 
 from dataclasses import replace
 from math import log2
