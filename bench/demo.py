@@ -77,7 +77,7 @@ def measure(*, is_quick: bool) -> Section:
 
 
 def job_seconds(results: list[dict[str, Any]]) -> float:
-    """Of each job once, whatever it carried."""
+    """Sum of the jobs' seconds, each job once."""
     attempts = {attempt["job_name"]: attempt for result in results for attempt in result["attempts"]}
     return math.fsum(attempt["ended_at"] - attempt["submitted_at"] for attempt in attempts.values())
 

@@ -61,7 +61,7 @@ class Pair:
 
     @property
     def log_ratio(self) -> float:
-        """Of shared to separate, the mean over the cells."""
+        """Logarithm of shared ÷ separate, the mean over the cells."""
         return fmean(log(self.shared[cell] / self.separate[cell]) for cell in self.separate)
 
 

@@ -41,7 +41,7 @@ def training_files(root: Path = REPO_ROOT) -> dict[str, Path]:
 
 
 def _parent_files(root: Path) -> dict[str, Path]:
-    """Of the process that starts the runs of a shared job, with its program at the top."""
+    """Files of the process that starts the runs of a shared job, with its program at the top."""
     files = imported_files((PARENT_PROGRAM,), root)
     return {**files, PROGRAM: files[f"{PARENT_PROGRAM.replace('.', '/')}.py"]}
 

@@ -62,7 +62,7 @@ class ClockWatch:
         return f"{' '.join(events)} This changes no bill and no limit." if events else None
 
     def _differences(self) -> tuple[int, int] | None:
-        """Of boot time and monotonic time, and of wall time and boot time; None if the readings took too long."""
+        """Boot time − monotonic time, and wall time − boot time; None if the readings took too long."""
         began = self._machine.boottime_ms()
         monotonic, wall = self._machine.monotonic_ms(), self._machine.wall_ms()
         ended = self._machine.boottime_ms()

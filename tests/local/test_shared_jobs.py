@@ -86,7 +86,7 @@ def shared_suite(lab: LocalLab, name: str, instance: str, *, trials: int) -> Pat
 
 
 def billed_seconds(lab: LocalLab, suite_name: str) -> dict[str, int]:
-    """Of the suite's jobs, by the service's own ledger."""
+    """Billed seconds of the suite's jobs, by the service's own ledger."""
     rows = lab.administer("/_local/ledger")["rows"]
     return {
         row["job_name"]: row["billed_seconds"]

@@ -63,7 +63,7 @@ def test_a_shared_job_bills_one_start_and_the_training_of_all_its_runs(aws: AwsD
 
 
 def test_with_a_start_of_300_seconds_sharing_costs_less_than_a_third(aws: AwsDouble, tmp_path: Path) -> None:
-    """Of what the same four runs are billed in jobs of their own."""
+    """The comparison is with the bill of the same four runs in separate jobs."""
     job, suite = prepared(aws, "j1-4")
     separate = [
         build_training_job_request(replace(run, job_id=None), suite, attempt=1, settings=LAB) for run in job.runs

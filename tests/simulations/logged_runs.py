@@ -46,7 +46,7 @@ def run_result_of(simulated: Simulated, *, trial: int = 1, cell_id: str = "00000
 def completed_attempt(
     last_logged: float, job_name: str = "job-a1", *, starting_seconds: float = STARTING_SECONDS
 ) -> Attempt:
-    """Of a job whose log begins at START and ends at ``last_logged``."""
+    """An attempt whose log begins at START and ends at ``last_logged``."""
     training = last_logged - START + IMPORT_SECONDS
     phases = {
         "starting": starting_seconds,

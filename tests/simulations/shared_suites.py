@@ -123,7 +123,7 @@ class _Play:
         return share_jobs(runs, self.suite, history)
 
     def results(self, job: Job) -> Iterator[RunResult]:
-        """Of one job, each on the same host."""
+        """Results of one job, whose runs are on the same host."""
         of_job = self.sharing.host(self.source)
         hosts = (f"host {job.job_id}",) if self.sharing.are_hosts_known else ()
         for place, run in enumerate(job.runs):

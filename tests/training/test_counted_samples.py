@@ -77,7 +77,7 @@ def drop_short(rows: Any) -> dict[str, torch.Tensor]:
 
 
 def keep_first(rows: Any) -> dict[str, torch.Tensor]:
-    """Of two neighbours."""
+    """Keep the first of two neighbours."""
     return pad(rows[::2])
 
 
@@ -198,7 +198,7 @@ def test_joined_rows_that_a_batch_does_not_number_are_refused(tmp_path: Path, st
     [("bfd", True, None), ("bfd", False, BLOCKS), ("wrapped", True, BLOCKS), ("bfd_split", True, BLOCKS)],
 )
 def test_only_blocks_of_whole_rows_are_rows(strategy: str, joins_rows: bool, unit: str | None) -> None:
-    """Of TRL's packing. Its collator numbers the rows of joined blocks, and the pieces of cut ones."""
+    """TRL's collator numbers the rows of joined blocks, and the pieces of cut ones."""
     options = SimpleNamespace(packing=True, packing_strategy=strategy, max_length=64)
     assert hf_trainer.unit_of_samples(options, joins_rows).get(WORK_UNIT) == unit
 

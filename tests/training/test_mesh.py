@@ -146,7 +146,7 @@ def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("divided", "replicas"), [(PIPELINED, 1), ({"shard_degree": 2}, 2)])
 def test_a_composition_counts_the_flops_of_one_process(divided: dict[str, Any], replicas: int, tmp_path: Path) -> None:
-    """Of a step: the FLOPs of a token × the tokens of all processes. The processes of a replica share its batch."""
+    """FLOPs of a step: those of a token × the tokens of all processes. Processes of a replica share a batch."""
     texts = write_texts(tmp_path / "texts")
     mesh = {**MESH_2, **divided, "batch_size_per_device": 4}
     one, four = (

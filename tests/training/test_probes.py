@@ -50,7 +50,7 @@ def probed(end: JobEnd, rank: int = 0) -> list[str]:
 
 
 def mean_seconds(end: JobEnd, name: str) -> list[float]:
-    """Of a step, in each round."""
+    """Mean seconds of a step in each round."""
     facts = [phase["facts"] for phase in end.of_kind("phase") if phase["name"] == PROBE]
     return [fmean(each[STEP_SECONDS]) for each in facts if each.get(PROBED) == name]
 

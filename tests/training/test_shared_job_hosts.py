@@ -89,7 +89,7 @@ def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_pa
 
 
 def test_hosts_that_remember_other_probes_go_on_with_those_of_the_first(tmp_path: Path) -> None:
-    """Of an earlier job, the second host has fewer probes, and other rates."""
+    """The second host has fewer probes of an earlier job, and other rates."""
     order = {"choice": "best", "first": 4, "step": 1, "path": ["batch"]}
     run = run_document("a", "--batch", "1", "--room", "9", hyperparameters={"batch": 1}, batch=order)
     job = two_hosts(tmp_path, [run], Path(shared_job.__file__).with_name("filling.py"))

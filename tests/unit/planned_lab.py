@@ -122,7 +122,7 @@ def planned(applied: int, **changes: Any) -> MemoryLab:
 
 
 def planned_by_default(applied: int, **changes: Any) -> MemoryLab:
-    """Of a suite that does not name its search."""
+    """Plan a suite that does not name its search."""
     lab = empty_lab()
     take_in(lab, {name: value for name, value in unprepared_document(**changes).items() if name != "search"})
     check_quotas(EXECUTION, quotas=FixedQuotas(applied), bucket=lab.bucket, now=NOW)

@@ -46,7 +46,7 @@ class SuiteExecution:
         return self
 
     def report(self) -> ReportPage:
-        """Of an execution that was stopped or failed: what it measured until then.
+        """The report. A stopped or failed execution has one of what it measured until then.
 
         Raises ExecutionFailed if that is nothing, or ReportMissing while it runs.
         """

@@ -56,7 +56,7 @@ def ended_in(job: Job, keys: Sequence[str]) -> frozenset[str]:
 
 
 def _place(job: Job, job_name: str, keys: Sequence[str]) -> int | None:
-    """Of the run that has begun to log and has not ended."""
+    """Place of the run that has begun to log and has not ended."""
     prefix = checkpoints_prefix(job.execution_id, job.job_id)
     for place, run in enumerate(job.runs, start=1):
         has_ended = any(key.startswith(f"{prefix}{run.run_id}/{ENDED}/{job_name}/") for key in keys)

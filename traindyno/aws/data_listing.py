@@ -23,7 +23,7 @@ class DataListing:
         self._s3 = s3
 
     def size_bytes(self, uri: str) -> int | None:
-        """Of all objects below the prefix; None if it can't be listed."""
+        """Size of all objects below the prefix; None if it can't be listed."""
         parts = urlsplit(uri)
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=parts.netloc, Prefix=parts.path.lstrip("/"))
         try:

@@ -64,7 +64,7 @@ def allocator_retries() -> int:
 
 
 def retries_of(memory_stats: Dict[str, Any]) -> int:
-    """Of ``torch.cuda.memory_stats()``; other allocators than PyTorch's own don't count them."""
+    """Allocation retries in ``torch.cuda.memory_stats()``; only PyTorch's own allocator counts them."""
     return int(memory_stats.get("num_alloc_retries", 0))
 
 

@@ -85,7 +85,7 @@ def shared_run_prefix(execution_id: str, job_id: str, run_id: str) -> str:
 
 
 def step_log_prefix(execution_id: str, run_id: str, job_name: str) -> str:
-    """Of a run with a job of its own."""
+    """Prefix of the step log of a run with a job of its own."""
     return f"{checkpoints_prefix(execution_id, run_id)}step_log/{job_name}/"
 
 

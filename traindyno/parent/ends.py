@@ -39,7 +39,7 @@ def has_ended(folder: Path, run_id: str) -> bool:
 
 
 def whole_ends(folder: Path, run_id: str) -> Iterator[Dict[str, Any]]:
-    """Of each attempt in which it ended so, the first host's."""
+    """Yield the first host's end for each attempt with a complete end."""
     for attempt in sorted((folder / run_id / ENDED).glob("*")):
         ends = _whole(folder, run_id, attempt)
         if ends:

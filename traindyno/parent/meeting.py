@@ -31,7 +31,7 @@ def master_address(host: Host) -> str:
 
 
 def free_port(host: Host) -> int:
-    """Of the first host, for the processes of one run."""
+    """A free port of the first host, for the processes of one run."""
     address = host.environment.get(MASTER_ADDRESS_VARIABLE, "")
     with socket.socket() as one:
         one.bind((address, 0))

@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Of all processes of the run. ``begin``: of the first step, in epoch seconds. Samples and tokens are those of a
+    """Steps of all processes. ``begin``: the first step's, in epoch seconds. Samples and tokens are those of a
     step, in the mean; ``unit`` is that of the work, which is the same in runs that can be compared.
     """
 
@@ -110,7 +110,7 @@ class RunLogs:
 
     @property
     def step_count(self) -> int:
-        """Of the process that is furthest behind."""
+        """Steps of the process that is furthest behind."""
         return min((len(log.steps) for log in self._newest()), default=0)
 
     @property
@@ -124,16 +124,16 @@ class RunLogs:
 
     @property
     def peak_bytes(self) -> Optional[int]:
-        """Of the process that needed the most."""
+        """Peak memory of the process that needed the most."""
         return max((log.peak_bytes for log in self._newest() if log.peak_bytes is not None), default=None)
 
     @property
     def allocator_retries(self) -> int:
-        """Of the process that had the most."""
+        """Retries of the process that had the most."""
         return max((log.allocator_retries for log in self._newest()), default=0)
 
     def steps(self) -> Optional[Steps]:
-        """Those that each process has ended. None before the first, while the log of a process is missing, and where a
+        """Steps that every process has ended. None before the first, while the log of a process is missing, and where a
         process trains in steps that it does not log.
         """
         logs, count = self._newest(), self.step_count
@@ -151,7 +151,7 @@ class RunLogs:
         )
 
     def _newest(self) -> List[ProcessLog]:
-        """Of each process: a service that starts the job again gives a rank a second file."""
+        """Newest log of each process: a service that starts the job again gives a rank a second file."""
         by_rank = {path.name.split(".")[0]: log for path, log in sorted(self._logs.items())}
         return [log for _, log in sorted(by_rank.items())]
 

@@ -43,7 +43,7 @@ def of_word(word: str) -> Verdict:
 
 
 def of_status(status: int, host: str) -> Verdict:
-    """Of a process that failed: its exit code, or the negative number of a signal."""
+    """Verdict on a process that failed. ``status``: exit code, or the negative number of a signal."""
     if status < 0:
         return Verdict(reason=EXITED, signal=-status, host=host)
     return Verdict(reason=EXITED, exit_code=status, host=host)

@@ -92,7 +92,7 @@ def workload_program(suite: Suite) -> str:
 
 
 def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
-    """Those that the run's program receives."""
+    """Hyperparameters that the run's program receives."""
     if suite.workload.task is Task.SCRIPT:
         given = {**arguments_of(run.cell, suite.workload), **_seed_argument(run, suite), **_batch_argument(run)}
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}

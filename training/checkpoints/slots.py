@@ -181,5 +181,5 @@ class Slots:
 
 
 def _largest(gathered: list[LogSizes]) -> dict[str, int]:
-    """Of each file the size that the process knew that wrote it last."""
+    """Size of each file as known by the process that wrote it last."""
     return {name: max(sizes.get(name, 0) for sizes in gathered) for name in set().union(*gathered)}

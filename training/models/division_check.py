@@ -185,7 +185,7 @@ def _tensors(args: Iterable[Any], options: dict[str, Any]) -> list[torch.Tensor]
 
 
 def _copy(output: Any) -> Any:
-    """Of a tensor; a tuple stays as it is."""
+    """Clone a tensor; a tuple stays as it is."""
     return output.clone() if isinstance(output, torch.Tensor) else output
 
 

@@ -216,7 +216,7 @@ def _check_positions(config: PreTrainedConfig, sequence_length: int | None) -> I
 def _check_divisions(
     task: Task, config: PreTrainedConfig, divisions: Sequence[TensorDivision], most_stages: int
 ) -> Iterator[Problem]:
-    """A model that can be cut into the most stages can be cut into fewer."""
+    """Checking the largest stage count suffices: fewer stages are always possible."""
     if not divisions and most_stages == 1:
         return
     from training.models.division_check import check_cut, check_division  # noqa: PLC0415  (imports PyTorch: seconds)

@@ -52,7 +52,7 @@ class CrashHandler:
 
     @contextmanager
     def after_the_work(self) -> Iterator[None]:
-        """Of the probes: what fails from here on ends this process and its peers as a run that completed.
+        """Guard the probes: a failure from here on ends this process and its peers as a run that completed.
 
         A peer may wait within a step, in a collective that a lost process does not end on every backend.
         """

@@ -101,7 +101,7 @@ def one_step(
 
 
 def held_batches(run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: int) -> list[list[Batch]]:
-    """Those of the run's first ``steps``, which this process makes by itself, in its memory."""
+    """Batches of the run's first ``steps``, which this process makes and holds in memory."""
     settings = replace(run.settings, loader_workers=0)
     return list(load_batches(replace(run, settings=settings), strategy, dataset, range(steps)))
 

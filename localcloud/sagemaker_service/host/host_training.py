@@ -40,7 +40,7 @@ def host_memory_bytes(
 
 
 def machine_memory_bytes(container_limit: Path = CONTAINER_LIMIT) -> int:
-    """Of this machine, or of the container if that has less."""
+    """Memory of this machine, or of the container if it has less."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(machine, int(container_limit.read_text()))

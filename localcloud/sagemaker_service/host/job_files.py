@@ -116,7 +116,7 @@ FIRST_PROCESS = "rank-00000.*.jsonl"
 
 
 def find_step_logs(job: TrainingJob, tree: HostTree) -> Iterator[Path]:
-    """Of the first process of its run, or of each of its runs; also those of its earlier starts."""
+    """Find the step logs of the first process of each run, including those of earlier starts."""
     given = job.request.get("Environment", {})
     if is_shared(job):
         folder = tree.host_path(given.get(FOLDER_VARIABLE, CONTAINER_FOLDER))

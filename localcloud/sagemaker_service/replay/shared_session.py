@@ -49,7 +49,7 @@ def pace_after(run: SharedRun, first_step: int, steps: int) -> Pace | None:
 
 
 def whole_pace(run: SharedRun) -> Pace | None:
-    """Of a run that completed."""
+    """Pace of a run that completed."""
     return pace_after(run, 0, min(run.fate.last_step, MOST_STEPS))
 
 
@@ -119,7 +119,7 @@ class Session:
 
     @property
     def steps_to_resume_from(self) -> int:
-        """Of the run that was cut off: those that its newest checkpoint has."""
+        """Steps in the newest checkpoint of the run that was cut off."""
         if not self.spans or self.spans[-1].reason is not None:
             return 0
         cut_off = self.spans[-1]

@@ -130,7 +130,7 @@ WorkOf = Callable[[TrainingJob], tuple[JobWork, Trace]]
 class Simulation(Protocol):
     @property
     def trace(self) -> Trace:
-        """Of the job's own times: its start, its download and its end."""
+        """The trace with the times of the job itself: start, download and end."""
 
     def plan(self, job: TrainingJob, faults: FaultInjector) -> TrainingJob:
         """The job with its planned statuses."""

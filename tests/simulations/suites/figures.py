@@ -53,7 +53,7 @@ class Figures:
         return tuple(name for name in self._exceeded(row) if name not in row.excepted)
 
     def excused(self, row: Row) -> tuple[str, ...]:
-        """Those of the row's exceptions that the figures need."""
+        """Exceptions of the row that the figures need."""
         return tuple(name for name in self._exceeded(row) if name in row.excepted)
 
     def _exceeded(self, row: Row) -> Iterator[str]:

@@ -117,7 +117,7 @@ def play(situation: Situation, name: str, number: int) -> Played:
 
 
 def play_baseline(situation: Situation, name: str, number: int) -> Played:
-    """Of equal cells, it is wrong to say that the recommended one differs from the baseline."""
+    """With equal cells, a difference between the recommended one and the baseline is a wrong claim."""
     played = play(situation, name, number)
     found = played.verdict.against_baseline
     return replace(played, is_wrong=found is not None and found.is_detected)

@@ -360,7 +360,7 @@ def test_who_follows_an_execution_that_hangs_is_told(monkeypatch: pytest.MonkeyP
 
 
 def test_following_a_local_execution_makes_no_run_contended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two cores, also where the local cloud's own work takes as much again."""
+    """This holds on two cores, also where the local cloud takes as much time again."""
     clock = pass_time_by_sleeping(monkeypatch)
     reading_seconds, readings = 0.1, []
 

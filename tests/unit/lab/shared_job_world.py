@@ -237,7 +237,7 @@ class World:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Of the job's checkpoint prefix."""
+        """Files below the job's checkpoint prefix."""
         contents = self.lab.objects.contents
         return {key.removeprefix(self.prefix): text for key, text in contents.items() if key.startswith(self.prefix)}
 

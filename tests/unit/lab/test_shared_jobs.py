@@ -44,7 +44,7 @@ def reads_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def completions(world: World) -> dict[str, set[bool]]:
-    """Of the runs that ended, by their files. A run whose files came late may have ended twice."""
+    """Completions of the ended runs, by their files. A run whose files came late may have ended twice."""
     journals = [world.journal(name) for name in world.lab.attempt_rows]
     found: dict[str, set[bool]] = {}
     for journal in journals:

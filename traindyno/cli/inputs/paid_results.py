@@ -62,7 +62,7 @@ class _Owned:
 
 
 def _shared_attempts(execution_id: str, runs: Mapping[str, RunResult], services: LabServices) -> Iterator[_Owned]:
-    """Of the runs of shared jobs of which some has no result, or was recorded before the job had ended."""
+    """Attempts of shared jobs with a run that has no result, or that was recorded before the job ended."""
     for each in services.shared_jobs.list_all(execution_id):
         rows = attempts_of(each, services.attempts)
         carried = runs_of(rows[0].owner) if rows else ()

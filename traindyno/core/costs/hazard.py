@@ -190,7 +190,7 @@ def _restarts(result: RunResult) -> int:
 
 
 def _waits(result: RunResult) -> list[float]:
-    """Of each interruption of the measured job, all alike."""
+    """Waiting time of each interruption of the measured job; all are equal."""
     count, attempt = _restarts(result), measured_attempt(result)
     if not count or attempt is None or not attempt.phase_seconds.get(INTERRUPTED):
         return []

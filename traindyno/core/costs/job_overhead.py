@@ -17,7 +17,7 @@ class JobOverhead:
 
 
 def job_overhead(result: RunResult) -> JobOverhead | None:
-    """Of the measured job: the time that is not the run's own, which its share or its step log tells; else None."""
+    """Time of the measured job beside the run itself, by its share or its step log; None if unknown."""
     attempt = measured_attempt(result)
     time = read_job_time(attempt, is_spot=result.price.purchase == Purchase.SPOT) if attempt else None
     if attempt is None or time is None:
@@ -33,7 +33,7 @@ def job_overhead(result: RunResult) -> JobOverhead | None:
 
 
 def alone_billable_seconds(result: RunResult) -> float | None:
-    """Of all attempts, as if each of their jobs had carried this run only; None if any is unknown."""
+    """Billable time of all attempts as if their jobs had this run only; None if any is unknown."""
     times = [read_job_time(attempt) for attempt in result.attempts]
     billed = [None if time is None else time.billable for time in times]
     return None if not billed or None in billed else sum(seconds for seconds in billed if seconds is not None)

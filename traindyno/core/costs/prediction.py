@@ -60,7 +60,7 @@ class _Spread:
         return Interval(low=min(low, mean), high=max(high, mean), confidence=self.confidence)
 
     def _quantile(self, probability: float, center: float, incidents: Incidents) -> float:
-        """Of a mixture: one distribution for each number of incidents, with the probability of that number."""
+        """Quantile of a mixture: one distribution for each number of incidents, weighted by its probability."""
         parts = [
             (weight, center + log(factor), sqrt(self.deviation**2 + further**2))
             for weight, factor, further in incidents.parts
@@ -172,7 +172,7 @@ def _intervals(
     incidents: tuple[Incidents, Incidents] | None,
     terms: _Terms,
 ) -> tuple[Interval | None, Interval | None]:
-    """Of seconds and of cost; None without ``incidents``, and where the cost of a trial is unknown."""
+    """Intervals of seconds and of cost; None without ``incidents``, or if the cost of a trial is unknown."""
     if incidents is None:
         return None, None
     costs = [float(each.usd) for each in projections if each.usd]

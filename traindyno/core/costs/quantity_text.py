@@ -99,7 +99,7 @@ def start_text(started_warm: bool | None) -> str:
 
 
 def place_text(place: int | None, runs: int) -> str | None:
-    """Of a run in the job that it shares; None if it has a job of its own."""
+    """Place of a run in its shared job; None if it has a job of its own."""
     if place is None:
         return None
     return f"run {place} of {runs}" if place else "not begun"

@@ -28,7 +28,7 @@ class Job:
 
     @property
     def settings(self) -> Settings:
-        """Of its first run; all of its runs have the same instances."""
+        """Settings of the first run; all runs have the same instances."""
         return self.runs[0].cell.settings
 
     @property

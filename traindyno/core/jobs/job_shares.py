@@ -15,7 +15,7 @@ _ENDING = (JobPhaseName.UPLOADING, JobPhaseName.STOPPING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Of one run. Seconds of None are unknown, as the job's are; those of all runs add up to the job's."""
+    """One run's part of the job. Parts add up to the job; None is unknown, as it is for the job."""
 
     share: RunShare
     billable_seconds: float | None

@@ -8,7 +8,7 @@ from traindyno.core.jobs.outcome import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What can't be known of the run is None."""
+    """Unknown values are None."""
 
     run_id: str
     execution_id: str

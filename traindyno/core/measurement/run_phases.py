@@ -73,7 +73,7 @@ def phase_parts(attempt: Attempt) -> Mapping[str, float]:
 
 
 def script_phases(phases: Mapping[str, float]) -> dict[str, float]:
-    """Those that the step log tells."""
+    """Phases recorded in the step log."""
     return {name: seconds for name, seconds in phases.items() if name not in (*SERVICE_PHASES, OTHER)}
 
 

@@ -33,7 +33,7 @@ def _why_not(window: SteadyWindow, numbers: Sequence[int] | None, stride: int) -
     """None if the run is steady."""
 
     def number(index: int) -> int:
-        """Of several steps that are one here, the log keeps the last one's number."""
+        """The log keeps the number of the last of several merged steps."""
         return numbers[min(index, len(numbers) - 1)] - stride + 1 if numbers else index * stride
 
     count, least = window.count, LEAST_STEADY_STEPS + 1

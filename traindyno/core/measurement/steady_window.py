@@ -45,7 +45,7 @@ class SteadyWindow:
 
     @property
     def latest_steps(self) -> int:
-        """Those after the latest change of level, which are too few if the level may change again."""
+        """Steps since the last level shift; too few means the level is not settled."""
         return self.count - max(self.first, self.regimes[self.steady].first if self.regimes else 0)
 
     @property

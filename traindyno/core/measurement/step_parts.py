@@ -115,8 +115,9 @@ def _waiting(table: StepTable, first: int, mean: float) -> PartSeconds:
 
 
 def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
-    """Those of a cell: of its probed trials if it has any, else of all. The error of a probed step is at least the
-    spread of all trials, which may be on other hosts.
+    """Mean parts of a cell, over its probed trials if there are any, else over all.
+
+    The error of a probed step is at least the spread of all trials, which may be on other hosts.
     """
     everything = [each for each in trials if each is not None]
     known = [each for each in everything if each.is_probed] or everything

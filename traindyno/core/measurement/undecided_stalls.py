@@ -29,7 +29,7 @@ class UndecidedStalls:
 
     @property
     def share(self) -> float:
-        """Of the steady window's time."""
+        """Share of the steady window's time."""
         return sum(stall.share for stall in self.single)
 
 

@@ -14,7 +14,7 @@ def why_too_many(suite: Suite) -> str | None:
 
 
 def tokens_apart(cell: Cell, suite: Suite) -> bool | None:
-    """Equal for cells that can share a job: None for all, unless two sets of tokens would be one channel too many."""
+    """Grouping key for job sharing. None unless the channel limit forces cells with different tokens apart."""
     if not needs_preparation(suite.workload) or _own_channels(suite) < SHARED_CHANNELS:
         return None
     return is_packed(cell.settings, suite.workload)

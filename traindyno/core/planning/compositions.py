@@ -29,7 +29,7 @@ class Proposal:
 
 
 def sorted_proposals(proposals: Iterable[Proposal]) -> tuple[Proposal, ...]:
-    """Those that fit first, then those that are too large, then those whose estimate failed. Else in their order."""
+    """Sort proposals that fit first, then too large ones, then failed estimates; the sort is stable."""
     return tuple(sorted(proposals, key=_fitness))
 
 
@@ -70,7 +70,7 @@ def _divisions(processes: int, per_instance: int) -> Iterator[Degrees]:
 
 
 def _powers_of_two(count: int) -> Iterator[int]:
-    """Those that divide it."""
+    """Powers of two that divide ``count``."""
     power = 1
     while power <= count and count % power == 0:
         yield power

@@ -72,7 +72,7 @@ def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expect
 
 
 def _usd(jobs: Sequence[Job], histories: Histories, usd_per_hour: Decimal) -> Decimal:
-    """Of the runs whose cells have earlier ones."""
+    """Expected cost of the runs whose cells have a history."""
     known = [(job, carried) for job in jobs if (carried := _carried(job, histories))]
     return sum(
         (

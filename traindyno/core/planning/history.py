@@ -203,7 +203,7 @@ def _probe_seconds(run: PastRun, suite: Suite) -> float | None:
 
 
 def _seconds_of_more_steps(run: PastRun, suite: Suite) -> float | None:
-    """Those that another ``max_steps`` adds or saves; None if unknown."""
+    """Extra (or fewer) seconds if ``max_steps`` changes; None if unknown."""
     max_steps = suite.measurement.max_steps
     if run.max_steps == max_steps:
         return 0.0

@@ -28,7 +28,7 @@ def most_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, historie
 
 
 def typical_rounds(suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories) -> Rounds:
-    """Those of a race that ends with its first further job; the leader is in the largest group."""
+    """Rounds of a race that ends with its first further job; the leader is in the largest group."""
     if not suite.search.is_race:
         return most_rounds(suite, cells, execution_id, histories)
     first = _first(suite, cells, execution_id, histories)

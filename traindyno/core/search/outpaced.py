@@ -34,7 +34,7 @@ class Pace(NamedTuple):
     steps: int
 
     def seconds_of(self, samples: Optional[float]) -> float:
-        """Of the whole workload with its start; without ``samples``, of one sample without a start."""
+        """Seconds for ``samples`` including start-up, or per sample if ``samples`` is None."""
         return self.seconds_per_sample if samples is None else self.startup_seconds + samples * self.seconds_per_sample
 
     def error_of(self, samples: Optional[float]) -> float:

@@ -18,7 +18,7 @@ DATA, COMMUNICATION, OPTIMIZER, COMPUTE = "data", "communication", "optimizer", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Of a step's time, 0 to 1, with the half width of its 95 % interval."""
+    """Share of a step's time, 0 to 1, with the half width of its 95 % interval."""
 
     value: float
     half_width: float

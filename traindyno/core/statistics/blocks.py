@@ -58,7 +58,7 @@ def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: floa
 
 
 def common_of(rows: Sequence[Sequence[float]]) -> Common:
-    """Of cells with a value in each block."""
+    """Statistics of cells with a value in each block."""
     means = [fmean(block) for block in zip(*rows, strict=True)]
     return Common(count=len(rows), means=means, variances=sum(_own_variance(row, means) for row in rows))
 

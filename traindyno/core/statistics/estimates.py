@@ -159,7 +159,7 @@ class LogMean:
 
 
 def variance(values: Sequence[float]) -> float:
-    """Of two values or more; 0.0 of equal ones. The standard library's is exact, and many times slower."""
+    """Sample variance of two values or more; 0.0 if they are equal. ``statistics.variance`` is many times slower."""
     apart = [value - values[0] for value in values]
     center = fsum(apart) / len(apart)
     return fsum([(each - center) ** 2 for each in apart]) / (len(apart) - 1)
@@ -222,7 +222,7 @@ def estimate_share(shares: Sequence[float], *, confidence: float = CONFIDENCE) -
 
 
 def half_width_of_mean(values: Sequence[float], *, confidence: float = CONFIDENCE) -> float | None:
-    """Of Student's interval of the arithmetic mean; None below two values."""
+    """Half width of Student's interval of the arithmetic mean; None below two values."""
     if len(values) < 2:
         return None
     return t_half_width(stdev(values) / sqrt(len(values)), len(values) - 1, confidence)

@@ -180,7 +180,7 @@ def compare_on_hosts(
 def _compare_in_jobs(
     first: Sequence[Trial], second: Sequence[Trial], pool: JobPool, inflation: float
 ) -> Comparison | None:
-    """Of cells that shared jobs but seldom the same, on other hosts in each: by rounds, which have hosts' spread."""
+    """Compare by rounds, which include the spread of hosts, cells that seldom shared the same job."""
     rounds = {trial.block for trial in first} & {trial.block for trial in second}
     blocks = job_blocks_of(first), job_blocks_of(second)
     if found := compare_in_jobs(*blocks, pool, rounds=len(rounds), inflation=inflation):
@@ -296,7 +296,7 @@ def blocks_of(trials: Sequence[Trial]) -> Blocks:
 
 
 def job_blocks_of(trials: Sequence[Trial]) -> JobBlocks:
-    """Of the trials that shared a job, by the job and the round: a job may carry several passes through its cells."""
+    """Group trials of shared jobs by job and round: a job may have several passes through its cells."""
     return {
         f"{trial.job} {trial.block}": InJob(value=log(trial.value), place=trial.place) for trial in _shared_jobs(trials)
     }

@@ -41,7 +41,7 @@ def largest_correlation(groups: Sequence[Sequence[float]]) -> float:
 
 
 def _log_likelihoods(groups: Sequence[Sequence[float]]) -> list[float]:
-    """Of each correlation of the grid, for any mean and spread of each group (restricted maximum likelihood)."""
+    """Restricted log likelihood of each correlation of the grid; mean and spread of each group are free."""
     usable = [group for group in groups if len(group) > 2 and _ratio(group) is not None]
     if not usable:
         return [-float(index) for index in range(len(_GRID))]

@@ -41,7 +41,7 @@ class Layout:
 
     @property
     def degrees(self) -> int:
-        """Of what cells and jobs leave, before effects of the place."""
+        """Residual degrees of freedom after cells and jobs, before effects of the place."""
         return (len(self.rows) - 1) * (len(self.rows[0]) - 1)
 
     @cached_property
@@ -70,7 +70,7 @@ class Layout:
 
     @cached_property
     def variance(self) -> float:
-        """Of a run, from all cells alike."""
+        """Variance of a run, pooled over all cells."""
         values = _centred([self.without_places(row) for row in self.rows])
         return _dot(values, values) / (self.degrees * self.left)
 

@@ -127,7 +127,7 @@ class Steps(Sequence[LoggedStep]):
         return view
 
     def numbered(self, numbers: Sequence[int]) -> "Steps":
-        """Those with these numbers, which rise: a view if no step between them is left out."""
+        """Select the steps with these ascending numbers; a view if no step between them is left out."""
         own = self.numbers
         if not numbers:
             return self._view(0, 0)
@@ -155,7 +155,7 @@ class Steps(Sequence[LoggedStep]):
 
     @property
     def first_number(self) -> int:
-        """Of the first logged step: a merged step has the number of its last one."""
+        """Number of the first logged step; a merged step has the number of its last one."""
         return self[0].step - next(self.counts) + 1
 
     @property

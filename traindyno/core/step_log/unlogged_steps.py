@@ -92,13 +92,13 @@ def _first(session: Session, numbers: Sequence[int]) -> int:
 
 
 def _logged(session: Session) -> int:
-    """Of a thinned log, a process may lack steps within a merged one."""
+    """Count the logged steps; in a thinned log a process may lack steps within a merged one."""
     numbers = session.common_steps
     return min(sum(process.steps.numbered(numbers).counts) for process in session.processes)
 
 
 def _gaps(session: Session) -> Iterator[str]:
-    """Those between the steps that are known; of a thinned log, the ones within a merged step are not."""
+    """Gaps between logged steps; gaps within a merged step of a thinned log are unknown."""
     numbers = session.common_steps
     counts = session.processes[0].steps.numbered(numbers).counts
     before: int | None = None

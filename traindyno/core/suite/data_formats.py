@@ -114,7 +114,7 @@ class DatasetFilesInvalid(TraindynoError):
 
 
 def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]:
-    """Those of ``names`` (paths below the dataset's root, with slashes) that hold ``split``; no file holds two splits.
+    """Select the files of ``split`` from ``names``, paths below the dataset's root; no file has two splits.
 
     For ``train``, if no name contains it, all data files of no other split. Raises DatasetFilesInvalid, also if two of
     them are forms of one file.

@@ -35,12 +35,12 @@ def is_probed(run: Run, suite: Suite) -> bool:
 
 
 def probe_steps(run_steps: int) -> int:
-    """Of one probe, in one round, after its warm-up."""
+    """Steps of one probe in one round, after its warm-up."""
     return max(LEAST_STEPS, min(MOST_STEPS, run_steps // SHARE_OF_RUN))
 
 
 def most_probe_steps(run_steps: int) -> int:
-    """Of all probes together, where no loader warms up for longer."""
+    """Steps of all probes together, if no loader warms up for longer."""
     return ROUNDS * MOST_PROBES * (WARM_UP_STEPS + probe_steps(run_steps))
 
 
@@ -100,7 +100,7 @@ def trial_seed(base: int, trial: int) -> int:
 
 
 def trained_settings(run: Run) -> Settings:
-    """Those that its program gets: a number instead of a search for the batch."""
+    """Settings that the program gets: a number instead of a search for the batch."""
     settings = run.cell.settings
     if settings.batch_search is None:
         return settings

@@ -85,7 +85,7 @@ def describe_uneven_faults(row: CellRow, found: UnevenFaults) -> str:
 
 
 def _interruptions(verdict: Verdict) -> Iterator[str]:
-    """Of capacity that the runs show to fail, or that fails often by the stated rate."""
+    """Cautions on capacity that failed in the runs, or that fails often by the stated rate."""
     if any(row.is_without_interruptions for row in verdict.rows):
         yield (
             "Time and cost are without interruptions: at the observed rate no run of the whole work would end. "

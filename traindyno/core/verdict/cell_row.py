@@ -147,7 +147,7 @@ class CellRow:
 
     @property
     def time(self) -> CellTime:
-        """Of the whole work, and what it consists of."""
+        """Time of the whole work, and its parts."""
         start_up = None
         if self.overhead_seconds is not None and self.overhead_half_width is not None:
             start_up = Seconds(mean=self.overhead_seconds, half_width=self.overhead_half_width)

@@ -60,7 +60,7 @@ RATES = (samples_per_second, tokens_per_second, steps_per_second)
 class CellTrials:
     """``measured`` ended successfully and measured a rate; ``others`` did not.
 
-    ``keeps_hosts``: an instance of its type was kept warm, so that its trials on unknown hosts are one draw.
+    ``keeps_hosts``: warm pools reuse hosts, so trials with unknown hosts count as one host sample.
     """
 
     cell: Cell
@@ -146,7 +146,7 @@ class CellTrials:
         return replace(trial, job=f"{result.run.execution_id} {last.job_name}", place=last.share.place or None)
 
     def least_variance(self, quantity: Quantity) -> float:
-        """Of the mean, by the evaluations' distance q: values that can't be told apart may have a spread of q / 2."""
+        """Least variance of the mean. Evaluations q apart can hide a spread of q / 2."""
         known = self.values(quantity)
         steps = [resolution(quantity, result) for result in self.measured]
         return max(steps, default=0.0) ** 2 / 4 / len(known) if known else 0.0
@@ -352,7 +352,7 @@ def _is_of_rate(quantity: Quantity) -> bool:
 
 
 def _range_of(found: Range, quantity: Quantity) -> Range:
-    """Of a quantity, from the range of the time per step."""
+    """Range of a quantity, from the range of the time per step."""
     if quantity in PROJECTED:
         return found
     return found.inverse() if quantity in RATES else NO_RANGE

@@ -73,7 +73,7 @@ def estimated_batch(cell: Cell, memory: CellMemory) -> int | None:
 
 
 def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunResult]) -> list[tuple[Cell, int]]:
-    """Of a grid whose first round had the first trial of each cell. A cell that was not measured with any batch has no
+    """Missing trials of a grid after its first round. A cell that was not measured with any batch has no
     further trial.
     """
     measured = {planned_cell_id(result.run) for result in results if result.outcome in MEASURED}

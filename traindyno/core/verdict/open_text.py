@@ -12,7 +12,7 @@ _MOST_NAMED = 3
 
 
 def open_reasons_text(verdict: Verdict) -> str:
-    """Of the recommended cell and of those that may be as good; cells that it beats have none."""
+    """Open reasons of the recommended cell and of cells that may be as good."""
     rows = _open_rows(verdict)
     found = [(row.label, reason) for row in rows for reason in row.undecided_reasons]
     found += [(row.label, _hazard_reason(row)) for row in _rows_of_unknown_hazard(verdict)]
@@ -60,7 +60,7 @@ def _rows_with_faults(verdict: Verdict) -> list[CellRow]:
 
 
 def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
-    """Those whose capacity may fail so often or so rarely that it matters for the comparison with the first."""
+    """Rows whose unknown failure rate matters for the comparison with the first."""
     best, *others = _open_rows(verdict)
     found: dict[str, CellRow] = {}
     for other in others:
@@ -70,7 +70,7 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
 
 
 def _width_between(first: CellRow, second: CellRow) -> float:
-    """Of a common hazard, each value counts for both cells at once."""
+    """Cells with the same hazard are compared at equal hazard rates."""
     if first.hazard and second.hazard and first.hazard.key == second.hazard.key:
         return abs(first.hazard_width - second.hazard_width)
     return first.hazard_width + second.hazard_width

@@ -127,7 +127,7 @@ def _offers(suite: Suite, results: Sequence[RunResult], region_prices: RegionPri
 
 
 def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
-    """Of each type under both purchase options: as the runs show them, or as they are expected without any run."""
+    """Hazards of each type under both purchase options, from the runs or, without any, as expected."""
     given = suite.pricing.spot
     sizes: dict[str, int] = {}
     for result in results:

@@ -20,9 +20,10 @@ def none_near(verdict: Verdict) -> str | None:
     if verdict.dropped or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
         within = within_of(has_target=verdict.goal.target is not None)
         if behind and behind[0] < within:
-            return f"it alone ran again; of the others, the nearest one was {share_text(behind[0])} behind in one run"
+            closest = share_text(behind[0])
+            return f"only it was measured again; the closest alternative was {closest} behind in its single run"
         if verdict.dropped and not behind:
-            return "it alone ran again, and trials of the others failed"
+            return "only it was measured again, and trials of the others failed"
         return f"no other cell was within {share_text(within, digits=0)} of it"
     return None
 

@@ -22,8 +22,9 @@ DRIFT_GOES_ON = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
-    """Of a cell's time per step. ``drift`` is the detected change over a run (a logarithm), 0 if there is none.
+    """What trials leave open of a cell's time per step.
 
+    ``drift`` is the detected change over a run (a logarithm), 0 if there is none.
     ``trend`` is the mean change of the trials, detected or not; None if no trial shows one.
     """
 
@@ -54,7 +55,7 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
 
 
 def range_between(first: Undecided, second: Undecided) -> Range:
-    """Of the time of the first ÷ that of the second. Of their drifts, only the difference counts, if it is detected."""
+    """Range of first ÷ second. Only a detected difference of their drifts counts."""
     return first.stalls.plus(second.stalls.inverse()).plus(_ahead(_drift_between(first, second)))
 
 

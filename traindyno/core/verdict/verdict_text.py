@@ -183,7 +183,7 @@ def _error(verdict: Verdict) -> str:
 
 
 def _reservation(verdict: Verdict, row: CellRow) -> str:
-    """What the reader has to know before using the cell. An answer that is given holds for what trials left open."""
+    """Caveats on the recommended cell. A settled verdict already accounts for undecided stalls, so it needs none."""
     parts = []
     if row.failed:
         diverged = f", {row.diverged} diverged" if row.diverged else ""
@@ -218,7 +218,7 @@ def _support(verdict: Verdict) -> Iterator[str]:
 
 
 def _slowness(verdict: Verdict) -> Iterator[str]:
-    """Of the recommended cell and the runner-up; if the trials show which needs less time, also why."""
+    """Step parts of the recommended cell and the runner-up, and why one is faster if trials show it."""
     finalists = [verdict.shown_row(verdict.recommended or "")]
     finalists += [verdict.shown_row(verdict.runner_up.cell_id)] if verdict.runner_up else []
     for row in finalists:

@@ -84,7 +84,7 @@ def differences_of(job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool) ->
 
 
 def base_request(suite: Suite) -> dict[str, Any]:
-    """Of the suite's base cell, in a lab without settings; code of this machine is staged somewhere."""
+    """Request of the suite's base cell, in a lab without settings; local code counts as staged."""
     source = suite.workload.source
     if source is not None and not is_s3_uri(source):
         suite = replace(suite, workload=replace(suite.workload, source=UNKNOWN_LAB.source_s3_uri))

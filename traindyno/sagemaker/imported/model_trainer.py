@@ -114,7 +114,7 @@ def _distributed(trainer: Any) -> dict[str, Any]:
 
 
 def _channels(trainer: Any, further: Iterable[Any]) -> list[dict[str, Any]]:
-    """Those of the call replace those of the trainer with the same name."""
+    """Channels of the call replace the trainer's channels of the same name."""
     given = [*(getattr(trainer, "input_data_config", None) or ()), *further]
     return list({each.channel_name: _channel(each) for each in given}.values())
 

@@ -66,7 +66,7 @@ class Drivers:
 
 
 def read_program(job: Mapping[str, Any]) -> Program:
-    """Of a job that the training toolkit starts, which the SDK 2 and this lab make. Raises JobNotImportable."""
+    """Read the program of a job that the training toolkit starts (SDK 2, this lab). Raises JobNotImportable."""
     values = toolkit_values(job)
     source, program = values.get("sagemaker_submit_directory"), values.get("sagemaker_program")
     if program is None or source is None:

@@ -103,7 +103,7 @@ def import_job(job: Mapping[str, Any], decisions: Decisions, *, drivers: Drivers
 
 
 def check_description(job: Mapping[str, Any]) -> None:
-    """Of a job that ran, before its channels and its end are read. Raises JobNotImportable."""
+    """Check a job's description before its channels and its end are read. Raises JobNotImportable."""
     _refuse_wrong_shape(job)
     refuse_secrets(job_name(job), find_secrets(job.get("InputDataConfig", ()), "InputDataConfig"))
     try:
@@ -154,7 +154,7 @@ def _work(job: Mapping[str, Any], drivers: Drivers | None, left_out: dict[str, s
 
 
 def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a run of a built-in task, which carries its part of the suite with it."""
+    """The suite's part of a run of a built-in task, from its hyperparameters."""
     workload, settings = values.get("workload"), values.get("settings")
     if not isinstance(workload, Mapping) or not isinstance(settings, Mapping) or workload.get("task") == Task.SCRIPT:
         expected = "workload, with a built-in task, and settings as the lab writes them"

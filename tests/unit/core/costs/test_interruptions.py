@@ -49,7 +49,7 @@ def test_each_interruption_waits_for_capacity_and_starts_again() -> None:
 
 
 def test_without_checkpoints_the_start_is_part_of_what_is_repeated() -> None:
-    """Of 4 h, half an hour is the start: it is interrupted and repeated with the rest, and counts once."""
+    """The start takes half an hour of 4 h: it is repeated after an interruption and counts once."""
     restart = Restart(waiting=60, training=1800)
     for delay in (expect_delay(RATE, 4 * 3600, restart), expect_delay(RATE, 4 * 3600, restart, 5 * 3600)):
         assert delay == expect_delay(RATE, 4 * 3600, replace(restart, training=0))

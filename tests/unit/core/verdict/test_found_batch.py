@@ -81,7 +81,7 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
 
 
 def test_a_batch_holds_on_the_type_on_which_it_was_found() -> None:
-    """Of the two cells, the first trial of ``eager`` ran on a larger type."""
+    """The first trial of ``eager`` ran on a larger type."""
     larger = "ml.p4d.24xlarge"
     suite = replace(suite_of(), instance_preferences={INSTANCE: (larger,)})
     elsewhere, own = first_results(suite, [48, 24])

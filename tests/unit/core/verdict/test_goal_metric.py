@@ -54,7 +54,7 @@ def test_the_limit_is_one_of_the_other_quantity() -> None:
 
 
 def predicted(low: float, high: float) -> Prediction:
-    """Of USD."""
+    """A prediction of the cost only."""
     interval = Interval(low=low, high=high, confidence=0.9)
     return Prediction(trials=3, confidence=0.9, seconds=None, usd=interval, interruptions_per_hour=0.0)
 

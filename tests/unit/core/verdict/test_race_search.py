@@ -95,7 +95,7 @@ def test_a_contender_runs_once_where_each_run_has_its_own_job() -> None:
 
 
 def test_in_a_race_all_cells_that_run_again_pay_for_probes_and_in_a_grid_all_cells() -> None:
-    """Of three contenders the verdict names two. The fourth cell is dropped, or its result is lost."""
+    """The verdict names two of three contenders. The fourth cell is dropped, or its result is lost."""
     race = suite_of()
     race = replace(race, measurement=replace(race.measurement, probes=True))
     grid = replace(race, search=Search.GRID)

@@ -17,9 +17,9 @@ def verdict_of(dropped: Mapping[str, float], failed: int = 0) -> Verdict:
     ("ratio", "failed", "said"),
     [
         (1 / 1.09, 0, "no other cell was within 8 % of it"),
-        (1 / 1.05, 0, "it alone ran again; of the others, the nearest one was 5.0 % behind in one run"),
-        (1.02, 0, "it alone ran again; of the others, the nearest one was 0.0 % behind in one run"),
-        (1 / 1.09, 1, "it alone ran again, and trials of the others failed"),
+        (1 / 1.05, 0, "only it was measured again; the closest alternative was 5.0 % behind in its single run"),
+        (1.02, 0, "only it was measured again; the closest alternative was 0.0 % behind in its single run"),
+        (1 / 1.09, 1, "only it was measured again, and trials of the others failed"),
     ],
 )
 def test_a_sole_leader_says_why_no_other_cell_was_compared(ratio: float, failed: int, said: str) -> None:

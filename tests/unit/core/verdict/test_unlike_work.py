@@ -121,7 +121,7 @@ def test_a_batch_size_that_the_samples_follow_is_compared(
 
 
 def test_more_processes_make_up_for_a_smaller_batch_each() -> None:
-    """Those of the suite, or those that the script starts itself."""
+    """The processes are the suite's, or started by the script itself."""
     suite = script_suite(
         matrix={"instance_count": [1], "strategy": ["ddp"], "hyperparameters.batch_size": [32]},
         include=[{"instance_count": 2, "hyperparameters.batch_size": 16}, {"hyperparameters.batch_size": 8}],

@@ -115,7 +115,7 @@ def _lab_variables(suite: Suite) -> int:
 
 
 def _efa_variables(suite: Suite) -> int:
-    """Of any instance type with the most instances; a variable that the suite gives too is no further one."""
+    """Most EFA variables of a job that the suite does not set itself."""
     most = max((count for count in _values(suite, "instance_count") if isinstance(count, int)), default=1)
     named = [name for name in _values(suite, "instance") if isinstance(name, str)]
     named += [fallback for name in named for fallback in suite.instance_preferences.get(name, ())]
