@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from bench.transitions import count_transitions
 from tests.local.local_lab import LocalLab
 from tests.local.test_reference_suites import ONE_THREAD
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL
@@ -154,9 +153,3 @@ def test_a_suite_of_simulated_types_rehearses_its_preparation(lab: LocalLab, reh
     assert len(jobs) == 2  # one for each trial
     assert {train_channel(job).split("/prepared/")[1].split("/")[1] for job in jobs} == {preparation["TrainingJobName"]}
     assert all(result["is_simulated"] for result in rehearsed["results"])
-
-
-def test_a_run_still_costs_at_most_eight_transitions(lab: LocalLab, rehearsed: dict[str, Any]) -> None:
-    arn = f"{lab.deployment().state_machine_arn.replace(':stateMachine:', ':execution:')}:rehearsal-1"
-    counts = count_transitions(lab.client("stepfunctions"), arn)
-    assert counts.total() / len(rehearsed["results"]) <= 8

@@ -15,14 +15,12 @@ from tests.unit.suites import unprepared_suite
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_journal import JobJournal
 from traindyno.core.jobs.journal import read_job_journal
-from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import checkpoints_prefix, job_document_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.request import build_training_job_request
-from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 LAB = replace(SETTINGS, results_bucket=BUCKET)
@@ -91,23 +89,6 @@ def test_a_shared_job_goes_on_after_an_interruption_and_after_a_fault(aws: AwsDo
     assert 0 < len(first.ends) < len(planned)
     assert first.ends.keys() | second.ends.keys() == planned
     assert not first.ends.keys() & second.ends.keys()
-
-
-def test_a_run_during_which_two_jobs_failed_ends_without_another_start(aws: AwsDouble, tmp_path: Path) -> None:
-    """With this seed, the second job fails in the run that the first one had in progress."""
-    job, suite = prepared(aws, "j1-5")
-    named = [{"name_contains": f"j1-5-a{attempt}", "fault": "internal_error"} for attempt in (1, 2)]
-    with replaying(tmp_path, aws, seed=DOOMING_SEED, named=named) as running:
-        described = [run_one(running, request_of(job, suite, attempt)) for attempt in (1, 2, 3)]
-    assert [each["TrainingJobStatus"] for each in described] == ["Failed", "Failed", "Completed"]
-    first, second, third = (journal_of(aws, job, each) for each in described)
-    assert first.began[-1:] == second.began
-    (doomed,) = second.began
-    outcomes = {run_id: outcome_of(end)[0] for run_id, end in third.ends.items()}
-    assert outcomes.pop(doomed) is Outcome.INTERNAL_ERROR
-    assert doomed not in third.began
-    assert {*outcomes.values()} == {Outcome.COMPLETED}
-    assert {*first.ends, *third.ends} == {run.run_id for run in job.runs}
 
 
 def test_a_shared_job_without_its_document_fails_with_a_reason(aws: AwsDouble, tmp_path: Path) -> None:

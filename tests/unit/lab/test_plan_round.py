@@ -133,7 +133,6 @@ def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again()
     assert "8" in best.label
     assert verdict.finding is Finding.RECOMMENDED
     report = lab.bucket.read(report_html_key(EXECUTION)).decode()
-    assert "Search: race." in report
     # a run of batch 1 or 2 before the leaders is not outpaced by them, and its cell is dropped after it
     slow = {row.label: row.outcomes for row in verdict.rows if row.label not in {best.label}}
     outpaced = [label for label, outcomes in slow.items() if Outcome.OUTPACED.value in outcomes]

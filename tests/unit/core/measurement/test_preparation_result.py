@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tests.unit.run_samples import PRICE, make_attempt
-from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.preparation_result import (
     PreparationResult,
@@ -43,14 +42,3 @@ def test_the_document_reads_back_equal_and_says_its_version() -> None:
     document = json.loads(json.dumps(preparation_result_document(result)))
     assert document["version"] == 1
     assert parse_preparation_result(document) == result
-
-
-@pytest.mark.parametrize(
-    ("version", "found"),
-    [(2, "version 2 of another Traindyno"), (None, "no version")],
-)
-def test_a_document_of_another_version_is_refused(version: int | None, found: str) -> None:
-    document = {**preparation_result_document(prepared(100.0)), "version": version}
-    with pytest.raises(VersionUnknown) as raised:
-        parse_preparation_result(document)
-    assert str(raised.value) == f"preparation result: got {found}, expected 1"

@@ -7,19 +7,16 @@ from typing import Any, get_type_hints
 import pytest
 
 from traindyno.core.documents.field_description import Bound, description_of
-from traindyno.core.suite.choices import LearningRateScaling, Strategy
+from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.processes import (
     degrees_of,
     global_batch_size,
-    planned_learning_rate,
     replica_count,
-    scaled_learning_rate,
 )
 from traindyno.core.suite.schema import TABLES, UnknownTable, field_rows, setting_schemas, with_tables
 from traindyno.core.suite.setting_values import check_value
 from traindyno.core.suite.settings import (
     Effect,
-    LearningRate,
     Settings,
     has_effect,
     options_of_strategies,
@@ -131,17 +128,6 @@ def test_replicas_share_a_batch_of_this_size() -> None:
 def test_without_a_degree_all_processes_hold_one_replica() -> None:
     settings = Settings(instance="ml.p4d.24xlarge", strategy=Strategy.PIPELINE, batch_size_per_device=5)
     assert (degrees_of(settings, 8).per_replica, global_batch_size(settings, 8)) == (8, 5)
-
-
-def test_a_learning_rate_scales_with_the_global_batch() -> None:
-    # twice the reference batch of 32: twice the rate
-    rate = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
-    assert scaled_learning_rate(rate, 64) == pytest.approx(1e-4)
-    assert scaled_learning_rate(LearningRate(base=5e-5, reference_batch_size=32), 64) == 5e-5
-    settings = Settings(instance="ml.p4d.24xlarge", batch_size_per_device=8, learning_rate=rate)
-    assert planned_learning_rate(settings) == pytest.approx(1e-4)
-    unknown = Settings(instance="ml.g7.24xlarge", learning_rate=rate)
-    assert planned_learning_rate(unknown) is None
 
 
 def test_checkpoint_fixes_settings_of_losses_and_the_form_of_the_weights() -> None:

@@ -541,12 +541,6 @@ def test_what_sagemaker_would_refuse_is_refused_before(changes: dict[str, Any], 
     assert says(problem, expected)
 
 
-def test_a_training_plan_is_named_by_its_arn() -> None:
-    (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": "my-plan"}))
-    expected = "training_plans.ml.g5.xlarge: expected arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
-    assert says(problem, expected)
-
-
 def without_search(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in small_document(**changes).items() if name != "search"}
 

@@ -146,14 +146,6 @@ def test_model_parallel_ranks_share_a_replica() -> None:
     assert planned_learning_rate(cell.settings) == 5e-5
 
 
-def test_without_a_degree_all_ranks_hold_one_replica() -> None:
-    suite = planned_suite(
-        matrix={"strategy": (Strategy.TENSOR, Strategy.PIPELINE)},
-        training={"instance": "ml.p4d.24xlarge", "batch_size_per_device": 3},
-    )
-    assert [planned_batch_size(cell.settings) for cell in expand_cells(suite)] == [3, 3]
-
-
 def strategies_on_this_machine() -> Suite:
     """16 samples a step in every cell."""
     pipeline = {"strategy": Strategy.PIPELINE, "pipeline_degree": 2, "micro_batches": 4}

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
-from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.recurrence import OneTimeEvent
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
@@ -289,12 +288,6 @@ def test_a_faster_cell_that_learns_otherwise_is_refused() -> None:
 def test_the_document_reads_back_equal() -> None:
     verdict = judged(suite_of(), [1.00, 1.01, 0.99], [1.20, 1.21, 1.19])
     assert parse_verdict(json.loads(json.dumps(verdict_document(verdict), allow_nan=False))) == verdict
-
-
-def test_a_verdict_of_another_version_is_refused() -> None:
-    document = verdict_document(judged(suite_of(), [1.0, 1.01], [1.2, 1.21]))
-    with pytest.raises(VersionUnknown, match="verdict: got version 2 of another Traindyno, expected 1"):
-        parse_verdict({**document, "version": 2})
 
 
 def test_spending_is_the_sum_of_all_runs() -> None:
