@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import aws_cdk as cdk
 
-from infra.lab import add_lab
+from infra.lab_stack import add_lab
 
 # The CDK's own validation belongs to the rules, which are checked where the context asks for them.
 app = cdk.App(builtin_cloud_formation_validation=False)

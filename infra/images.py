@@ -11,10 +11,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
-from infra.acknowledgements import acknowledge_all
 from infra.lab_function import LabFunction
 from infra.lab_grants import without_resources
 from infra.lambda_source import REPO_ROOT
+from infra.permissions import acknowledge_all
 
 # The base image alone takes more than the smallest build machine's disk once it is unpacked and exported.
 COMPUTE_TYPE = "BUILD_GENERAL1_LARGE"

@@ -14,7 +14,6 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct, IConstruct
 
-from infra.acknowledgements import acknowledge
 from infra.budget import Budget, Notifications
 from infra.event_rules import EventRules
 from infra.functions import Functions, Launch
@@ -23,13 +22,16 @@ from infra.images import Images
 from infra.lab_function import FunctionSetup, LabFunctions
 from infra.lab_grants import LabGrants
 from infra.lab_jobs import training_grants
-from infra.lab_settings import LabSettings, Target
+from infra.lab_settings import LabSettings, Target, read_lab_settings
+from infra.lambda_source import pack_lambda_source
 from infra.monitoring import Monitoring
 from infra.orchestration import Orchestration
+from infra.permissions import acknowledge, check_rules, rules_are_checked
 from infra.serving.serving import Serving
 from infra.serving.serving_grants import ending_endpoints
 from infra.storage import Storage
-from traindyno.core.lab_names import LEASE_SECONDS, LabOutput
+from traindyno.bundle import pack, training_files
+from traindyno.core.lab_names import LAB_TAG, LEASE_SECONDS, LabOutput, lab_stack_name
 
 GUARD_SECONDS = 60
 ANSWER_WITHIN = cdk.Duration.minutes(2)
@@ -231,3 +233,34 @@ def _launch(settings: LabSettings, identity: Identity, source: s3_assets.Asset, 
 
 def _sweep_interval(settings: LabSettings) -> cdk.Duration:
     return cdk.Duration.minutes(1 if settings.target is Target.LOCAL else 5)
+
+
+def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
+    """``region``: where the lab is about to be deployed, if that is known.
+
+    ``staging`` is an empty folder that must exist until this call returns; assets are copied from it.
+    """
+    settings = read_lab_settings(app.node, region=region)
+    with rules_are_checked(settings.checks_rules):
+        stack = LabStack(
+            app,
+            "Lab",
+            stack_name=lab_stack_name(settings.lab),
+            settings=settings,
+            # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
+            lambda_source=_write(
+                staging / "lambda.zip", pack_lambda_source(with_boto3=settings.target is not Target.LOCAL)
+            ),
+            training_source=_write(staging / "sourcedir.tar.gz", pack(training_files())),
+        )
+    if settings.permissions_boundary:
+        boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
+        iam.PermissionsBoundary.of(app).apply(boundary)
+    cdk.Tags.of(app).add(LAB_TAG, settings.lab)
+    if settings.checks_rules:
+        check_rules(app)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path

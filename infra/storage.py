@@ -6,7 +6,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
-from infra.acknowledgements import acknowledge
+from infra.permissions import acknowledge
 from infra.shared import days
 from traindyno.core.lab_names import LAB_TAG, OPEN_ATTEMPTS_INDEX
 from traindyno.core.s3_keys import CODE_PREFIX, DATA_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX

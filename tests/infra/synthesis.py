@@ -9,7 +9,7 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from infra.lab import add_lab
+from infra.lab_stack import add_lab
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 

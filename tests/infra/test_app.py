@@ -10,7 +10,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from infra.lab import add_lab
+from infra.lab_stack import add_lab
 from tests.infra.synthesis import KEY, OTHER_LAB, REPO_ROOT, flat, lab, synthesise
 from traindyno.aws.caller_permissions import BOOTSTRAP_ROLES
 from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name

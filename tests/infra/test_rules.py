@@ -7,7 +7,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3
 
-from infra.acknowledgements import check_rules
+from infra.permissions import check_rules
 from tests.infra.synthesis import REPO_ROOT, synthesise
 
 

@@ -20,7 +20,7 @@ from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Compiler, PipelineSchedule, Strategy, Task
 from traindyno.core.suite.settings import TensorLayers
 from training.compilers import build_compiler
-from training.compilers.dynamo import is_recompilation
+from training.compilers.inductor import is_recompilation
 from training.errors import MissingFromImage, WorkloadError
 from training.memory.fake_world import fake_process_group
 from training.models.pipeline_stages import cut

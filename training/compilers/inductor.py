@@ -7,14 +7,21 @@ from typing import cast
 
 import torch
 from torch import nn
+from torch._dynamo.callback import CallbackArgs, on_compile_end, on_compile_start
 from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InvalidCxxCompiler
 
 from traindyno.callbacks import StepLogger
+from traindyno.callbacks.clock import now
 from training.accelerators import Accelerator, cuda_or_cpu
-from training.compilers import ModelCompiler, dynamo
+from training.compilers import ModelCompiler
 from training.errors import MissingFromImage
 from training.process.topology import Topology
+
+
+def is_recompilation(compile_id: str) -> bool:
+    """``3/0`` is the first compilation of frame 3, ``3/1`` its next one because a guard failed."""
+    return compile_id.partition("_")[0].rpartition("/")[2] != "0"
 
 
 class Inductor:
@@ -27,10 +34,24 @@ class Inductor:
         return cast("nn.Module", torch.compile(module))
 
     def eagerly(self) -> AbstractContextManager[None]:
-        return dynamo.eagerly()
+        stance: AbstractContextManager[None] = torch.compiler.set_stance("force_eager")
+        return stance
 
     def log_compilations(self, step_log: StepLogger) -> None:
-        dynamo.log_compilations(step_log)
+        began = [0.0]  # dynamo reports the outermost compilation only, so one is open at a time
+
+        @on_compile_start
+        def _begin(_arguments: CallbackArgs) -> None:
+            began[0] = now()
+
+        @on_compile_end
+        def _end(arguments: CallbackArgs) -> None:
+            facts = {
+                "trigger": arguments.callback_trigger.name.lower(),
+                "compile_id": arguments.compile_id,
+                "is_recompilation": is_recompilation(arguments.compile_id),
+            }
+            step_log.add_phase("compile", began[0], now(), facts)
 
 
 def require_host_compiler(device: torch.device) -> None:

@@ -11,9 +11,8 @@ from uuid import uuid4
 from botocore.model import ServiceModel
 
 from localcloud.gate import GatedRequestHandler, GatedServer, read_length
-from localcloud.sagemaker_service.api.operations import Operation
 from localcloud.sagemaker_service.api.request_check import check_request
-from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.api_error import ApiError, Operation
 from localcloud.sagemaker_service.service_health import Activity
 from traindyno.core.documents.extent import MOST_DEPTH, excess_of
 

@@ -7,8 +7,7 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import Any
 
-from localcloud.sagemaker_service.api.operations import Operation, page_of
-from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.api_error import ApiError, Operation, page_of
 from localcloud.sagemaker_service.instance_table import LOCAL_TYPES
 
 SERVICE_CODE = "AmazonSageMaker"

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localcloud.sagemaker_service.api.operations import Operation, page_of
-from localcloud.sagemaker_service.api_error import ApiError
+from localcloud.sagemaker_service.api_error import ApiError, Operation, page_of
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable, ServiceQuota
 
 SERVICE_CODE = "sagemaker"

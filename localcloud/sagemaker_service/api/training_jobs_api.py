@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from localcloud.sagemaker_service.api.create_rules import check_combination
-from localcloud.sagemaker_service.api.operations import Operation, tag_list, tags_of
-from localcloud.sagemaker_service.api_error import ApiError, validation_error
+from localcloud.sagemaker_service.api_error import ApiError, Operation, tag_list, tags_of, validation_error
 from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.jobs.job import (
     TERMINAL,

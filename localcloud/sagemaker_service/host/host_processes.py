@@ -4,9 +4,11 @@ import contextlib
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +17,8 @@ from pathlib import Path
 
 from localcloud.sagemaker_service.host import supervisor
 from localcloud.sagemaker_service.host.own_opt_ml import with_own_opt_ml
+from localcloud.sagemaker_service.jobs.job import TrainingJob
+from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import (
     FILE_FIRST_BYTES,
     FILE_LAST_BYTES,
@@ -131,3 +135,35 @@ def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:
         return [[cores[number % len(cores)]] for number in range(host_count)]
     bounds = [number * len(cores) // host_count for number in range(host_count + 1)]
     return [list(cores[first:last]) for first, last in pairwise(bounds)]
+
+
+MARK_VARIABLE = "TRAINDYNO_LOCAL_JOB"
+LOOK_AGAIN_SECONDS = 0.05
+
+
+def process_mark(job: TrainingJob, settings: ServiceSettings) -> str:
+    """The mark has the service's folder, because another service on this machine may have a job of the same name."""
+    return f"{settings.state_folder}:{job.arn}"
+
+
+def end_stray_processes(mark: str) -> int:
+    """Kills the processes and returns their number. Without /proc it finds none, and only supervisors end them."""
+    ended: set[int] = set()
+    while found := _marked_processes(mark):
+        for process_id in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
+        ended |= found
+        time.sleep(LOOK_AGAIN_SECONDS)
+    return len(ended)
+
+
+def _marked_processes(mark: str) -> set[int]:
+    wanted = f"{MARK_VARIABLE}={mark}".encode()
+    found = set()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        # The environment of a zombie is empty, and that of another user's process can't be read.
+        with contextlib.suppress(OSError):
+            if wanted in environment.read_bytes().split(b"\0"):
+                found.add(int(environment.parent.name))
+    return found

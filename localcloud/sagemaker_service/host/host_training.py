@@ -8,9 +8,15 @@ from pathlib import Path
 
 from localcloud.gate import free_port
 from localcloud.sagemaker_service.host.container_tree import HostTree
-from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, Stops, share_cores
+from localcloud.sagemaker_service.host.host_processes import (
+    HostOrder,
+    HostProcesses,
+    Stops,
+    end_stray_processes,
+    process_mark,
+    share_cores,
+)
 from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
-from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import (
     HostResources,
     container_hyperparameters,

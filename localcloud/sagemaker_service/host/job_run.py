@@ -17,6 +17,7 @@ from localcloud.sagemaker_service.host.container_tree import (
     make_host_tree,
     write_configs,
 )
+from localcloud.sagemaker_service.host.host_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.host_training import ServiceEnding, TrainingEnd, train
 from localcloud.sagemaker_service.host.job_ends import (
     PAUSE_SECONDS,
@@ -35,7 +36,6 @@ from localcloud.sagemaker_service.host.job_files import (
 )
 from localcloud.sagemaker_service.host.process_environment import LocalImage, find_local_image, pip_environment
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
-from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, container_hyperparameters, read_program
 from localcloud.sagemaker_service.instance_table import local_instance_type
 from localcloud.sagemaker_service.jobs.job import (

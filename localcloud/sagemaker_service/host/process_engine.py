@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 
 from localcloud.sagemaker_service.clock import SystemClock
+from localcloud.sagemaker_service.host.host_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.host.host_training import ServiceEnding
 from localcloud.sagemaker_service.host.job_ends import plan_interruptions
 from localcloud.sagemaker_service.host.job_run import STOPPED, FinalStatus, JobContext, JobRun, failed
-from localcloud.sagemaker_service.host.stray_processes import end_stray_processes, process_mark
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
 from localcloud.sagemaker_service.jobs.job import (
     BILLED,

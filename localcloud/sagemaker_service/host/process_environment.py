@@ -7,7 +7,7 @@ from pathlib import Path
 
 from localcloud.gate import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import LOOPBACK_INTERFACE, HostTree
-from localcloud.sagemaker_service.host.stray_processes import MARK_VARIABLE, process_mark
+from localcloud.sagemaker_service.host.host_processes import MARK_VARIABLE, process_mark
 from localcloud.sagemaker_service.host.toolkit import (
     TORCHRUN,
     HostResources,

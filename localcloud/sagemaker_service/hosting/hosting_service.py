@@ -5,8 +5,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from localcloud.sagemaker_service.api.operations import Operation, page_of, tag_list, tags_of
-from localcloud.sagemaker_service.api_error import ApiError, validation_error
+from localcloud.sagemaker_service.api_error import ApiError, Operation, page_of, tag_list, tags_of, validation_error
 from localcloud.sagemaker_service.clock import SystemClock
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob
 from localcloud.sagemaker_service.hosting.model_container import ContainerFailed, ModelContainer
