@@ -16,9 +16,8 @@ from pathlib import Path
 from localcloud.home import REPO_ROOT
 from traindyno.api.execution_state import State, read_state
 from traindyno.api.lab_target import LabTarget
-from traindyno.api.progress import LOCAL_POLL_SECONDS, observe
-from traindyno.api.progress_text import ended_line
-from traindyno.cli.display.live_table import render_state
+from traindyno.api.progress import LOCAL_POLL_SECONDS, ended_line, observe
+from traindyno.cli.display.progress import render_state
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.output import Terminal
 

@@ -17,8 +17,7 @@ from tests.unit.sagemaker.test_model_trainer import CAPTURED
 from tests.unit.sagemaker.test_request import first_request
 from tests.unit.suites import small_suite
 from traindyno.api.suite_text import read_suite_text
-from traindyno.cli.commands.import_command import cost_lines, notes, suite_text
-from traindyno.cli.inputs.imported_job import import_described, price_job
+from traindyno.cli.commands.import_command import cost_lines, import_described, notes, price_job, suite_text
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.program import JobNotImportable

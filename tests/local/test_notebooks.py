@@ -10,8 +10,7 @@ from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 from tests.notebook_cells import run_cells
 from tests.xla.xla_environment import make_environment
-from traindyno.api.notebook import Figure
-from traindyno.api.results import Results
+from traindyno.api.notebook import Figure, Results
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]

@@ -39,14 +39,12 @@ ROOMS = {
         *("run", "main", "memory", "prepare_data", "entry"),
     ),
     "traindyno/api": (
-        *("checkout", "cache_folder", "training_code", "sample_data", "suite_text", "local_paths", "dataset_lines"),
-        *("model_check", "suite_loading", "staging", "memory_estimates", "plan_inputs", "lab_target", "job_position"),
-        *("execution_state", "quiet_text", "progress_text", "progress", "plans", "starting", "reports"),
-        *("results", "notebook", "executions"),
+        *("checkout", "training_code", "sample_data", "suite_text", "local_paths", "model_check", "suite_loading"),
+        *("staging", "memory_estimates", "plan_inputs", "lab_target", "execution_state", "progress", "plans"),
+        *("reports", "notebook", "executions"),
     ),
     "traindyno/cli": (
         "output",
-        "confirmation",
         *("option_values", "option_rules", "lab_choice"),
         "inputs",
         "display",

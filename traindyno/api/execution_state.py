@@ -1,20 +1,23 @@
 """What an execution is doing now: its runs, its running jobs, its spending, and the cell that leads so far."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from traindyno.api.job_position import Position, ended_in, find_position, list_files
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws import clients
+from traindyno.aws.client_errors import AwsError
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, runs_of
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, runs_of, step_logs_prefix
 from traindyno.core.jobs.job_end import JobPhaseName
+from traindyno.core.jobs.journal_format import ENDED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.core.statistics.estimates import Estimate, estimate
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
@@ -23,6 +26,86 @@ from traindyno.core.suite.suite import Run
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import PreparationRow, PreparationSummary
+from traindyno.store.results_bucket import ResultsBucket
+
+STEP_LOG_TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """None is unknown. ``place``: of the run among those that share the job, from 1."""
+
+    place: int | None = None
+    phase: str | None = None
+    step: int | None = None
+
+
+def list_files(attempt: AttemptRow, bucket: ResultsBucket) -> tuple[str, ...]:
+    """The keys of what the job has written, as far as it has reached S3: of a shared job, all attempts."""
+    owner = attempt.owner
+    if isinstance(owner, Job):
+        prefix = checkpoints_prefix(owner.execution_id, owner.job_id)
+    else:
+        prefix = f"{step_logs_prefix(owner)}{attempt.job_name}/"
+    try:
+        return tuple(bucket.list_keys(prefix))
+    except AwsError:
+        return ()  # the next reading may find them
+
+
+def find_position(attempt: AttemptRow, keys: Sequence[str], bucket: ResultsBucket) -> Position:
+    """``keys``: of ``list_files``."""
+    owner = attempt.owner
+    try:
+        if not isinstance(owner, Job):
+            return _read_log(keys, bucket)
+        place = _place(owner, attempt.job_name, keys)
+        return _read_log(_log_keys(owner, place, attempt.job_name, keys), bucket, place) if place else Position()
+    except AwsError:
+        return Position()  # the next reading may find it
+
+
+def ended_in(job: Job, keys: Sequence[str]) -> frozenset[str]:
+    """The runs of which an end has reached S3, in any attempt. They are recorded when no run of the job is left."""
+    prefix = checkpoints_prefix(job.execution_id, job.job_id)
+    parts = [key.removeprefix(prefix).split("/") for key in keys]
+    return frozenset(run_id for run_id, *rest in parts if rest[:1] == [ENDED])
+
+
+def _place(job: Job, job_name: str, keys: Sequence[str]) -> int | None:
+    """Place of the run that has begun to log and has not ended."""
+    prefix = checkpoints_prefix(job.execution_id, job.job_id)
+    for place, run in enumerate(job.runs, start=1):
+        has_ended = any(key.startswith(f"{prefix}{run.run_id}/{ENDED}/{job_name}/") for key in keys)
+        if not has_ended and _log_keys(job, place, job_name, keys):
+            return place
+    return None
+
+
+def _log_keys(job: Job, place: int, job_name: str, keys: Sequence[str]) -> list[str]:
+    prefix = f"{step_logs_prefix(job.runs[place - 1])}{job_name}/"
+    return [key for key in keys if key.startswith(prefix)]
+
+
+def _read_log(keys: Sequence[str], bucket: ResultsBucket, place: int | None = None) -> Position:
+    logs = [key for key in keys if "/rank-00000." in key]
+    phase, step = latest_position(bucket.read_tail(logs[-1], STEP_LOG_TAIL_BYTES) if logs else "")
+    return Position(place=place, phase=phase, step=step)
+
+
+def latest_position(text: str) -> tuple[str | None, int | None]:
+    """Phase and step of the last whole lines of a step log; training has the phase None."""
+    for line in reversed(text.splitlines()):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue  # the text begins and ends within a line
+        if entry.get("kind") == "step":
+            return None, int(entry["step"])
+        if entry.get("kind") in {"phase", "begin"}:
+            return str(entry["name"]), None
+    return None, None
+
 
 # The number of running jobs that are described in full: each takes one or two requests.
 DESCRIBED_JOBS = 3

@@ -6,12 +6,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from traindyno.api.lab_target import Lab
-from traindyno.api.notebook import ReportPage, Say, display_here, say_on_output
-from traindyno.api.plans import PlannedSuite, file_lines, plan_in_account
+from traindyno.api.notebook import ReportPage, Results, Say, display_here, results_of, say_on_output
+from traindyno.api.plans import PlannedSuite, file_lines, plan_in_account, start_suite
 from traindyno.api.progress import follow
 from traindyno.api.reports import FoundReport, read_report, require_success
-from traindyno.api.results import Results, results_of
-from traindyno.api.starting import start_suite
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.aws.account import account_of
 from traindyno.aws.executions import Execution

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from traindyno.api.cache_folder import cache_folder, keep, read_kept
 from traindyno.api.local_paths import find_local
 from traindyno.api.training_code import (
     LIBRARIES,
+    cache_folder,
     has_training_code,
+    keep,
     missing_libraries,
+    read_kept,
     training_code_digest,
     training_folder,
 )

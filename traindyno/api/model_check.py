@@ -7,9 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from traindyno.api.cache_folder import cache_folder, keep, read_kept
 from traindyno.api.local_paths import find_local
-from traindyno.api.training_code import has_training_code, missing_libraries, training_code_digest
+from traindyno.api.training_code import (
+    cache_folder,
+    has_training_code,
+    keep,
+    missing_libraries,
+    read_kept,
+    training_code_digest,
+)
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task

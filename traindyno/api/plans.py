@@ -1,15 +1,17 @@
-"""A suite's plan: cells, quotas, cost, time and reasons to refuse it, before anything is created."""
+"""Plans of suites, the local data that they read, and the start of their executions."""
 
+import secrets
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from traindyno.api.dataset_lines import data_lines
-from traindyno.api.local_paths import StagingRefused, travel_lines
+from traindyno.api.lab_target import LabTarget
+from traindyno.api.local_paths import StagingRefused, find_local, travel_lines
 from traindyno.api.memory_estimates import estimate_cells
 from traindyno.api.model_check import model_lines
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
@@ -19,16 +21,82 @@ from traindyno.api.suite_loading import Suite
 from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.aws.executions import check_execution_name
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.refusals import Refusal, refusal_lines
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.data_formats import DatasetFilesInvalid, is_documentation, is_hidden, split_files
+from traindyno.core.suite.suite import Suite as CheckedSuite
+from traindyno.core.suite.workload import Dataset
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.lab.services import open_services
 from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_past_runs
+from traindyno.travelling_files import Reason, Travelling, travelling_data
+
+SHOWN_FILES = 6
+# The folder holds tokens, and a run reads these.
+TOKENISED = "train/traindyno-data.json"
+MISSED = (Reason.LINK, Reason.UNREADABLE)
+
+
+def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] = ()) -> list[str]:
+    """What `plan` and `run` say of a dataset's files.
+
+    There are no lines for a dataset that is not on this machine, and for a script's, which reads its files itself.
+    Raises DatasetFilesInvalid for files that no run could read, and for files of the set that would be missing.
+    """
+    dataset = suite.workload.dataset
+    if dataset is None or dataset.path is None or suite.workload.task is Task.SCRIPT:
+        return []
+    local = find_local(dataset.path, beside)
+    if local is None:
+        return []
+    found = travelling_data(local, allowed=allowed)
+    if TOKENISED in found.files:
+        return [f"data: {dataset.path} is tokenised already"]
+    try:
+        _refuse_missed(found)
+        lines = list(_split_lines(dataset, list(found.files)))
+    except DatasetFilesInvalid as error:
+        raise DatasetFilesInvalid(f"workload.dataset.path: {dataset.path}: {error}") from error
+    if suite.job_measurement.evaluates and dataset.evaluation_split is None:
+        lines.insert(1, "data: evaluation reads a random part of the training sequences, which is then not trained on")
+    return lines
+
+
+def _refuse_missed(found: Travelling) -> None:
+    missed = [name for name, reason in found.left_out.items() if reason in MISSED and not _is_beside(name)]
+    if missed:
+        raise DatasetFilesInvalid(
+            f"a part of the data would be missing: {_listed(missed)} (links, which are not followed, or unreadable); "
+            f"only {_listed(list(found.files)) or 'nothing'} would be read; put the files in their place, or "
+            "remove them; a link to a file can also be named with --also-send"
+        )
+
+
+def _is_beside(name: str) -> bool:
+    return is_hidden(name) or is_documentation(name)
+
+
+def _split_lines(dataset: Dataset, names: list[str]) -> Iterator[str]:
+    used: set[str] = set()
+    for split in filter(None, {dataset.split: None, dataset.evaluation_split: None}):
+        files = split_files(names, dataset, split)
+        used.update(files)
+        yield f"data: split {split} reads {_listed(files)}"
+    if unused := [name for name in names if name not in used]:
+        yield f"data: not read: {_listed(unused)}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+    return ", ".join(names[:SHOWN_FILES]) + more
+
 
 Say = Callable[[str], None]
 
@@ -148,3 +216,29 @@ def _find_histories(suite: Suite, *, lab: str, allowed: Collection[Path], say: S
         if is_access_denied(error):
             return FoundHistories(why_none=f"{error_code(error)} in {error.operation_name} of lab {lab}")
         raise
+
+
+def start_suite(
+    suite: Suite,
+    target: LabTarget,
+    *,
+    files: Sequence[str],
+    name: str | None,
+    allowed: Collection[Path],
+    say: Callable[[str], None],
+) -> str:
+    """Uploads the local files of the suite and starts the execution, whose name it returns.
+
+    ``files``: its ``file_lines``, which are found before the lab is. Raises ExecutionNameRefused.
+    """
+    made = f"{suite.suite.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    execution_id = made if name is None else name
+    check_execution_name(execution_id)
+    for line in files:
+        say(line)
+    stage = StagingArea(
+        beside=suite.folder, s3=clients.s3(), bucket=target.deployment.bucket, tell=say, allowed=allowed
+    )
+    document = stage.stage_suite(suite.document)
+    target.executions.start(execution_id, document)
+    return execution_id

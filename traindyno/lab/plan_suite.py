@@ -45,10 +45,9 @@ from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.lab_conflicts import find_conflicts
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import RunRows
-from traindyno.store.past_runs import read_past_runs
+from traindyno.store.past_runs import WorkIndex, WorkRow, read_past_runs
 from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
-from traindyno.store.work_index import WorkIndex, WorkRow
 
 if TYPE_CHECKING:
     from mypy_boto3_pricing import PricingClient

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from traindyno.store.attempts import AttemptRows
     from traindyno.store.executions import ExecutionRows
     from traindyno.store.owners import PreparationRows, RunRows, SharedJobRows
+    from traindyno.store.past_runs import WorkIndex
     from traindyno.store.spending import Spending
     from traindyno.store.start_slots import StartSlots
     from traindyno.store.sweep_lease import SweepLease
-    from traindyno.store.work_index import WorkIndex
 
 
 Service = TypeVar("Service")
@@ -79,7 +79,7 @@ def _sweep_lease(lab: "LabServices") -> "SweepLease":
 
 
 def _work_index(lab: "LabServices") -> "WorkIndex":
-    from traindyno.store.work_index import WorkIndex
+    from traindyno.store.past_runs import WorkIndex
 
     return WorkIndex(lab._table)
 

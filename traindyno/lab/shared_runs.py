@@ -12,8 +12,7 @@ from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.jobs.shared_end import JobProgress
 from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.store.attempts import AttemptRow
-from traindyno.store.results_bucket import ResultsBucket
-from traindyno.store.shared_job_files import SharedJobFiles, read_shared_job_files
+from traindyno.store.results_bucket import ResultsBucket, SharedJobFiles, read_shared_job_files
 
 
 class SharedRunServices(Protocol):

@@ -1,13 +1,52 @@
-"""Earlier runs of a suite's cells, from the lab's own rows."""
+"""The executions of the same work: rows that find them, and their runs, from which a plan computes expectations."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
 
+from traindyno.aws.table import Item, Table
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.planning.history import PastRun, work_id_of
 from traindyno.core.suite.suite import Suite
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.owners import RunRows
-from traindyno.store.work_index import WorkIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkRow:
+    """``work_id``: see ``work_id_of``. ``started_at``: in whole epoch seconds."""
+
+    work_id: str
+    started_at: int
+    execution_id: str
+
+    def to_item(self) -> dict[str, Any]:
+        return {"pk": f"work#{self.work_id}", "sk": f"{self.started_at}#{self.execution_id}"}
+
+    @classmethod
+    def from_item(cls, item: Item) -> Self:
+        started_at, _, execution_id = item["sk"].partition("#")
+        return cls(work_id=item["pk"].removeprefix("work#"), started_at=int(started_at), execution_id=execution_id)
+
+
+class WorkIndex:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def note(self, row: WorkRow) -> None:
+        self._table.put(row.to_item())
+
+    def list_executions(self, work_id: str, limit: int) -> list[str]:
+        """Names of at most ``limit`` executions of the work, the latest first."""
+        return list(islice(dict.fromkeys(row.execution_id for row in self._rows(work_id)), limit))
+
+    def _rows(self, work_id: str) -> Iterator[WorkRow]:
+        # PlanSuite may have run twice, so that an execution has two rows.
+        return map(
+            WorkRow.from_item, self._table.query("pk = :pk", values={":pk": f"work#{work_id}"}, latest_first=True)
+        )
+
 
 LATEST_EXECUTIONS = 5
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.run_samples import make_suite
-from traindyno.api.dataset_lines import data_lines
+from traindyno.api.plans import data_lines
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.data_formats import DatasetFilesInvalid
 from traindyno.core.suite.suite import Measurement, Suite

@@ -23,10 +23,9 @@ from tests.unit.suites import unprepared_document
 from traindyno.api import executions
 from traindyno.api.executions import SuiteExecution, find_execution, plan, run
 from traindyno.api.lab_target import Lab, LabChoiceRefused, LabTarget
-from traindyno.api.notebook import FigureMissing, NotebookDisplay, ReportPage, display_here
+from traindyno.api.notebook import FigureMissing, NotebookDisplay, ReportPage, Results, display_here, results_of
 from traindyno.api.progress import NoProgress, PlainDisplay
 from traindyno.api.reports import ExecutionFailed, ReportMissing
-from traindyno.api.results import Results, results_of
 from traindyno.api.suite_loading import Suite
 from traindyno.aws import clients
 from traindyno.aws.account import account_of

@@ -5,7 +5,7 @@ import random
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import World
 from tests.unit.step_log_samples import log_lines
-from traindyno.api.job_position import Position, ended_in, find_position, list_files
+from traindyno.api.execution_state import Position, ended_in, find_position, list_files
 
 
 def test_the_run_that_logs_and_has_not_ended_is_shown() -> None:

@@ -11,7 +11,7 @@ from botocore.stub import ANY, Stubber
 
 from traindyno.api.local_paths import StagingRefused
 from traindyno.api.staging import StagingArea
-from traindyno.cli.inputs.also_send import read_also_send
+from traindyno.cli.inputs.plan_options import read_also_send
 
 
 @pytest.fixture

@@ -23,10 +23,8 @@ from traindyno.api.suite_text import InputFileInvalid
 from traindyno.aws import account_checks
 from traindyno.aws.caller_permissions import ACTIONS
 from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
-from traindyno.cli.inputs import machine_checks
-from traindyno.cli.inputs.account_findings import BASE_IMAGES, check_account
-from traindyno.cli.inputs.machine_checks import Check
-from traindyno.cli.inputs.quota_findings import SMOKE_INSTANCE
+from traindyno.cli.inputs import doctor_checks
+from traindyno.cli.inputs.doctor_checks import BASE_IMAGES, SMOKE_INSTANCE, Check, check_account
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
 ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"
@@ -46,10 +44,10 @@ def test_doctor_command_checks_this_machine() -> None:
 @pytest.mark.parametrize(
     ("finding", "advice"),
     [
-        (machine_checks._python((3, 10, 1)), "install Python 3.11 or newer"),
-        (machine_checks._compiler(None), "install g++"),
-        (machine_checks._disk(3.0), "free 10 GB"),
-        (machine_checks._package("no-such-package"), "run `make install`"),
+        (doctor_checks._python((3, 10, 1)), "install Python 3.11 or newer"),
+        (doctor_checks._compiler(None), "install g++"),
+        (doctor_checks._disk(3.0), "free 10 GB"),
+        (doctor_checks._package("no-such-package"), "run `make install`"),
     ],
 )
 def test_what_is_missing_comes_with_what_to_do(finding: Check, advice: str) -> None:

@@ -13,8 +13,14 @@ from tests.unit.sagemaker.test_imported_jobs import DECISIONS, job_of
 from tests.unit.step_log_samples import file_name, log_lines
 from traindyno.api.suite_loading import load_suite
 from traindyno.api.suite_text import read_suite_text
-from traindyno.cli.commands.import_command import cost_lines, notes, suite_text, whole_training_lines, write_new
-from traindyno.cli.inputs.imported_job import price_job
+from traindyno.cli.commands.import_command import (
+    cost_lines,
+    notes,
+    price_job,
+    suite_text,
+    whole_training_lines,
+    write_new,
+)
 from traindyno.cli.main import commands
 from traindyno.core.costs.prices import Price
 from traindyno.core.step_log.reader import read_step_log

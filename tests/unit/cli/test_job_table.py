@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.suites import unprepared_suite
-from traindyno.cli.display.job_table import job_table, jobs_document, jobs_of_plan
-from traindyno.cli.display.plan_totals import WARM_NOTE, totals_table
+from traindyno.cli.display.plan_totals import WARM_NOTE, job_table, jobs_document, jobs_of_plan, totals_table
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite

@@ -21,14 +21,21 @@ from tests.unit.planned_lab import empty_lab, take_in
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.api import execution_state, progress
-from traindyno.api.execution_state import RunningJob, State, find_leader, read_state
-from traindyno.api.job_position import latest_position
-from traindyno.api.progress import CloudUnreachable, NoProgress, observe
-from traindyno.api.progress_text import ended_line, prepared_line, state_line
-from traindyno.api.quiet_text import AWS_QUIET_SECONDS, LOCAL_QUIET_SECONDS, is_explained, quiet_line
+from traindyno.api.execution_state import RunningJob, State, find_leader, latest_position, read_state
+from traindyno.api.progress import (
+    AWS_QUIET_SECONDS,
+    LOCAL_QUIET_SECONDS,
+    CloudUnreachable,
+    NoProgress,
+    ended_line,
+    is_explained,
+    observe,
+    prepared_line,
+    quiet_line,
+    state_line,
+)
 from traindyno.aws.executions import Execution
-from traindyno.cli.display.live_table import render_state
-from traindyno.cli.display.progress import follow
+from traindyno.cli.display.progress import follow, render_state
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome

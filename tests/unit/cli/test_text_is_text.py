@@ -37,8 +37,8 @@ from traindyno.cli.commands.run_commands import finish, start_lines
 from traindyno.cli.display import progress
 from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.display.serving_text import lines_before
+from traindyno.cli.inputs.doctor_checks import Check
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
-from traindyno.cli.inputs.machine_checks import Check
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import app
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell

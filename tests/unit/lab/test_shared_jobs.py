@@ -25,7 +25,7 @@ from traindyno.lab.budget import placed_usd
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.stop_runs import Pace
 from traindyno.parent.output import RunOutput
-from traindyno.store import shared_job_files
+from traindyno.store import results_bucket
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.results import load_results
 from traindyno.store.spending import rounded_up
@@ -40,7 +40,7 @@ def result_of(world: World) -> dict[str, RunResult]:
 @pytest.fixture(autouse=True)
 def reads_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a seed would not decide which call is shaken."""
-    monkeypatch.setattr(shared_job_files, "READS_AT_ONCE", 1)
+    monkeypatch.setattr(results_bucket, "READS_AT_ONCE", 1)
 
 
 def completions(world: World) -> dict[str, set[bool]]:

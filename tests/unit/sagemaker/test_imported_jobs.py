@@ -13,7 +13,7 @@ from botocore.validate import ParamValidator
 from tests.unit.sagemaker.test_model_trainer import CAPTURED
 from tests.unit.sagemaker.test_request import first_request
 from tests.unit.suites import script_document, small_suite
-from traindyno.cli.inputs.imported_job import MOST_BYTES, import_described
+from traindyno.cli.commands.import_command import MOST_BYTES, import_described
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.sagemaker.imported.axes import neighbours, suggest_axes

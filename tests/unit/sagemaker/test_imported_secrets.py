@@ -12,7 +12,7 @@ from tests.unit.sagemaker.test_imported_jobs import DECISIONS, Bucket, descripti
 from tests.unit.sagemaker.test_model_trainer import CAPTURED, as_object, trainer_of
 from tests.unit.sagemaker.test_request import first_request
 from tests.unit.suites import small_suite
-from traindyno.cli.inputs.imported_job import import_described
+from traindyno.cli.commands.import_command import import_described
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.sagemaker.imported.model_trainer import from_model_trainer
 from traindyno.sagemaker.imported.program import JobNotImportable

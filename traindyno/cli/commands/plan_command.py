@@ -4,15 +4,16 @@ from typing import Any
 
 from traindyno.api.plans import PlannedSuite, plan_in_account
 from traindyno.api.suite_loading import load_startable_suite
-from traindyno.cli.display.job_table import jobs_document
 from traindyno.cli.display.plan_table import print_plan
-from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
+from traindyno.cli.display.plan_totals import jobs_document
 from traindyno.cli.inputs.plan_options import (
+    AlsoSendOption,
     MemoryOption,
     PricesOption,
     QuotasOption,
     SpotDiscountOption,
     SpotInterruptionsOption,
+    read_also_send,
 )
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.option_rules import need, refuse

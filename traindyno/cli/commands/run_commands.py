@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 
 from traindyno.api.lab_target import LabTarget
-from traindyno.api.plans import file_lines
+from traindyno.api.plans import file_lines, start_suite
 from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, write_report
-from traindyno.api.starting import start_suite
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
 from traindyno.cli.commands.serving_commands import rows_of
@@ -21,8 +20,8 @@ from traindyno.cli.display.progress import follow
 from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.display.serving_text import cost_document, receipt_line
 from traindyno.cli.display.verdict_table import print_verdict
-from traindyno.cli.inputs.also_send import AlsoSendOption, read_also_send
 from traindyno.cli.inputs.execution_receipt import read_receipt
+from traindyno.cli.inputs.plan_options import AlsoSendOption, read_also_send
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     ExecutionArgument,

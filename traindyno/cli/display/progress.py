@@ -1,14 +1,33 @@
 """The progress of an execution on standard error: a live display on a terminal, plain lines otherwise."""
 
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 
 from traindyno.api.execution_state import State
 from traindyno.api.lab_target import LabTarget
-from traindyno.api.progress import Display, PlainDisplay
+from traindyno.api.progress import Display, PlainDisplay, state_rows
 from traindyno.api.progress import follow as follow_on
 from traindyno.aws.executions import Execution
-from traindyno.cli.display.live_table import render_state
 from traindyno.cli.output import Terminal
+
+BAR_WIDTH = 30
+
+
+def render_state(state: State) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, text in state_rows(state):
+        table.add_row(name, _bar(state, text) if name == "runs" else text)
+    return Group("", table)
+
+
+def _bar(state: State, count: str) -> RenderableType:
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=state.runs_ended, width=BAR_WIDTH), count)
+    return bar
 
 
 def follow(target: LabTarget, execution_id: str, console: Terminal) -> Execution:

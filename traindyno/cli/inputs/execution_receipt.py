@@ -1,16 +1,128 @@
 """What an execution has paid so far, whether or not it has ended, been aborted or failed."""
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution, ExecutionUnknown
-from traindyno.cli.inputs.paid_results import AnyResult, load_paid
 from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.costs.receipt import Receipt, write_receipt
+from traindyno.core.jobs.attempt import Attempt, instance_type_of
+from traindyno.core.jobs.job import AttemptOwner, owner_id, runs_of
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.preparation_result import PreparationResult
+from traindyno.core.measurement.run_phases import measure_phases
+from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.s3_keys import suite_key
+from traindyno.core.suite.cells import run_on
+from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.services import LabServices
+from traindyno.lab.shared_runs import shared_runs_of
 from traindyno.lab.warm_pools import read_warm_pools, with_warm_pools
+from traindyno.store.attempts import AttemptRow
+from traindyno.store.results import load_preparations, load_results
+
+AnyResult = RunResult | PreparationResult
+Result = TypeVar("Result", RunResult, PreparationResult)
+
+
+def load_paid(execution_id: str, services: LabServices) -> tuple[list[PreparationResult], list[RunResult]]:
+    """The recorded results; for the other runs, results made from their attempts."""
+    preparations = [_refreshed(each, services) for each in load_preparations(services.bucket, execution_id)]
+    runs = {each.run.run_id: _refreshed(each, services) for each in load_results(services.bucket, execution_id)}
+    recorded = runs.keys() | {each.preparation.preparation_id for each in preparations}
+    owned = [
+        _Owned(owner=rows[0].owner, rows=rows, attempts=[row.end or _unfinished(row) for row in rows])
+        for of_kind in (services.preparations.list_all(execution_id), services.runs.list_all(execution_id))
+        for each in of_kind
+        if (rows := attempts_of(each, services.attempts))
+    ]
+    shared = list(_shared_attempts(execution_id, runs, services))
+    unrecorded = [each for each in (*owned, *shared) if owner_id(each.owner) not in recorded]
+    for each in shared:
+        if (run_id := owner_id(each.owner)) in runs:
+            runs[run_id] = replace(runs[run_id], attempts=tuple(each.attempts))
+    if unrecorded:
+        suite = services.bucket.read_as(suite_key(execution_id), read_stored_suite)
+        for each in unrecorded:
+            match _unrecorded(each, suite):
+                case RunResult() as run:
+                    runs[run.run.run_id] = run
+                case PreparationResult() as preparation:
+                    preparations.append(preparation)
+    return preparations, list(runs.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Owned:
+    """``rows`` of the training jobs; ``attempts``: what they are of the owner's."""
+
+    owner: AttemptOwner
+    rows: Sequence[AttemptRow]
+    attempts: Sequence[Attempt]
+
+
+def _shared_attempts(execution_id: str, runs: Mapping[str, RunResult], services: LabServices) -> Iterator[_Owned]:
+    """Attempts of shared jobs with a run that has no result, or that was recorded before the job ended."""
+    for each in services.shared_jobs.list_all(execution_id):
+        rows = attempts_of(each, services.attempts)
+        carried = runs_of(rows[0].owner) if rows else ()
+        if all(_is_known(runs.get(run.run_id)) for run in carried):
+            continue
+        ends = [row.end or _unfinished(row) for row in rows]
+        if shared := shared_runs_of(rows[-1], services):
+            for run in carried:
+                yield _Owned(owner=run, rows=rows, attempts=shared.attempts_of(run.run_id, ends))
+
+
+def _is_known(result: RunResult | None) -> bool:
+    return result is not None and all(attempt.billable_seconds is not None for attempt in result.attempts)
+
+
+def _refreshed(result: Result, services: LabServices) -> Result:
+    """A run may have been recorded while its job was still being stopped."""
+    return replace(result, attempts=tuple(_end(attempt, services) for attempt in result.attempts))
+
+
+def _end(attempt: Attempt, services: LabServices) -> Attempt:
+    is_known = attempt.billable_seconds is not None or attempt.share is not None
+    row = None if is_known else services.attempts.find(attempt.job_name)
+    return row.end if row and row.end else attempt
+
+
+def _unrecorded(owned: _Owned, suite: Suite) -> AnyResult:
+    """A result made from the attempts, at the price of its instance type; while this is unknown, at the highest one."""
+    owner, first = owned.owner, owned.rows[0]
+    placed_on = instance_type_of(owned.attempts)
+    price = PaidPrice(usd_per_instance_hour=first.usd_by_type.get(placed_on or "", first.usd_per_hour))
+    if isinstance(owner, DataPreparation):
+        return PreparationResult(
+            preparation=owner,
+            outcome=Outcome.STOPPED_BY_USER,
+            message=None,
+            log_tail=(),
+            attempts=tuple(owned.attempts),
+            phases_seconds=measure_phases(owned.attempts, None, None, warmup_steps=0),
+            price=price,
+        )
+    (run,) = runs_of(owner)
+    return build_run_result(
+        run_on(suite, run, placed_on) if placed_on else run,
+        suite=suite,
+        outcome=Outcome.STOPPED_BY_USER,
+        attempts=owned.attempts,
+        step_log=None,
+        price=price,
+    )
+
+
+def _unfinished(row: AttemptRow) -> Attempt:
+    return Attempt(number=row.number, job_name=row.job_name, submitted_at=row.submitted_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,36 @@
-"""The options of `traindyno plan`."""
+"""The options of `traindyno plan`, and the files that `run` and `plan` send though the rule leaves them out."""
 
+import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from traindyno.cli.option_values import finite
+from traindyno.travelling_files import allowed_path
+
+
+def check_also_send(paths: list[Path] | None) -> list[Path] | None:
+    for path in paths or ():
+        if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises for a name that is too long)
+            raise typer.BadParameter(f"{path} does not exist on this machine; accepted: a file or a folder")
+    return paths
+
+
+AlsoSendOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        callback=check_also_send,
+        help="A file or folder that is sent although it is hidden, ignored, named like a credential or a link; repeat "
+        "the option for more.",
+    ),
+]
+
+
+def read_also_send(paths: Sequence[Path] | None) -> Collection[Path]:
+    return frozenset(map(allowed_path, paths or ()))
+
 
 MemoryOption = Annotated[
     bool,

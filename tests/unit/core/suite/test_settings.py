@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from traindyno.core.documents.field_description import Bound, description_of
+from traindyno.core.suite.checks.grid_check import check_value
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.processes import (
     degrees_of,
@@ -14,7 +15,6 @@ from traindyno.core.suite.processes import (
     replica_count,
 )
 from traindyno.core.suite.schema import TABLES, UnknownTable, field_rows, setting_schemas, with_tables
-from traindyno.core.suite.setting_values import check_value
 from traindyno.core.suite.settings import (
     Effect,
     Settings,

@@ -8,14 +8,19 @@ from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.instances.instance_types import InstanceType, find_instance_type
-from traindyno.core.suite.checks.grid_check import check_matrix, check_points
+from traindyno.core.suite.checks.grid_check import (
+    check_bounds,
+    check_instance_type,
+    check_matrix,
+    check_points,
+    check_value,
+)
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, SDK_PREFIX, check_job_limits
 from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Jobs, Purchase, Quality, Task
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
-from traindyno.core.suite.setting_values import check_bounds, check_instance_type, check_value
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite

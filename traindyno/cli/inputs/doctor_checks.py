@@ -1,8 +1,14 @@
-"""The checks of `traindyno doctor --aws` in an account, each with advice."""
+"""The checks of `traindyno doctor` on this machine and, with --aws, in an account, each with advice."""
 
+import shutil
+import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
@@ -12,9 +18,113 @@ from traindyno.aws import account_checks
 from traindyno.aws.caller_permissions import ACTIONS, DEFAULT_QUALIFIER, NotSimulated, deploying_permissions
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.prices import read_prices
-from traindyno.cli.inputs.machine_checks import Check
-from traindyno.cli.inputs.quota_findings import SMOKE_INSTANCE, check_quotas
+from traindyno.aws.quotas import Quotas
+from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, account_quota, instance_quota
+from traindyno.core.serving.deployment import SERVING_INSTANCE
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.preparation import REMOTE_INSTANCE
 from traindyno.lab.check_build_quota import refusal_to_build
+
+OLDEST_PYTHON = (3, 11)
+NEEDED_DISK_GB = 10
+COMPILERS = ("g++", "c++", "clang++")
+PACKAGES = ("traindyno", "boto3", "torch", "aws-cdk-lib")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What a check of ``doctor`` found; ``advice`` says what to do, and is None if nothing is wrong."""
+
+    subject: str
+    found: str
+    advice: str | None = None
+
+
+def check_machine(folder: Path) -> Iterator[Check]:
+    """``folder`` holds the state of the local cloud."""
+    yield _python(sys.version_info[:3])
+    yield _compiler(next((path for name in COMPILERS if (path := shutil.which(name))), None))
+    yield _disk(shutil.disk_usage(folder).free / 1e9)
+    yield _loopback()
+    yield from map(_package, PACKAGES)
+
+
+def _python(version: tuple[int, int, int]) -> Check:
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    advice = None if version >= OLDEST_PYTHON else f"install Python {oldest} or newer and run `make install`"
+    return Check(subject="Python", found=".".join(map(str, version)), advice=advice)
+
+
+def _compiler(path: str | None) -> Check:
+    advice = None if path else "install g++: cells with compiler inductor need a C++ compiler"
+    return Check(subject="C++ compiler", found=path or "none", advice=advice)
+
+
+def _disk(free_gb: float) -> Check:
+    advice = None if free_gb >= NEEDED_DISK_GB else f"free {NEEDED_DISK_GB} GB: environments and jobs' folders need it"
+    return Check(subject="free disk space", found=f"{free_gb:.0f} GB", advice=advice)
+
+
+def _loopback() -> Check:
+    try:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+    except OSError as error:
+        return Check(subject="ports", found=str(error), advice="allow listening on 127.0.0.1")
+    return Check(subject="ports", found="127.0.0.1 can be listened on")
+
+
+def _package(name: str) -> Check:
+    try:
+        return Check(subject=name, found=metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return Check(subject=name, found="not installed", advice="run `make install` in the checkout")
+
+
+# The instance type of suites/smoke_aws.yaml, which README's AWS path runs first.
+SMOKE_INSTANCE = "ml.m5.large"
+REQUEST = f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """A quota, and what needs at least one instance of it."""
+
+    quota: Quota
+    needed_by: str
+
+
+USES = (
+    Use(quota=instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND), needed_by="suites/smoke_aws.yaml"),
+    Use(
+        quota=instance_quota(REMOTE_INSTANCE, Purchase.ON_DEMAND),
+        needed_by="the preparation of suites that set no other instance type for it",
+    ),
+    Use(quota=account_quota(Purchase.ON_DEMAND), needed_by="each training job"),
+    Use(
+        quota=Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None, default=None),
+        needed_by="traindyno deploy without --instance",
+    ),
+)
+
+
+def check_quotas(connect: Callable[[str], Any]) -> list[Check]:
+    """Reads limits only: the instances in use need rights that no deployment needs. ``connect`` makes a client."""
+    quotas = Quotas(connect("service-quotas"), connect("cloudwatch"), connect("sagemaker"), sleep=time.sleep)
+    limits = quotas.read_limits(use.quota for use in USES)
+    return [_check_quota(use, limits[use.quota.name]) for use in USES]
+
+
+def _check_quota(use: Use, reading: QuotaReading) -> Check:
+    if reading.limit is None:
+        return Check(subject=use.quota.name, found="unknown")
+    advice = None
+    if reading.limit < 1:
+        code = reading.quota.code
+        how = f"{REQUEST} --quota-code {code} --desired-value 1" if code else "in the Service Quotas console"
+        advice = f"needed by {use.needed_by}; ask for it: {how}; AWS answers within hours or days"
+    return Check(subject=use.quota.name, found=str(reading.limit), advice=advice)
+
 
 NEEDED_BOOTSTRAP = 6
 # Folder of images/ → its base.
