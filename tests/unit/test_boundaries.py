@@ -302,6 +302,30 @@ def test_no_folder_has_more_modules_than_a_reader_can_scan(package: str) -> None
     assert larger == LARGER_FOR_NOW & set(modules)
 
 
+# Two classes of one name make a reader look twice: rename or merge those that are left.
+TWICE_FOR_NOW = {
+    *("Attempt", "Bound", "Context", "Counted", "Difference", "DocumentDamaged", "HostLoad", "Job"),
+    *("Launcher", "Line", "ModelSize", "Pace", "Part", "Phase", "PlannedJob", "ProcessLog"),
+    *("Program", "Rule", "Serving", "Session", "SharedRuns", "Step", "StepLogCallback", "Steps"),
+    *("StopRequest", "Suite", "Verdict", "Worker"),
+}
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    sources = [
+        path
+        for package in ("traindyno", "training", "lambdas", "localcloud", "infra")
+        for path in (REPO_ROOT / package).rglob("*.py")
+    ]
+    names = Counter(
+        node.name
+        for source in sources
+        for node in ast.parse(source.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} - TWICE_FOR_NOW == set()
+
+
 # Keyword arguments of a call through boto3 are no texts: the adapters in traindyno/aws write them.
 SHAPES_OF_A_JOB = ("CreateTrainingJobRequest", "DescribeTrainingJobResponse", "TrainingJobSummary")
 SHAPES_OF_SERVING = (
