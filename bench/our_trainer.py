@@ -23,8 +23,8 @@ from training.data.prepare import tokenise
 from training.models.gradients import number_format
 from training.models.model import build_model
 from training.process.job import Job
+from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
-from training.process.topology import Topology
 from training.run.train import collate_for, train
 from training.strategies import Setup, build_strategy
 

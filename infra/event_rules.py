@@ -10,7 +10,7 @@ from constructs import Construct
 from infra.functions import Functions
 from infra.lab_function import LabFunction
 from infra.shared import queue_arn
-from traindyno.sagemaker import job_events
+from traindyno.sagemaker import job_names
 
 ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
 
@@ -35,9 +35,9 @@ class EventRules(Construct):
             "JobEnded",
             functions.finish_run,
             events.EventPattern(
-                source=[job_events.EVENT_SOURCE],
-                detail_type=[job_events.DETAIL_TYPE],
-                detail=job_events.ended_jobs_of(lab),
+                source=[job_names.EVENT_SOURCE],
+                detail_type=[job_names.DETAIL_TYPE],
+                detail=job_names.ended_jobs_of(lab),
             ),
         )
         self._rule(

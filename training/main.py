@@ -23,9 +23,8 @@ from training.models.model import build_model, empty_model
 from training.models.model_check import refuse_model
 from training.process.environment import environment_facts
 from training.process.job import find_job
-from training.process.process_group import end_process_group
+from training.process.process_group import end_process_group, read_topology
 from training.process.run_settings import RunSettings, environment_facts_of_run, read_run_settings, with_accumulation
-from training.process.topology import read_topology
 from training.run.crash_handling import CrashHandler
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now

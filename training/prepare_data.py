@@ -12,7 +12,7 @@ from traindyno.core.planning.memory import findings_document, too_large_text
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.suite.preparation import MEMORY_FILE, preparation_document
 from traindyno.core.suite.settings import Settings
-from training.data.manifest import write_manifest
+from training.data.dataset import write_manifest
 from training.data.prepare import tokenise
 from training.errors import WorkloadError
 from training.models.hub import copy_model, use_hub_token

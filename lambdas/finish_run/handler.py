@@ -8,7 +8,7 @@ from traindyno.lab.environment import BucketEnvironment, read_environment
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
-from traindyno.sagemaker.job_events import job_name_in
+from traindyno.sagemaker.job_names import job_name_in
 
 
 def handle(event: dict[str, Any], _context: object) -> None:

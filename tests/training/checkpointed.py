@@ -22,9 +22,8 @@ from training.data.once_per_host import remove_made_folders
 from training.models.gradients import number_format
 from training.models.model import build_model
 from training.process.job import Job, find_job
-from training.process.process_group import end_process_group
+from training.process.process_group import end_process_group, read_topology
 from training.process.run_settings import RunSettings
-from training.process.topology import read_topology
 from training.run.train import train
 from training.strategies import Setup, build_strategy
 

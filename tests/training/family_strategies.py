@@ -14,7 +14,7 @@ from tests.training.strategy_trial import Trained, train
 from traindyno.core.suite.choices import Precision, Strategy
 from training.models.config_numbers import NOT_BUILT
 from training.models.tensor_plans import why_no_plan
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from training.models.model_config import _set_dropout
 from training.models.objective import router_loss_factor, task_loss
 from training.models.optimizer import build_optimizer
 from training.models.pipeline_stages import cut
-from training.process.topology import Topology
+from training.process.process_group import Topology
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.strategies import build_strategy
 

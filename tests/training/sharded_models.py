@@ -16,8 +16,7 @@ from training.models import tensor_file
 from training.models.blueprint import Blueprint
 from training.models.gradients import number_format
 from training.models.model import build_model, empty_model
-from training.process.process_group import end_process_group
-from training.process.topology import read_topology
+from training.process.process_group import end_process_group, read_topology
 from training.run.saving import save_model
 from training.strategies import Setup, TrainingStrategy, build_strategy
 

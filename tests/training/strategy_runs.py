@@ -15,7 +15,7 @@ from tests.training.strategy_cases import Case
 from tests.training.strategy_rows import ROWS, Row
 from tests.training.strategy_trial import Trained, train
 from tests.xla.xla_environment import make_environment
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 REPOSITORY = Path(__file__).parents[2]
 WORKER = Path(__file__).with_name("strategy_worker.py")

@@ -11,7 +11,7 @@ from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint
 from training.compilers import build_compiler
 from training.models.gradients import number_format
 from training.models.optimizer import build_optimizer
-from training.process.topology import Topology
+from training.process.process_group import Topology
 from training.strategies import Setup, TrainingStrategy, build_strategy
 
 

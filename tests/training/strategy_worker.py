@@ -11,8 +11,7 @@ import torch
 from tests.training.strategy_cases import Case
 from tests.training.strategy_trial import Trained, train
 from training.errors import RunError
-from training.process.process_group import end_process_group
-from training.process.topology import read_topology
+from training.process.process_group import end_process_group, read_topology
 
 
 def main(cases_path: Path, results_path: Path) -> None:

@@ -5,8 +5,8 @@ import pytest
 from tests.training.run_documents import run_document
 from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
 from training.checkpoints.slots import Identity, difference, identity_of
+from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
-from training.process.topology import Topology
 
 PIPELINE = {
     "strategy": "pipeline",

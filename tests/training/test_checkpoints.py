@@ -16,12 +16,10 @@ from tests.training.checkpointed import Attempt, Ended, train_attempt, train_att
 from tests.training.forked import run_group
 from tests.training.run_documents import write_texts
 from traindyno.callbacks import StepLogger
-from traindyno.callbacks.checkpoints import MARKER, read_marker
-from traindyno.callbacks.log_sizes import measure_log
+from traindyno.callbacks.checkpoints import MARKER, measure_log, read_marker
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from training.checkpoints.slots import Slots
-from training.process.process_group import end_process_group, start_process_group
-from training.process.topology import read_topology
+from training.process.process_group import end_process_group, read_topology, start_process_group
 
 DROPOUT = {"dropout": 0.1}
 # PyTorch says this of every checkpoint of one process, which is nothing to be warned of.

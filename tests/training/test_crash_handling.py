@@ -9,9 +9,9 @@ from threading import Event
 import pytest
 
 from traindyno.callbacks import StepLogger, failure
-from traindyno.callbacks.oom_kills import count_oom_kills
+from traindyno.callbacks.failure import count_oom_kills
 from training.checkpoints.stop_request import StopRequest
-from training.process.topology import Topology
+from training.process.process_group import Topology
 from training.run import crash_handling
 from training.run.crash_handling import CrashHandler
 

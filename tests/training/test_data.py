@@ -8,13 +8,10 @@ import torch
 
 from traindyno.core.suite.choices import Padding, Strategy
 from traindyno.core.suite.settings import Settings
-from training.data.collate import CollateCausal, CollateClassified
-from training.data.held_out import hold_out
+from training.data.collate import CollateCausal, CollateClassified, Masking, PadTo
+from training.data.dataset import hold_out
 from training.data.labels import Labelled, number_labels
-from training.data.loader import StepBatches
-from training.data.masking import Masking
-from training.data.order import BucketedOrder, SeededOrder
-from training.data.padding import PadTo
+from training.data.loader import BucketedOrder, SeededOrder, StepBatches
 from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
 from training.models.objective import IGNORED_LABEL

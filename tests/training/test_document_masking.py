@@ -14,7 +14,7 @@ from tests.training.strategy_cases import Case, blueprint_of
 from tests.training.strategy_trial import make_setup
 from training.data.collate import positions_in_documents
 from training.errors import WorkloadError
-from training.process.topology import Topology
+from training.process.process_group import Topology
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.strategies import build_strategy
 

@@ -23,7 +23,7 @@ from training.models.blueprint import Blueprint
 from training.models.config_numbers import NOT_BUILT
 from training.models.division_check import check_cut, check_division
 from training.models.pipeline_stages import cut
-from training.process.topology import Topology
+from training.process.process_group import Topology
 from training.strategies import build_strategy
 
 # With a plan and without one, with a wrong one, with experts, that can't be cut.

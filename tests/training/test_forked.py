@@ -4,8 +4,7 @@ import torch
 from torch import distributed
 
 from tests.training.forked import run_group
-from training.process.process_group import start_process_group
-from training.process.topology import read_topology
+from training.process.process_group import read_topology, start_process_group
 
 
 def _late_reader() -> str:

@@ -16,8 +16,7 @@ from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from traindyno.core.suite.workload import Tokenizer, Workload
 from training.memory.estimate import Findings, estimate_memory, measure_memory, measure_steps
 from training.memory.tracker import MemoryTracker
-from training.process.process_group import end_process_group
-from training.process.topology import read_topology
+from training.process.process_group import end_process_group, read_topology
 
 ONE, FOUR = "ml.g5.xlarge", "ml.g5.12xlarge"
 GPT2 = {"model_type": "gpt2", "n_embd": 64, "n_layer": 3, "n_head": 4, "vocab_size": 500, "n_positions": 32}

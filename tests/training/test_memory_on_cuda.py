@@ -12,8 +12,8 @@ from torch.nn import functional
 from bench.gpu_cases import MODELS
 from tests.training.test_memory import BERT, GPT2, LLAMA, ONE, settings_of, workload_of
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
-from training.memory.cuda_kernels import as_on_cuda
 from training.memory.estimate import Findings, estimate_memory
+from training.memory.tracker import as_on_cuda
 
 pytestmark = pytest.mark.nightly
 

@@ -15,8 +15,7 @@ from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.strategy_cases import GPT, LLAMA, Case, blueprint_of, global_batch
 from tests.training.strategy_trial import make_setup
 from traindyno.core.suite.choices import Strategy
-from training.process.process_group import end_process_group
-from training.process.topology import read_topology
+from training.process.process_group import end_process_group, read_topology
 from training.strategies import build_strategy
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled, unavailable or uninitialized")

@@ -10,7 +10,7 @@ from tests.training.small_models import small_values
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Dataset, Model, Workload
-from training.data.tokenizer import train_tokenizer
+from training.data.prepare import train_tokenizer
 from training.models.model import build_model
 from training.models.model_config import model_config
 

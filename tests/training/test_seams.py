@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import ByT5Tokenizer, PreTrainedTokenizerFast
 
-from training.data import seams
+from training.data import encoding
 
 TEXT = Path(pydoc_data.__path__[0], "topics.py").read_text(encoding="utf-8")[:60_000]
 
@@ -88,7 +88,7 @@ def soup(seed: int) -> str:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_tokens_of_pieces_are_those_of_the_whole_text(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a piece begins and ends with: pieces are cut at random, also within words and blanks."""
-    monkeypatch.setattr(seams, "CONTEXT_CHARACTERS", 128)
+    monkeypatch.setattr(encoding, "CONTEXT_CHARACTERS", 128)
     tokenizer = KINDS[kind]()
     dna = "".join(random.Random(3).choice("ACGT") for _ in range(20_000))
     for number, text in enumerate((TEXT, soup(1), soup(2), dna, "one " * 500 + " " * 5000 + "two " * 500)):
@@ -96,7 +96,7 @@ def test_tokens_of_pieces_are_those_of_the_whole_text(kind: str, monkeypatch: py
             shown = text[:size]
             whole = tokenizer(shown, add_special_tokens=False, verbose=False)["input_ids"]
             chance, found, begin = random.Random(number), list[int](), 0
-            pieces = seams.PieceTokenizer(tokenizer)
+            pieces = encoding.PieceTokenizer(tokenizer)
             while begin < len(shown):
                 end = begin + chance.randint(1, 2 * mean)
                 found += pieces.add(shown[begin:end], is_last=end >= len(shown))
@@ -107,7 +107,7 @@ def test_tokens_of_pieces_are_those_of_the_whole_text(kind: str, monkeypatch: py
 def test_a_tokenizer_without_the_places_of_its_tokens_gets_each_piece_alone() -> None:
     slow = ByT5Tokenizer()
     assert not slow.is_fast
-    pieces = seams.PieceTokenizer(slow)
+    pieces = encoding.PieceTokenizer(slow)
     found = [pieces.add(text, is_last=text == "three") for text in ("one ", "two\n", "three")]
     assert [token for tokens in found for token in tokens] == slow("one two\nthree", add_special_tokens=False)[
         "input_ids"
@@ -115,8 +115,8 @@ def test_a_tokenizer_without_the_places_of_its_tokens_gets_each_piece_alone() ->
 
 
 def test_a_text_without_a_seam_is_cut_where_it_would_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seams, "CONTEXT_CHARACTERS", 16)
-    monkeypatch.setattr(seams, "MOST_CHARACTERS", 1000)
-    pieces = seams.PieceTokenizer(KINDS["WordPiece"]())
+    monkeypatch.setattr(encoding, "CONTEXT_CHARACTERS", 16)
+    monkeypatch.setattr(encoding, "MOST_CHARACTERS", 1000)
+    pieces = encoding.PieceTokenizer(KINDS["WordPiece"]())
     found = [pieces.add("a" * 300, is_last=number == 9) for number in range(10)]
     assert [len(tokens) for tokens in found] == [0, 0, 0, 1, 0, 0, 1, 0, 0, 2]

@@ -26,8 +26,7 @@ from training.memory.fake_world import fake_process_group
 from training.models.pipeline_stages import cut
 from training.models.pipeline_stages import divide as divide_blocks
 from training.models.tensor_plans import check_divisible, fused_count, plan_for
-from training.process.process_group import start_process_group
-from training.process.topology import Topology, read_topology
+from training.process.process_group import Topology, read_topology, start_process_group
 from training.strategies import MODULES, build_strategy
 from training.strategies.tensor_layers import ConvertedLayers, check_replicated_gradients, is_converted
 from training.strategies.zero1 import divide

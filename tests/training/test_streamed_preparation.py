@@ -15,14 +15,12 @@ from tests.training.forked_jobs import run_forked
 from tests.training.jobs import SCRIPTS
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.workload import Dataset, Workload
-from training.data import file_text, seams
-from training.data import tokenizer as tokenizers
+from training.data import encoding, file_text
+from training.data import prepare as tokenizers
 from training.data.files import LocalFile
-from training.data.prepare import prepare
-from training.data.rows import file_rows
+from training.data.prepare import prepare, train_tokenizer
+from training.data.rows import CSV_BLOCK_BYTES, file_rows
 from training.data.sequences import SequenceWriter, read_sequences
-from training.data.table_rows import CSV_BLOCK_BYTES
-from training.data.tokenizer import train_tokenizer
 from training.errors import WorkloadError, explained, volume_of
 
 LINE = " ".join(f"word{number:05d}" for number in range(50))
@@ -128,7 +126,7 @@ def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("1.txt", "2.txt"):
         (tmp_path / "data" / name).write_text("\n".join(["a", "b", "c", "b", "a"] * 400))
     asked = Workload(task=Task.CAUSAL_LM, examples=10_000, sequence_length=6, dataset=Dataset(path="data"))
-    monkeypatch.setattr(seams, "CONTEXT_CHARACTERS", 64)
+    monkeypatch.setattr(encoding, "CONTEXT_CHARACTERS", 64)
     found = []
     for pieces in (2**20, 300):
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)

@@ -12,9 +12,8 @@ from transformers import PreTrainedTokenizerFast
 from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.s3_server import PROGRAM, s3_client, s3_server, upload
 from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
-from training.data.collate import Collate, CollateCausal, CollateMasked
+from training.data.collate import Collate, CollateCausal, CollateMasked, Masking
 from training.data.files import local_files
-from training.data.masking import Masking
 from training.data.stream import StreamedBatches, stream_steps
 from training.process.run_settings import RunSettings
 

@@ -9,8 +9,8 @@ from tests.training.run_documents import run_document
 from training.data.dataset import load_dataset
 from training.models.model import build_model
 from training.process.job import Job
+from training.process.process_group import Topology
 from training.process.run_settings import RunSettings, read_run_settings, run_facts
-from training.process.topology import Topology
 
 SYNTHETIC = {"dataset": {"format": "synthetic"}, "tokenizer": None}
 

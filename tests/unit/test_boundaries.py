@@ -83,7 +83,6 @@ MAY_IMPORT = {
         "traindyno.core.search.outpaced",
         "traindyno.core.step_log.line",
         "traindyno.callbacks.failure",
-        "traindyno.callbacks.oom_kills",
         "traindyno.callbacks.process",
         "traindyno.parent",
         "torch.distributed.TCPStore",
@@ -198,7 +197,7 @@ MAY_IMPORT = {
     "localcloud": {
         "traindyno.core",
         "traindyno.callbacks.full_disk",
-        "traindyno.callbacks.oom_kills",
+        "traindyno.callbacks.failure",
         "traindyno.sagemaker",
         "localcloud",
         "psutil",

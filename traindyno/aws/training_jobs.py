@@ -18,9 +18,9 @@ from traindyno.aws.client_errors import (
 from traindyno.core.errors import SlotUnavailable, Throttled, TraindynoError
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.sagemaker.held_instances import build_release_request, read_warm_pools
 from traindyno.sagemaker.job_description import read_ages
 from traindyno.sagemaker.job_names import job_name_of
-from traindyno.sagemaker.kept_instances import build_release_request, read_warm_pools
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

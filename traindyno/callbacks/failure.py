@@ -107,3 +107,20 @@ def call_on_crash(failed: Callable[[BaseException], None]) -> None:
         failed(error)
 
     sys.excepthook = hook
+
+
+CONTAINER = Path("/sys/fs/cgroup/memory.events")
+MACHINE = Path("/proc/vmstat")
+
+
+def count_oom_kills() -> int:
+    """Counts for this container if it has its own memory limit, else for the machine; 0 if neither is known."""
+    return max(_counter(CONTAINER), _counter(MACHINE))
+
+
+def _counter(path: Path) -> int:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

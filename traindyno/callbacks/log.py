@@ -13,7 +13,7 @@ from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, host_id, peak_memory_bytes
 from traindyno.callbacks.full_disk import full_disk_text
 from traindyno.callbacks.host_load import HostLoad
-from traindyno.callbacks.process_group import INDEPENDENT, PROCESS_GROUP, require_process_group
+from traindyno.callbacks.process import INDEPENDENT, PROCESS_GROUP, require_process_group
 from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, is_on_device, log_path
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
 from traindyno.core.step_log.line import (

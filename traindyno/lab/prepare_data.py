@@ -11,8 +11,16 @@ from traindyno.core.measurement.preparation_result import PreparationResult, pre
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.s3_keys import preparation_key
 from traindyno.core.suite.preparation import DataPreparation
-from traindyno.lab.attempt_records import AttemptRecords, ended_attempts, read_log_tail, read_run_log
-from traindyno.lab.record_run import STOPPED, FinalOutcome, is_simulated, paid_price
+from traindyno.lab.record_run import (
+    STOPPED,
+    AttemptRecords,
+    FinalOutcome,
+    ended_attempts,
+    is_simulated,
+    paid_price,
+    read_log_tail,
+    read_run_log,
+)
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.owners import PreparationRows, PreparationSummary

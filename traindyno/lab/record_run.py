@@ -4,25 +4,92 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from traindyno.aws.log_tail import LogTail
+from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
-from traindyno.core.jobs.job import runs_of
+from traindyno.core.jobs.job import runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
-from traindyno.core.step_log.reader import StepLog
+from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
 from traindyno.core.suite.cells import run_on
 from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
-from traindyno.lab.attempt_records import AttemptRecords, ended_attempts, read_log_tail, read_run_log
 from traindyno.lab.shared_runs import shared_runs_of
-from traindyno.store.attempts import AttemptRows
+from traindyno.sagemaker.job_names import attempt_number
+from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
-from traindyno.store.owners import RunRow, RunRows, SharedJobRows
+from traindyno.store.owners import OwnerRow, RunRow, RunRows, SharedJobRows
 from traindyno.store.results_bucket import ResultsBucket
+
+
+class AttemptRecords(Protocol):
+    attempts: AttemptRows
+    jobs: TrainingJobs
+    bucket: ResultsBucket
+    log_tail: LogTail
+
+
+def ended_attempts(row: OwnerRow, services: AttemptRecords, *, run_id: str | None = None) -> list[Attempt]:
+    """Jobs that still run are stopped: no task waits for them any more. ``run_id``: of a shared job's run, of which the
+    first one stops it, because each is recorded.
+    """
+    return [
+        attempt.end or _end_of(attempt, services, stops=run_id in (None, *_first_run(attempt)))
+        for attempt in attempts_of(row, services.attempts)
+    ]
+
+
+def _first_run(attempt: AttemptRow) -> list[str]:
+    return [run.run_id for run in runs_of(attempt.owner)[:1]]
+
+
+def _end_of(attempt: AttemptRow, services: AttemptRecords, *, stops: bool) -> Attempt:
+    if services.attempts.note_stop(attempt.job_name, Outcome.TIMED_OUT):
+        if stops:
+            services.jobs.stop(attempt.job_name)
+    elif (latest := services.attempts.find(attempt.job_name)) and latest.end:
+        return latest.end  # it was described after the row was read
+    return Attempt(number=attempt.number, job_name=attempt.job_name, submitted_at=attempt.submitted_at)
+
+
+def read_run_log(
+    logged: Run | DataPreparation, services: AttemptRecords, last: Attempt | None = None
+) -> tuple[StepLog | None, str | None]:
+    """The step log, or None with the reason why it can't be read. What was logged after the attempt ``last`` is left
+    out.
+    """
+    files = services.bucket.step_log_files(step_logs_prefix(logged))
+    if last is not None:
+        files = {
+            name: lines for name, lines in files.items() if (attempt_number(name.partition("/")[0]) or 0) <= last.number
+        }
+    try:
+        return (read_step_log(files) if files else None), None
+    except StepLogInvalid as error:
+        return None, str(error)
+
+
+def read_log_tail(
+    last: Attempt | None,
+    outcome: Outcome,
+    services: AttemptRecords,
+    *,
+    run_id: str | None = None,
+    host: str | None = None,
+) -> tuple[str, ...]:
+    """The last lines of the attempt's log, unless the job's parent ended the run; of a shared job, those of this run on
+    the host on which it failed. A run that completed may have caught an error.
+    """
+    if last is None or outcome is Outcome.OUTPACED:
+        return ()
+    return services.log_tail.read(last.job_name, shared_by=run_id if last.share else None, host=host)
+
 
 OUTCOME_OF_ERROR = {
     "States.Timeout": Outcome.TIMED_OUT,

@@ -1,8 +1,8 @@
 """The services that the lab's use cases name, bound to the lab's table and bucket."""
 
-from collections.abc import Callable
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from traindyno.aws import clients
 from traindyno.aws.table import Table
@@ -22,84 +22,14 @@ if TYPE_CHECKING:
     from traindyno.store.sweep_lease import SweepLease
 
 
-Service = TypeVar("Service")
+def opened(place: str, client: str | None = None) -> Any:
+    """An attribute that makes the class at ``place`` at its first use, on ``client`` or on the lab's table."""
+    module, _, name = place.rpartition(".")
 
+    def make(lab: "LabServices") -> Any:
+        return getattr(import_module(f"traindyno.{module}"), name)(getattr(clients, client)() if client else lab._table)
 
-def opened(make: Callable[["LabServices"], Service]) -> Service:
-    """An attribute that ``make`` makes at its first use; its type is the service's, as protocols declare it."""
-    return cast("Service", cached_property(make))
-
-
-def _executions(lab: "LabServices") -> "ExecutionRows":
-    from traindyno.store.executions import ExecutionRows
-
-    return ExecutionRows(lab._table)
-
-
-def _runs(lab: "LabServices") -> "RunRows":
-    from traindyno.store.owners import RunRows
-
-    return RunRows(lab._table)
-
-
-def _shared_jobs(lab: "LabServices") -> "SharedJobRows":
-    from traindyno.store.owners import SharedJobRows
-
-    return SharedJobRows(lab._table)
-
-
-def _preparations(lab: "LabServices") -> "PreparationRows":
-    from traindyno.store.owners import PreparationRows
-
-    return PreparationRows(lab._table)
-
-
-def _attempts(lab: "LabServices") -> "AttemptRows":
-    from traindyno.store.attempts import AttemptRows
-
-    return AttemptRows(lab._table)
-
-
-def _spending(lab: "LabServices") -> "Spending":
-    from traindyno.store.spending import Spending
-
-    return Spending(lab._table)
-
-
-def _start_slots(lab: "LabServices") -> "StartSlots":
-    from traindyno.store.start_slots import StartSlots
-
-    return StartSlots(lab._table)
-
-
-def _sweep_lease(lab: "LabServices") -> "SweepLease":
-    from traindyno.store.sweep_lease import SweepLease
-
-    return SweepLease(lab._table)
-
-
-def _work_index(lab: "LabServices") -> "WorkIndex":
-    from traindyno.store.past_runs import WorkIndex
-
-    return WorkIndex(lab._table)
-
-
-def _jobs(_: "LabServices") -> "TrainingJobs":
-    from traindyno.aws.training_jobs import TrainingJobs
-
-    return TrainingJobs(clients.sagemaker())
-
-
-def _answers(_: "LabServices") -> "TaskAnswers":
-    from traindyno.aws.task_answers import TaskAnswers
-
-    return TaskAnswers(clients.stepfunctions())
-
-
-def _log_tail(_: "LabServices") -> "LogTail":
-    from traindyno.aws.log_tail import LogTail
-
-    return LogTail(clients.logs())
+    return cached_property(make)
 
 
 class LabServices:
@@ -110,18 +40,18 @@ class LabServices:
     def __init__(self, *, table: Table, bucket: ResultsBucket) -> None:
         self._table, self.bucket = table, bucket
 
-    executions = opened(_executions)
-    runs = opened(_runs)
-    shared_jobs = opened(_shared_jobs)
-    preparations = opened(_preparations)
-    attempts = opened(_attempts)
-    spending = opened(_spending)
-    start_slots = opened(_start_slots)
-    sweep_lease = opened(_sweep_lease)
-    work_index = opened(_work_index)
-    jobs = opened(_jobs)
-    answers = opened(_answers)
-    log_tail = opened(_log_tail)
+    executions: "ExecutionRows" = opened("store.executions.ExecutionRows")
+    runs: "RunRows" = opened("store.owners.RunRows")
+    shared_jobs: "SharedJobRows" = opened("store.owners.SharedJobRows")
+    preparations: "PreparationRows" = opened("store.owners.PreparationRows")
+    attempts: "AttemptRows" = opened("store.attempts.AttemptRows")
+    spending: "Spending" = opened("store.spending.Spending")
+    start_slots: "StartSlots" = opened("store.start_slots.StartSlots")
+    sweep_lease: "SweepLease" = opened("store.sweep_lease.SweepLease")
+    work_index: "WorkIndex" = opened("store.past_runs.WorkIndex")
+    jobs: "TrainingJobs" = opened("aws.training_jobs.TrainingJobs", "sagemaker")
+    answers: "TaskAnswers" = opened("aws.task_answers.TaskAnswers", "stepfunctions")
+    log_tail: "LogTail" = opened("aws.log_tail.LogTail", "logs")
 
 
 def open_services(environment: BucketEnvironment) -> LabServices:

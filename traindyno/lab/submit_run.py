@@ -23,17 +23,15 @@ from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of
-from traindyno.lab.new_attempt import new_attempt, price_types
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
-from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices
+from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices, new_attempt, price_types
 from traindyno.sagemaker.job_document import RunNotShared, job_document
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
-from traindyno.sagemaker.shared_channels import TooManyChannels
-from traindyno.sagemaker.shared_request import build_shared_job_request
+from traindyno.sagemaker.shared_request import TooManyChannels, build_shared_job_request
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.results_bucket import ResultsBucket

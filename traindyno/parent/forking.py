@@ -1,12 +1,140 @@
 """Starts runs of the built-in tasks by forking: the imports, which are most of a run's own start, are done once."""
 
+import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
-from typing import Callable, Dict, FrozenSet, Optional, Set, Tuple
+from typing import Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
-from traindyno.parent.forking_order import order_of, process_environment
-from traindyno.parent.forking_source import FORKING_PROGRAM, Source
-from traindyno.parent.launch import Child, Launcher, Setting, Start
+from traindyno.core.jobs.journal_format import MARK_VARIABLE, TORCHRUN
+from traindyno.parent.launch import Child, Launcher, Setting, Start, end_with_this_process
 from traindyno.parent.process_tree import children
+
+
+def order_of(start: Start) -> Dict[str, object]:
+    """``ranks``: the variables of each; none for a run of one process that has no launcher."""
+    setting = start.setting
+    return {
+        "program": setting.program,
+        "arguments": list(start.arguments),
+        "environment": process_environment(setting),
+        "output": os.readlink("/proc/self/fd/{}".format(setting.output)),
+        "ranks": ranks_of(start),
+        "serves": start.meeting.rank == 0,
+        "address": start.meeting.address,
+        "port": start.meeting.port,
+    }
+
+
+def process_environment(setting: Setting) -> Dict[str, str]:
+    """torchrun gives each of several processes one thread, unless the environment says another number."""
+    has_several = setting.run.launcher == TORCHRUN and setting.run.processes_per_host > 1
+    return {**({"OMP_NUM_THREADS": "1"} if has_several else {}), **setting.environment}
+
+
+def ranks_of(start: Start) -> List[Dict[str, str]]:
+    """What torchrun sets for each process of this host."""
+    run, environment, meeting = start.setting.run, start.setting.environment, start.meeting
+    if run.launcher != TORCHRUN:
+        return []
+    local_size = run.processes_per_host
+    size = meeting.hosts * local_size
+    of_all = {
+        **{name: str(size) for name in ("WORLD_SIZE", "ROLE_WORLD_SIZE")},
+        "LOCAL_WORLD_SIZE": str(local_size),
+        "GROUP_RANK": str(meeting.rank),
+        "GROUP_WORLD_SIZE": str(meeting.hosts),
+        "ROLE_NAME": "default",
+        "MASTER_ADDR": meeting.address,
+        "MASTER_PORT": str(meeting.port),
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_RUN_ID": meeting.name,
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": environment.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
+    }
+    ranks = []
+    for local_rank in range(local_size):
+        rank = str(meeting.rank * local_size + local_rank)
+        ranks.append({**of_all, "LOCAL_RANK": str(local_rank), "RANK": rank, "ROLE_RANK": rank})
+    return ranks
+
+
+FORKING_PROGRAM = "traindyno_ranks.py"
+READY = "ready"
+LOOK_AGAIN_SECONDS = 0.05
+
+
+class Source:
+    """A process that does the imports, and then forks."""
+
+    def __init__(self, setting: Setting) -> None:
+        reader, writer = os.pipe()
+        # Ranks have the mark in their own environment: this process has not started them.
+        environment = {name: value for name, value in process_environment(setting).items() if name != MARK_VARIABLE}
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, FORKING_PROGRAM, str(writer)],
+                stdin=subprocess.PIPE,
+                stdout=setting.output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=(writer,),
+                start_new_session=True,
+                preexec_fn=end_with_this_process,  # noqa: PLW1509 -- the parent has one thread
+            )
+        finally:
+            os.close(writer)
+        os.set_blocking(reader, False)
+        self._reader = reader
+        self._text = b""
+        self._orders = 0
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def becomes_ready(self, goes_on: Callable[[], bool]) -> bool:
+        """False if it says why it can't fork, ends, or is not waited for any longer."""
+        while goes_on():
+            answer = self.answer()
+            if answer is not None:
+                return answer == READY
+            time.sleep(LOOK_AGAIN_SECONDS)
+        return False
+
+    def answer(self) -> Optional[str]:
+        """The next line; None if there is none yet, empty if there will be none."""
+        while b"\n" not in self._text:
+            try:
+                block = os.read(self._reader, 4096)
+            except BlockingIOError:
+                return None
+            if not block:
+                return ""
+            self._text += block
+        line, _, self._text = self._text.partition(b"\n")
+        return line.decode()
+
+    def order(self, document: Dict[str, object]) -> str:
+        """The number with which the answer begins."""
+        assert self._process.stdin is not None
+        self._orders += 1
+        self._process.stdin.write(json.dumps({**document, "number": self._orders}).encode() + b"\n")
+        self._process.stdin.flush()
+        return str(self._orders)
+
+    def end(self) -> int:
+        """Its exit code or negative signal, never 0."""
+        self._process.kill()
+        return self._process.wait() or 1
+
 
 TRAINING_PROGRAM = "traindyno_train.py"
 # What the programs read when they use it. Libraries read other variables when they are imported.

@@ -6,25 +6,62 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
+from typing import Callable
 
 from traindyno.core.jobs.journal_format import FORMAT_VERSION, MARK_VARIABLE, PARENT_STARTED, STOPPED
-from traindyno.parent import stop_request
-from traindyno.parent.attempt import Attempt
+from traindyno.parent.attempt import EXIT_CODE, Attempt, StopRequest, TimeLeft, job_began_at
 from traindyno.parent.conduct import Conductor
 from traindyno.parent.disk import remove
 from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document, with_own_devices
 from traindyno.parent.forking import ForkingLauncher
-from traindyno.parent.guard import under_guard
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.journal import Journal
 from traindyno.parent.leftovers import NO_DEVICES, Devices
-from traindyno.parent.meeting import meet
 from traindyno.parent.output import say
-from traindyno.parent.peers import PeerLost
-from traindyno.parent.process_tree import adopt_orphans, kill_all, marked, send
-from traindyno.parent.stop_request import StopRequest
-from traindyno.parent.time_left import TimeLeft, job_began_at
+from traindyno.parent.peers import PeerLost, meet
+from traindyno.parent.process_tree import adopt_orphans, end_with_parent, kill_all, marked, send
+
+
+def under_guard(work: Callable[[], int]) -> int:
+    """The exit code of ``work``, which runs in a child of this process. If this process is killed, the child gets
+    SIGTERM.
+    """
+    adopt_orphans()
+    guard = os.getpid()
+    child = os.fork()
+    if not child:
+        end_with_parent(signal.SIGTERM)
+        if os.getppid() != guard:
+            os._exit(1)
+        _work(work)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _frame: os.kill(child, number))
+    _, status = os.waitpid(child, os.WUNTRACED)
+    while os.WIFSTOPPED(status):  # a run can send its parent SIGSTOP, and a stopped parent holds the machine
+        os.kill(child, signal.SIGCONT)
+        _, status = os.waitpid(child, os.WUNTRACED)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    kill_all()
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _work(work: Callable[[], int]) -> None:
+    code = 1
+    try:
+        code = work()
+    except BaseException:  # noqa: BLE001 -- the process ends here, with its text, whatever it was
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                continue
+        os._exit(code)
+
 
 FAILED = 1
 FOLDER_LEAD = "traindyno-"
@@ -91,7 +128,7 @@ def _conduct(job: JobOrder, host: Host, *, journal: Journal, stop: StopRequest, 
     )
     conductor = Conductor(attempt)
     conductor.conduct()
-    return stop_request.EXIT_CODE if conductor.left_because == STOPPED else 0
+    return EXIT_CODE if conductor.left_because == STOPPED else 0
 
 
 def _refuse(host: Host, text: str) -> None:

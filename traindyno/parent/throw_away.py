@@ -1,18 +1,21 @@
-"""A run of a few steps, of which nothing is kept but its output. Its time belongs to the job."""
+"""A run of a few steps, of which nothing is kept but its output. Its time belongs to the job.
+
+It is the first run that has not ended, ended after a few steps.
+"""
 
 import time
 from typing import NamedTuple, Optional
 
-from traindyno.core.jobs.journal_format import THROWN_AWAY
+from traindyno.core.jobs.journal_format import THROWN_AWAY, WARM_UP_BEGAN, WARMED_UP
 from traindyno.core.search.largest_batch import LONGEST_PROBE_SECONDS
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
+from traindyno.parent.ends import Verdict, has_ended
+from traindyno.parent.journal import has_died_warming_up
 from traindyno.parent.output import RunOutput
-from traindyno.parent.ready import FORK, FRESH, made_ready
-from traindyno.parent.run_one import Ended, Turn, run_one
+from traindyno.parent.run_one import FORK, FRESH, Ended, Turn, made_ready, run_one
 from traindyno.parent.step_times import RunLogs
-from traindyno.parent.verdicts import Verdict
 
 
 class ThrownAway(NamedTuple):
@@ -51,3 +54,30 @@ def throw_away(run: RunOrder, attempt: Attempt, steps: int) -> Optional[ThrownAw
         for written in (folder, host.output(run_id), host.model(run_id)):
             remove(written)
     return ThrownAway(ended, logs, time.monotonic() - began)
+
+
+RUN_ID = "warm-up"
+NO_RUN = "-"
+
+
+def warm_up(attempt: Attempt) -> None:
+    """Nothing, unless the document asks for it. Raises PeerLost."""
+    run = _agreed(attempt)
+    if run is None:
+        return
+    attempt.journal.write(WARM_UP_BEGAN)
+    found = throw_away(run, attempt, attempt.job.warm_up_steps)
+    attempt.journal.write(WARMED_UP, own_milliseconds=round((found.seconds if found else 0.0) * 1e3))
+
+
+def _agreed(attempt: Attempt) -> Optional[RunOrder]:
+    """The first host decides: the others may have other copies of the files."""
+    peers, key = attempt.peers, "{}/what".format(RUN_ID)
+    if not attempt.job.warm_up_steps:
+        return None
+    if peers.rank == 0:
+        left = (run.run_id for run in attempt.job.runs if not has_ended(attempt.host.folder, run.run_id))
+        is_wanted = not attempt.stop.is_made and not has_died_warming_up(attempt.host, attempt.job.cut_off)
+        peers.say(key, next(left, NO_RUN) if is_wanted else NO_RUN)
+    named = peers.wait_for(key)
+    return next((run._replace(run_id=RUN_ID) for run in attempt.job.runs if run.run_id == named), None)

@@ -18,8 +18,7 @@ from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import Launcher, own_hyperparameters, select_launcher, workload_program
 from traindyno.sagemaker.request import known_type, run_environment
-from traindyno.sagemaker.shared_channels import shared_channels
-from traindyno.sagemaker.shared_runs import placed_runs
+from traindyno.sagemaker.shared_request import placed_runs, shared_channels
 
 LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
 # A job that reaches its limit has STOP_SECONDS more, and its upload does not count. What is kept is for a run that ends

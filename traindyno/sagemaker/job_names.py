@@ -58,3 +58,18 @@ def attempt_number(job_name: str) -> int | None:
 def job_name_of(request: Mapping[str, Any]) -> str:
     name: str = request["TrainingJobName"]
     return name
+
+
+EVENT_SOURCE = "aws.sagemaker"
+DETAIL_TYPE = "SageMaker Training Job State Change"
+ENDED_STATUSES = ("Completed", "Failed", "Stopped")
+
+
+def ended_jobs_of(lab: str) -> dict[str, Any]:
+    """The ``detail`` pattern of a rule that matches the ends of one lab's jobs."""
+    return {"TrainingJobName": [{"prefix": jobs_prefix(lab)}], "TrainingJobStatus": [*ENDED_STATUSES]}
+
+
+def job_name_in(event: Mapping[str, Any]) -> str:
+    name: str = event["detail"]["TrainingJobName"]
+    return name

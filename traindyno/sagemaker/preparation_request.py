@@ -18,12 +18,15 @@ from traindyno.sagemaker.channels import preparation_channels
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_names import checked_job_name, job_name_prefix
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.sagemaker.lab_options import code_channels, network, output_key, volume
 from traindyno.sagemaker.launcher import toolkit_hyperparameters
 from traindyno.sagemaker.request import (
     algorithm,
+    code_channels,
     container_environment,
     job_tags,
+    network,
+    output_key,
+    volume,
 )
 
 

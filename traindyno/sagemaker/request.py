@@ -1,11 +1,12 @@
 """The CreateTrainingJob request of one attempt, equal to what the SageMaker SDK sends for the same job."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from traindyno.core.instances.efa import efa_environment
-from traindyno.core.instances.instance_types import InstanceType, find_instance_type
-from traindyno.core.s3_keys import checkpoints_prefix, output_prefix, s3_uri
+from traindyno.core.instances.instance_types import InstanceType, find_instance_type, has_instance_storage
+from traindyno.core.s3_keys import checkpoints_prefix, is_s3_uri, output_prefix, s3_uri
 from traindyno.core.step_log.line import (
     CHECKPOINTS_VARIABLE,
     CONTAINER_CHECKPOINTS,
@@ -14,16 +15,65 @@ from traindyno.core.step_log.line import (
     SEED_VARIABLE,
 )
 from traindyno.core.suite.cells import accepted_types, run_on
-from traindyno.core.suite.choices import Purchase, Task
+from traindyno.core.suite.choices import InputMode, Purchase, Task
 from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.suite import JobOptions, Run, Suite
-from traindyno.sagemaker.channels import run_channels
+from traindyno.core.suite.workload import Model, Workload
+from traindyno.sagemaker.channels import channel, run_channels
 from traindyno.sagemaker.images import has_framework_version, select_image_uri
 from traindyno.sagemaker.job_names import training_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
-from traindyno.sagemaker.lab_options import code_channels, network, output_key, volume
-from traindyno.sagemaker.launcher import build_hyperparameters
-from traindyno.sagemaker.staged_model import with_staged_model
+from traindyno.sagemaker.launcher import CODE_CHANNEL, build_hyperparameters, find_source
+
+
+def with_staged_model(suite: Suite, run: Run) -> Suite:
+    if run.model_s3_uri is None:
+        return suite
+    workload = replace(suite.workload, model=Model(path=run.model_s3_uri))
+    if not _needs_hub(workload, run):
+        workload = replace(workload, hub_token_secret=None)
+    return replace(suite, workload=workload)
+
+
+def _needs_hub(workload: Workload, run: Run) -> bool:
+    """Prepared tokens bring their tokenizer."""
+    parts = () if run.tokens else (workload.tokenizer, workload.dataset)
+    return any(part is not None and part.path is not None and not is_s3_uri(part.path) for part in parts)
+
+
+def network(jobs: LabJobs) -> dict[str, Any]:
+    """Fields of the request itself."""
+    fields: dict[str, Any] = {}
+    if jobs.subnet_ids:
+        fields["VpcConfig"] = {"Subnets": [*jobs.subnet_ids], "SecurityGroupIds": [*jobs.security_group_ids]}
+    if jobs.encrypts_traffic:
+        fields["EnableInterContainerTrafficEncryption"] = True
+    if jobs.isolates_network:
+        fields["EnableNetworkIsolation"] = True
+    return fields
+
+
+def volume(jobs: LabJobs, instance_types: Iterable[str], *, size_gb: int | None = None) -> dict[str, Any]:
+    """Fields of ResourceConfig; ``size_gb`` of None is the lab's. SageMaker refuses a volume key for types with
+    instance storage.
+    """
+    fields: dict[str, Any] = {"VolumeSizeInGB": size_gb or jobs.volume_size_gb}
+    if jobs.volume_key_arn and not any(map(has_instance_storage, instance_types)):
+        fields["VolumeKmsKeyId"] = jobs.volume_key_arn
+    return fields
+
+
+def output_key(jobs: LabJobs) -> dict[str, str]:
+    """Fields of OutputDataConfig."""
+    return {"KmsKeyId": jobs.output_key_arn} if jobs.output_key_arn else {}
+
+
+def code_channels(suite: Suite, settings: JobSettings) -> list[dict[str, Any]]:
+    """An isolated container can't load its code from S3, so a channel contains it."""
+    if not settings.jobs.isolates_network:
+        return []
+    return [channel(CODE_CHANNEL, find_source(suite, settings), InputMode.FILE)]
+
 
 EXECUTION_TAG = "traindyno:execution"
 # The run, the shared job or the preparation that the training job is an attempt of.

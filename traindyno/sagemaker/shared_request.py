@@ -3,8 +3,12 @@
 Its program is the parent process, which starts the runs of the job's document.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
+from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal_format import (
     CONTAINER_FOLDER,
@@ -14,17 +18,67 @@ from traindyno.core.jobs.journal_format import (
     PROGRAM,
 )
 from traindyno.core.s3_keys import job_document_key, s3_uri
+from traindyno.core.suite.cells import run_on
+from traindyno.core.suite.checks.job_limits_check import SHARED_CHANNELS
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.job_time import upload_environment
-from traindyno.core.suite.suite import Suite
-from traindyno.sagemaker.channels import CONTAINER_CHANNELS, channel
+from traindyno.core.suite.suite import Run, Suite
+from traindyno.sagemaker.channels import CONTAINER_CHANNELS, channel, run_channels
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_names import shared_job_name
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.sagemaker.launcher import toolkit_hyperparameters
-from traindyno.sagemaker.request import job_request
-from traindyno.sagemaker.shared_channels import shared_channels
-from traindyno.sagemaker.shared_runs import placed_runs
+from traindyno.sagemaker.launcher import CODE_CHANNEL, toolkit_hyperparameters
+from traindyno.sagemaker.request import job_request, with_staged_model
+
+
+def placed_runs(job: Job, suite: Suite, placed_on: str | None) -> tuple[tuple[Run, Suite], ...]:
+    """Each run, on the type on which an earlier attempt of the job ran, and the suite with the model that it reads."""
+    staged = ((run, with_staged_model(suite, run)) for run in job.runs)
+    return tuple((run_on(own, run, placed_on) if placed_on else run, own) for run, own in staged)
+
+
+class TooManyChannels(TraindynoError):
+    """The runs of a job need more channels than SageMaker gives to one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedChannels:
+    """``entries`` of InputDataConfig; ``names``: run id → the run's channel → the job's channel that has its data."""
+
+    entries: tuple[Mapping[str, Any], ...]
+    names: Mapping[str, Mapping[str, str]]
+
+
+def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
+    """``runs`` with the suites as their own jobs would have them. A channel keeps its name if no other run needs other
+    data under it.
+    """
+    wanted = {run.run_id: run_channels(run, suite.workload) for run, suite in runs}
+    taken = {DOCUMENT_CHANNEL, CODE_CHANNEL}
+    reserved = taken | {entry["ChannelName"] for entries in wanted.values() for entry in entries}
+    made: list[dict[str, Any]] = []
+    names: dict[str, dict[str, str]] = {}
+    job_names: dict[str, str] = {}
+    for run_id, entries in wanted.items():
+        names[run_id] = {}
+        for entry in entries:
+            name, content = entry["ChannelName"], repr(sorted(entry.items()))
+            if content not in job_names:
+                job_names[content] = name if name not in taken else _free_name(name, reserved)
+                taken.add(job_names[content])
+                reserved.add(job_names[content])
+                made.append({**entry, "ChannelName": job_names[content]})
+            names[run_id][name] = job_names[content]
+    if len(made) > SHARED_CHANNELS:
+        raise TooManyChannels(
+            f"the runs {', '.join(wanted)} need {len(made)} channels together, expected at most {SHARED_CHANNELS}: "
+            "measurement.jobs: separate gives each run a job of its own"
+        )
+    return SharedChannels(entries=tuple(made), names=names)
+
+
+def _free_name(name: str, reserved: set[str]) -> str:
+    return next(found for number in count(2) if (found := f"{name}-{number}") not in reserved)
 
 
 def build_shared_job_request(

@@ -6,12 +6,11 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from traindyno.callbacks.clock import HostClock
-from training.accelerators.cpu import Cpu
-from training.accelerators.cuda import Cuda
+from traindyno.callbacks.clock import CudaClock, HostClock
+from traindyno.callbacks.environment import peak_memory_bytes_of_host
 from training.data.batch import Batch
 from training.errors import WorkloadError
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 
 class Accelerator(Protocol):
@@ -33,6 +32,49 @@ class Accelerator(Protocol):
 
     def end_step(self) -> None:
         """Called after the optimizer's step: a device that records operations in graphs runs the graph here."""
+
+
+class Cpu:
+    device = torch.device("cpu")
+    name = "cpu"
+    process_group_backend = "gloo"
+    average_gradients = None
+
+    def make_clock(self) -> HostClock:
+        return HostClock()
+
+    def peak_memory_bytes(self) -> int | None:
+        return peak_memory_bytes_of_host()
+
+    def to_device(self, batch: Batch) -> Batch:
+        return batch
+
+    def end_step(self) -> None:
+        pass
+
+
+class Cuda:
+    """The host's CUDA device with this process's local rank."""
+
+    name = "cuda"
+    process_group_backend = "cpu:gloo,cuda:nccl"
+    average_gradients = None
+
+    def __init__(self, local_rank: int) -> None:
+        self.device = torch.device("cuda", local_rank)
+        torch.cuda.set_device(self.device)
+
+    def make_clock(self) -> HostClock:
+        return CudaClock()
+
+    def peak_memory_bytes(self) -> int | None:
+        return torch.cuda.max_memory_allocated(self.device)
+
+    def to_device(self, batch: Batch) -> Batch:
+        return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+
+    def end_step(self) -> None:
+        pass
 
 
 def cuda_or_cpu(topology: Topology) -> Accelerator:

@@ -19,8 +19,8 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
+from traindyno.callbacks.checkpoints import LogSizes, measure_log
 from traindyno.callbacks.clock import now
-from traindyno.callbacks.log_sizes import LogSizes, measure_log
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
 from traindyno.core.suite.processes import degrees_of
 from training.checkpoints.slots import DEGREES, IDENTITY, PROCESSES, SCALER, STEP, STRATEGY, Found, Identity, Slots

@@ -16,6 +16,7 @@ from torch.distributed import ProcessGroup
 
 from traindyno.callbacks.checkpoints import (
     CheckpointRefused,
+    LogSizes,
     check_log,
     describe_files,
     problem_of,
@@ -23,13 +24,12 @@ from traindyno.callbacks.checkpoints import (
     remove_marker,
     write_marker,
 )
-from traindyno.callbacks.log_sizes import LogSizes
 from traindyno.core.suite.choices import InputMode, strategies_with
 from traindyno.core.suite.processes import global_batch_size, replica_count
 from traindyno.core.suite.settings import Effect, settings_of_checkpoints, settings_with
 from traindyno.core.suite.suite_file import settings_document, workload_document
+from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
-from training.process.topology import Topology
 
 Identity = Mapping[str, Any]
 SAMPLES_PER_STEP, PROCESSES, STRATEGY = "samples_per_step", "processes", "strategy"

@@ -11,7 +11,7 @@ import time
 from torch import distributed
 
 from training.errors import RunStopped
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 KEY = "traindyno/stop"
 AGREEMENT_SECONDS = 10.0

@@ -10,7 +10,7 @@ from torch import nn
 from traindyno.callbacks import StepLogger
 from traindyno.core.suite.choices import Compiler
 from training.accelerators import Accelerator
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 MODULES = {
     Compiler.NONE: "training.compilers.none",

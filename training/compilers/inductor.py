@@ -16,7 +16,7 @@ from traindyno.callbacks.clock import now
 from training.accelerators import Accelerator, cuda_or_cpu
 from training.compilers import ModelCompiler
 from training.errors import MissingFromImage
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 
 def is_recompilation(compile_id: str) -> bool:

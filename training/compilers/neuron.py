@@ -9,7 +9,7 @@ from training.accelerators import Accelerator
 from training.accelerators.neuron import Neuron
 from training.compilers import ModelCompiler
 from training.compilers.inductor import Inductor
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 
 class NeuronCompiler(Inductor):

@@ -7,7 +7,7 @@ from torch import nn
 from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator, cuda_or_cpu
 from training.compilers import ModelCompiler
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 
 class NoCompiler:

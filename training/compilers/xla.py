@@ -8,7 +8,7 @@ from traindyno.callbacks import StepLogger
 from training.accelerators import Accelerator
 from training.accelerators.xla import Xla
 from training.compilers import ModelCompiler
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 
 class XlaCompiler:

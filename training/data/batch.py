@@ -5,7 +5,16 @@
 of labels.
 """
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 import torch
+
+Array = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+AnyArray = npt.NDArray[Any]
+
 
 Batch = dict[str, torch.Tensor]
 

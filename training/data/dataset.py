@@ -1,26 +1,134 @@
 """The run's token sequences: synthetic, already prepared, or tokenised now by one process of each host."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
+from traindyno.core.suite.preparation import MOST_HELD_OUT, TOKENS_MANIFEST, describe_mismatch, tokens_manifest
+from traindyno.core.suite.workload import Workload
+from training.data.batch import Array
 from training.data.collate import SpecialTokens, special_tokens
 from training.data.files import DataFile
-from training.data.held_out import hold_out
 from training.data.labels import read_label_names
-from training.data.manifest import check_manifest
 from training.data.once_per_host import made_once_per_host
-from training.data.sequences import EVALUATION, MANIFEST, TOKENIZER, TRAIN, Sequences, read_sequences
-from training.data.synthetic import synthetic_sequences, synthetic_tokens
+from training.data.sequences import (
+    EVALUATION,
+    MANIFEST,
+    TOKENIZER,
+    TRAIN,
+    Sequences,
+    end_to_end,
+    read_sequences,
+    token_type,
+)
 from training.errors import WorkloadError
 from training.models.config_numbers import text_of
 from training.models.model_config import model_config
 from training.process.job import Job
+from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
-from training.process.topology import Topology
+
+MOST_SEQUENCES = 4096  # then the epochs repeat
+PAD, MASK, FIRST_ORDINARY = 0, 1, 4
+NOISE = 0.1
+SEED = 20261121
+
+
+def synthetic_tokens(vocabulary_size: int) -> SpecialTokens:
+    return SpecialTokens(vocabulary_size=vocabulary_size, pad=PAD, mask=MASK, end=PAD)
+
+
+def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
+    assert workload.sequence_length is not None
+    count, length = min(workload.examples, MOST_SEQUENCES), workload.sequence_length
+    random = np.random.default_rng(SEED)
+    tokens = _chains(random, count, length, vocabulary_size)
+    if workload.task is not Task.SEQUENCE_CLASSIFICATION:
+        return end_to_end(tokens.reshape(-1).astype(token_type(vocabulary_size)), np.full(count, length))
+    label_count = workload.label_count or 2
+    labels = random.integers(label_count, size=count)
+    tokens[:, 1:3] = (FIRST_ORDINARY + labels)[:, None]
+    return _shortened(random, tokens, labels, vocabulary_size)
+
+
+def _chains(random: np.random.Generator, count: int, length: int, vocabulary_size: int) -> Array:
+    """Returns [N, L] tokens. Each follows from the one before by a fixed rule, except for some noise."""
+    ordinary = vocabulary_size - FIRST_ORDINARY
+    tokens = random.integers(ordinary, size=(count, length))
+    noisy = random.random((count, length)) < NOISE
+    for column in range(1, length):
+        follows = (tokens[:, column - 1] * 7 + 3) % ordinary
+        tokens[:, column] = np.where(noisy[:, column], tokens[:, column], follows)
+    return tokens + FIRST_ORDINARY
+
+
+def _shortened(random: np.random.Generator, tokens: Array, labels: Array, vocabulary_size: int) -> Sequences:
+    """Cuts ``tokens`` [N, L] with ``labels`` [N] to lengths from a quarter of the longest on, as real text has them."""
+    count, length = tokens.shape
+    lengths = random.integers(max(3, length // 4), length + 1, size=count)
+    kept = np.arange(length) < lengths[:, None]
+    return end_to_end(tokens[kept].astype(token_type(vocabulary_size)), lengths, labels)
+
+
+def write_manifest(folder: Path, key: str) -> dict[str, dict[str, int]]:
+    """Returns the manifest's entries for the folder's parts; there are none where the job only checked the model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = _count(folder)
+    (folder / TOKENS_MANIFEST).write_text(json.dumps(tokens_manifest(key, counts)))
+    return counts
+
+
+def check_manifest(folder: Path, key: str) -> None:
+    """Checks that the folder contains the run's tokens, and all of them."""
+    path = folder / TOKENS_MANIFEST
+    manifest = json.loads(path.read_text()) if path.exists() else None
+    problem = describe_mismatch(manifest, key=key)
+    if problem is None and manifest is not None and manifest["parts"] != (found := _count(folder)):
+        problem = f"it holds {found}; expected {manifest['parts']}, as its {TOKENS_MANIFEST} says"
+    if problem:
+        raise WorkloadError(f"the train channel {folder} does not bring the prepared data: {problem}")
+
+
+def _count(folder: Path) -> dict[str, dict[str, int]]:
+    parts = {name: read_sequences(folder / name) for name in (TRAIN, EVALUATION) if (folder / name).exists()}
+    return {name: {"sequences": len(part), "tokens": len(part.tokens)} for name, part in parts.items()}
+
+
+SHARE = 0.05
+
+
+def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
+    """Returns the sequences to train on and those to evaluate on, in their order. With labels, each class keeps its
+    proportion. Raises WorkloadError if there are too few sequences.
+    """
+    count = min(MOST_HELD_OUT, int(len(sequences) * SHARE))
+    if count == 0:
+        raise WorkloadError(
+            f"the dataset gives {len(sequences)} sequences, too few to hold some out for evaluation; expected an "
+            f"evaluation_split, or {int(1 / SHARE)} sequences"
+        )
+    random = np.random.default_rng((seed, len(sequences)))
+    chosen = np.zeros(len(sequences), dtype=bool)
+    chosen[_drawn(random, sequences, count)] = True
+    return sequences.select(np.flatnonzero(~chosen)), sequences.select(np.flatnonzero(chosen))
+
+
+def _drawn(random: np.random.Generator, sequences: Sequences, count: int) -> Array:
+    """Returns [N], the numbers of ``count`` sequences.
+
+    Sequences are sorted by class, in a random order within each, and every n-th is drawn: each class is drawn in its
+    proportion, to within one sequence.
+    """
+    order: Array = random.permutation(len(sequences))
+    if sequences.labels is not None:
+        order = order[np.argsort(sequences.labels[order], kind="stable")]
+    places = np.linspace(0, len(order), count, endpoint=False) + random.uniform(0, len(order) / count)
+    return order[places.astype(np.int64)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

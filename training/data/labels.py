@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from training.data.arrays import Array
+from training.data.batch import Array
 from training.errors import WorkloadError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 POLL_SECONDS = 0.05
 _made: list[Path] = []

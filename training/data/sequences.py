@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from training.data.arrays import AnyArray, Array
+from training.data.batch import AnyArray, Array
 
 MANIFEST = "traindyno-data.json"
 HEADER_BYTES = 128

@@ -10,8 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
-from training.data.arrays import Array
-from training.data.batch import Batch
+from training.data.batch import Array, Batch
 from training.data.collate import Collate
 from training.data.encoding import Encoded, Encoder
 from training.data.files import DataFile

@@ -21,15 +21,14 @@ from traindyno.core.suite.choices import TRAITS, DatasetFormat, Task
 from traindyno.core.suite.processes import accumulation_steps, stage_ranks, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
-from training.accelerators.cpu import Cpu
+from training.accelerators import Cpu
 from training.compilers.none import NoCompiler
 from training.data.batch import Batch
 from training.data.collate import choose_collate
+from training.data.dataset import FIRST_ORDINARY, synthetic_tokens
 from training.data.sequences import Sequences, end_to_end, token_type
-from training.data.synthetic import FIRST_ORDINARY, synthetic_tokens
-from training.memory.cuda_kernels import as_on_cuda
 from training.memory.fake_world import fake_process_group, fake_tensors
-from training.memory.tracker import MemoryTracker, storage_bytes
+from training.memory.tracker import MemoryTracker, as_on_cuda, storage_bytes
 from training.models.blueprint import replaced
 from training.models.config_numbers import text_of
 from training.models.flops import NOT_COUNTED
@@ -37,7 +36,7 @@ from training.models.gradients import number_format
 from training.models.model import build_model
 from training.models.model_config import model_config
 from training.models.optimizer import build_optimizer
-from training.process.topology import Topology
+from training.process.process_group import Topology
 from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
 

@@ -19,7 +19,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from training.models.blueprint import replaced
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 # These compute with the numbers of the ranks, and fake tensors have no values.
 RANK_ARITHMETIC = ("__init__", "__getitem__", "get_group", "_get_all_submeshes", "_flatten", "_unflatten")

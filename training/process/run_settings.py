@@ -26,7 +26,7 @@ from traindyno.core.suite.suite_file import (
 )
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 HYPERPARAMETERS_VARIABLE = "SM_HPS"
 PARTS = ("run_id", "workload", "settings", "measurement")

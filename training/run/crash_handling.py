@@ -16,12 +16,12 @@ from torch import distributed
 
 from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.clock import now
-from traindyno.callbacks.oom_kills import count_oom_kills
+from traindyno.callbacks.failure import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import PROBE
 from training.checkpoints.stop_request import StopRequest
 from training.errors import PeerFailed, RunStopped
-from training.process.topology import Topology
+from training.process.process_group import Topology
 from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
 KEY = "traindyno/failure"  # in the job's store

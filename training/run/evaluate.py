@@ -9,8 +9,7 @@ import torch
 from traindyno.callbacks import StepLogger
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Measurement
-from training.data.arrays import Array, Mask
-from training.data.batch import Batch
+from training.data.batch import Array, Batch, Mask
 from training.data.collate import Collate
 from training.data.sequences import Sequences
 from training.models.objective import IGNORED_LABEL

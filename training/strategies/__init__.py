@@ -24,7 +24,7 @@ from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint
 from training.models.gradients import NumberFormat
-from training.process.topology import Topology
+from training.process.process_group import Topology
 
 MODULES = {
     Strategy.SINGLE: "training.strategies.whole_model",

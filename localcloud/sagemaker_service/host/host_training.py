@@ -27,7 +27,7 @@ from localcloud.sagemaker_service.instance_table import LocalInstanceType
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import is_shared
 from localcloud.sagemaker_service.settings import ServiceSettings
-from traindyno.callbacks.oom_kills import count_oom_kills
+from traindyno.callbacks.failure import count_oom_kills
 
 GIB = 2**30
 # The rest is for the local cloud, and for the other programs of this machine.

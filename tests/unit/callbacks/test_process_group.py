@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from traindyno.callbacks.process_group import SIZES, find_process_group, require_process_group
+from traindyno.callbacks.process import SIZES, find_process_group, require_process_group
 
 
 def _unstarted() -> int:

@@ -7,7 +7,7 @@ import pytest
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_training import TrainingEnd
 from localcloud.sagemaker_service.host.job_ends import algorithm_error
-from traindyno.callbacks import oom_kills
+from traindyno.callbacks import failure
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import read_failure_reason
@@ -30,8 +30,8 @@ def test_sigkill_is_out_of_memory_only_where_the_kernel_counted_it(
 def test_kills_are_counted_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counters = tmp_path / "vmstat"
     counters.write_text("pgfault 12\noom_kill 3\n")
-    monkeypatch.setattr(oom_kills, "MACHINE", counters)
-    monkeypatch.setattr(oom_kills, "CONTAINER", tmp_path / "nowhere")
-    assert oom_kills.count_oom_kills() == 3
-    monkeypatch.setattr(oom_kills, "MACHINE", tmp_path / "nowhere")
-    assert oom_kills.count_oom_kills() == 0
+    monkeypatch.setattr(failure, "MACHINE", counters)
+    monkeypatch.setattr(failure, "CONTAINER", tmp_path / "nowhere")
+    assert failure.count_oom_kills() == 3
+    monkeypatch.setattr(failure, "MACHINE", tmp_path / "nowhere")
+    assert failure.count_oom_kills() == 0

@@ -12,7 +12,7 @@ from traindyno.parent import program
 
 STOPPED_PARENT = """
 import os, signal, sys
-from traindyno.parent.guard import under_guard
+from traindyno.parent.program import under_guard
 
 def work():
     for number in (signal.SIGSTOP, signal.SIGTSTP):

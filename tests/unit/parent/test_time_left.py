@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from traindyno.parent.attempt import TimeLeft
 from traindyno.parent.document import JobOrder
-from traindyno.parent.time_left import TimeLeft
-from traindyno.parent.verdicts import Verdict
+from traindyno.parent.ends import Verdict
 
 ORDER = JobOrder("j1", "train.py", "local.cpu", 1000.0, None, 100.0, 1.0, 60.0, ())
 

@@ -11,6 +11,7 @@ from traindyno.core.jobs.job_end import JobPhaseName, WarmPool
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import NOT_OF_CONTAINER, read_failure_reason
+from traindyno.sagemaker.held_instances import UnknownWarmPoolStatus, read_warm_pool
 from traindyno.sagemaker.job_description import (
     INSTANT_STATUSES,
     PHASE_OF_STATUS,
@@ -19,7 +20,6 @@ from traindyno.sagemaker.job_description import (
     read_job_end,
     read_phases,
 )
-from traindyno.sagemaker.kept_instances import UnknownWarmPoolStatus, read_warm_pool
 
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 

@@ -29,8 +29,7 @@ from traindyno.sagemaker.job_names import attempt_number, execution_digest, shar
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.launcher import Launcher, select_launcher
 from traindyno.sagemaker.request import build_training_job_request
-from traindyno.sagemaker.shared_channels import TooManyChannels
-from traindyno.sagemaker.shared_request import build_shared_job_request
+from traindyno.sagemaker.shared_request import TooManyChannels, build_shared_job_request
 
 JOB_ID = "j1a2b3c4d-1-12"
 WITH_ARGUMENTS = {"lr": 1e-4, "flag": True, "parts": {"b": 1, "a": 2}, "x": "a,b"}

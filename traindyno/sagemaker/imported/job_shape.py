@@ -1,11 +1,94 @@
 """What an import reads of a job's description has the types that SageMaker documents; anyone may have written it."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import EXPECTED_OF_TYPE, shown
 from traindyno.core.errors import Problem
+from traindyno.core.suite.checks.job_limits_check import SDK_PREFIX
+from traindyno.core.suite.checks.secrets_check import ADVICE, find_secrets
+from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS, UNREADABLE
+from traindyno.core.suite.file_systems import CHANNELS, is_remote, workload_paths
+from traindyno.sagemaker.imported.program import JobNotImportable, is_built_in, job_name, toolkit_values
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*(/[A-Za-z0-9][\w.\-]*)?")
+FILE_SUFFIXES = {*FORMATS, *COMPRESSIONS, *UNREADABLE, ".txt"}
+
+
+def local_path(workload: Mapping[str, Any]) -> str | None:
+    """The first path that may be one of this machine, with what is accepted; None if there is none."""
+    for place, path in workload_paths(workload):
+        takes_hub_name = not place.startswith(CHANNELS)
+        if not is_remote(path) and not (takes_hub_name and _is_hub_name(path)):
+            hub = ", or the name of a model or dataset of the Hub" if takes_hub_name else ""
+            return f"{place}: got {shown(path)}, expected s3://…, fsx://… or efs://…{hub}"
+    return None
+
+
+def _is_hub_name(path: str) -> bool:
+    return HUB_NAME.fullmatch(path) is not None and PurePosixPath(path).suffix not in FILE_SUFFIXES
+
+
+# Their entries have names, and a job can be asked for without one of them.
+NAMED = ("Environment", "HyperParameters", "Tags")
+
+
+def without_secrets(job: Mapping[str, Any], fields: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The job, and what it leaves out: path → reason, never a value.
+
+    Raises JobNotImportable for what looks like a secret in another of ``fields``, or in what the training toolkit
+    and our own program read: without it the job would be another.
+    """
+    name = job_name(job)
+    refuse_secrets(name, find_secrets({each: job[each] for each in fields if each in job and each not in NAMED}))
+    entries = _entries(job)
+    refuse_excess(name, "HyperParameters", entries["HyperParameters"])
+    # What is left out is listed by its name.
+    refuse_secrets(name, find_secrets({section: list(given) for section, given in entries.items()}))
+    found = {f"{section}.{each}": kind for section, given in entries.items() for each, kind in _secrets_of(given)}
+    refuse_secrets(name, ((path, kind) for path, kind in found.items() if _is_needed(path, job)))
+    clean = dict(job)
+    for section in ("Environment", "HyperParameters"):
+        given = job.get(section, {})
+        clean[section] = {each: value for each, value in given.items() if f"{section}.{each}" not in found}
+    clean["Tags"] = [tag for tag in job.get("Tags", ()) if f"Tags.{tag['Key']}" not in found]
+    return clean, {path: f"this looks like {kind}; {ADVICE}" for path, kind in found.items()}
+
+
+def _entries(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {
+        "Environment": job.get("Environment", {}),
+        "HyperParameters": toolkit_values(job),
+        "Tags": {tag["Key"]: tag["Value"] for tag in job.get("Tags", ())},
+    }
+
+
+def refuse_secrets(name: str, found: Iterable[tuple[str, str]]) -> None:
+    for path, kind in found:
+        raise JobNotImportable(f"{name}: {path}: this looks like {kind} (not repeated here), expected none; {ADVICE}")
+
+
+def refuse_excess(name: str, path: str, document: object) -> None:
+    excess = excess_of(document)
+    if excess is not None:
+        raise JobNotImportable(f"{name}: {path}: {excess}")
+
+
+def _secrets_of(entries: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Name and kind of each entry that is a secret, or has one inside."""
+    for name, value in entries.items():
+        for _, kind in find_secrets(value, name=name):
+            yield name, kind
+            break
+
+
+def _is_needed(path: str, job: Mapping[str, Any]) -> bool:
+    section, _, name = path.partition(".")
+    return section == "HyperParameters" and (name.startswith(SDK_PREFIX) or is_built_in(job))
+
 
 ANY_NAME = "*"
 # Type → what is expected; a name with "!" is required. Fields that no import reads are not listed.

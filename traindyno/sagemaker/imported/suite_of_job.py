@@ -18,8 +18,14 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import PENDING_SECONDS
 from traindyno.core.suite.suite_file import parse_settings, settings_document
 from traindyno.sagemaker.imported.differences import REQUEST_FIELDS, Difference, differences_of
-from traindyno.sagemaker.imported.job_secrets import refuse_excess, refuse_secrets, without_secrets
-from traindyno.sagemaker.imported.job_shape import has_nul, shape_problem
+from traindyno.sagemaker.imported.job_shape import (
+    has_nul,
+    local_path,
+    refuse_excess,
+    refuse_secrets,
+    shape_problem,
+    without_secrets,
+)
 from traindyno.sagemaker.imported.program import (
     SDK_CHANNELS,
     Drivers,
@@ -30,7 +36,6 @@ from traindyno.sagemaker.imported.program import (
     read_program,
     toolkit_values,
 )
-from traindyno.sagemaker.imported.remote_paths import local_path
 from traindyno.sagemaker.job_description import UnknownJobStatus, has_ended
 
 # SageMaker's own, for a request without a limit.
