@@ -45,7 +45,7 @@ class Guard(LabFunctions):
         grants = LabGrants.of(self, setup)
         guard = self._function(
             "GuardLab",
-            [grants.executions_listed(), grants.open_attempts(), *ending_endpoints(grants)],
+            [grants.executions_listed(), grants.open_attempts(), grants.listing(), *ending_endpoints(grants)],
             timeout_seconds=GUARD_SECONDS,
             environment={"STATE_MACHINE_ARN": grants.state_machine_arn},
         )

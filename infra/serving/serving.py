@@ -56,9 +56,8 @@ class Serving(LabFunctions):
             [
                 grants.step_logs(),
                 grants.listing(),
-                on_copies(grants, "s3:PutObject", "s3:AbortMultipartUpload"),
+                on_copies(grants, "s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"),
                 *use_of_keys(jobs),
-                grants.rows("GetItem", "PutItem"),
                 on_served(grants, "model", "CreateModel", "AddTags"),
                 on_served(grants, "endpoint-config", "CreateEndpointConfig", "CreateEndpoint", "AddTags"),
                 on_served(grants, "endpoint", "CreateEndpoint", "AddTags"),

@@ -11,12 +11,11 @@ PER_DEPLOYMENT = "Deployments are named when models are deployed; the lab's name
 def ending_endpoints(grants: LabGrants) -> list[Grant]:
     """Permissions of the functions that end endpoints: ReconcileRuns and GuardLab."""
     return [
-        grants.rows("Query", "UpdateItem"),
         without_resources("sagemaker:ListEndpoints"),
         on_served(grants, "endpoint", "DescribeEndpoint", "ListTags", "DeleteEndpoint"),
         on_served(grants, "endpoint-config", "DeleteEndpointConfig"),
         on_served(grants, "model", "DeleteModel"),
-        on_copies(grants, "s3:DeleteObject"),
+        on_copies(grants, "s3:GetObject", "s3:DeleteObject"),
     ]
 
 

@@ -40,5 +40,5 @@ def _decide(request_type: str) -> Answer:
         now=now,
     )
     if refusal is None:
-        remove_all(serving, now=now, message="the lab was destroyed")
+        remove_all(serving)
     return Answer(is_well=refusal is None, reason=refusal or "")

@@ -64,12 +64,7 @@ class Service:
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
         self._hosting = HostingService(
-            store=self._store,
-            transfer=S3Transfer(clients.s3),
-            logs=clients.logs,
-            settings=settings,
-            clock=self._machine_clock,
-            health=self._health,
+            store=self._store, transfer=S3Transfer(clients.s3), settings=settings, clock=self._machine_clock
         )
         self._rates = self._make_rate_limits()
         self._server = LoopbackServer(

@@ -18,12 +18,16 @@ from typing import Any
 import pytest
 import yaml
 
+from localcloud.cloud import environment_of
 from tests.local.forked_programs import REPO_ROOT, Answer
-from tests.local.jobs import eventually
 from tests.local.local_lab import LocalLab
+from tests.local.recorded_calls import as_if_in
 from tests.local.test_reference_suites import BRIEF_COMPILATION, ONE_THREAD, XLA_FOLDER, reference_suite
 from tests.training.run_documents import MODELS, SEQUENCE_LENGTH, write_reviews
 from tests.xla.xla_environment import make_environment
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.serving.end_endpoints import sweep_endpoints
+from traindyno.lab.serving.services import open_serving
 
 pytestmark = pytest.mark.local
 
@@ -107,50 +111,32 @@ def test_readme_names_the_commands_in_the_order_in_which_they_work() -> None:
 
 def test_a_trained_classifier_is_deployed_checked_invoked_listed_and_ended(lab: LocalLab, trained: str) -> None:
     """It ends before it costs more than its amount."""
-    answer = as_written(lab, line_of("deploy"), "--owner", "ada", "--max-usd", "0.10", "--format", "json")
+    answer = as_written(lab, line_of("deploy"), "--max-usd", "0.10")
     assert answer.status == 0, answer.errors
     assert "$0.10 per hour, $2.40 per day" in answer.errors
     assert "it costs $0.10 at most (--max-usd $0.10)" in answer.errors
-    row = answer.json()
+    assert "8 answers agree with the training job's own" in answer.errors
+    assert re.search(r"p50 [\d.]+ ms.*per million requests", answer.errors, re.DOTALL)
+    (row,) = lab.traindyno("endpoints", "--local", "--format", "json").json()
     name = row["deployment"]["name"]
-    assert (row["status"], row["checked_samples"]) == ("ready", 8)
-    assert 0 < row["latency"]["p50_seconds"] <= row["latency"]["p99_seconds"]
-    assert float(row["cost"]["usd_per_million_requests"]) == pytest.approx(
-        0.10 * row["latency"]["mean_seconds"] * 1e6 / 3600, rel=1e-3
-    )
+    assert row["status"] == "InService"
     (first, second) = ask(lab, name, "a good film, very good")["predictions"]
     assert first["score"] + second["score"] == pytest.approx(1, abs=1e-3)
     arn = lab.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointArn"]
     tags = {tag["Key"]: tag["Value"] for tag in lab.client("sagemaker").list_tags(ResourceArn=arn)["Tags"]}
-    assert (tags["traindyno:owner"], tags["traindyno:execution"]) == ("ada", EXECUTION)
-    assert tags["traindyno:ends_at"] == f"{datetime.fromtimestamp(row['cost']['ends_at'], UTC):%Y-%m-%dT%H:%M:%SZ}"
-    listed = lab.traindyno("endpoints", "--local", "--format", "json").json()
-    assert [each["deployment"]["name"] for each in listed] == [name]
-
-    receipt = lab.traindyno("report", "--receipt", EXECUTION, "--local")
-    assert f"in addition, endpoint {name} cost $" in receipt.output
-    (billed,) = lab.traindyno("report", "--receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
-    assert (billed["name"], float(billed["usd_per_hour"]), billed["until"]) == (name, 0.10, None)
-    assert 0 < float(billed["spent_usd"]) < 0.01
-    stopped = as_written(lab, line_of("stop"))
-    assert "has ended already (succeeded)" in stopped.errors
-    check_end_at_amount(lab, name)
-
-
-def check_end_at_amount(lab: LocalLab, name: str) -> None:
-    """The sweep of the lab deletes it; no command runs then. Its creation is dated back, so that nobody waits."""
+    assert tags["traindyno:execution"] == EXECUTION
+    assert tags["traindyno:ends_at"] == f"{datetime.fromtimestamp(row['ends_at'], UTC):%Y-%m-%dT%H:%M:%SZ}"
+    # $0.10 pays for an hour; ten minutes of it are kept until the end is noticed and has come
+    assert row["ends_at"] == pytest.approx(row["deployment"]["created_at"] + 3000)
+    assert "has ended already (succeeded)" in as_written(lab, line_of("stop")).errors
     sweep(lab)
     assert ask(lab, name, "a good film")["predictions"]
-    # $0.10 pays for an hour; ten minutes of it are kept until the end is noticed and has come
-    change(lab, name, "created_at = created_at - :seconds", 3000)
-    sweep(lab)
-    eventually(lambda: not lab.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"])
-    deployments = lab.traindyno("report", "--receipt", EXECUTION, "--local", "--format", "json").json()["deployments"]
-    (ended,) = [each for each in deployments if each["name"] == name]
-    assert ended["status"] == "removed"
-    assert ended["message"] == "the lab ended it before it could cost more than its max_usd of $0.10"
-    # 3,000 s at $0.10 an hour
-    assert 0.083 < float(ended["spent_usd"]) <= 0.10
+    with as_if_in(environment_of(lab.home)):
+        stack = lab.deployment()
+        serving = open_serving(BucketEnvironment(lab=stack.lab, table=stack.table, bucket=stack.bucket))
+        assert sweep_endpoints(serving, now=row["ends_at"] - 1).removed == 0
+        assert sweep_endpoints(serving, now=row["ends_at"] + 1).removed == 1
+    assert lab.client("sagemaker").list_endpoints()["Endpoints"] == []
 
 
 def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab) -> None:
@@ -180,19 +166,6 @@ def test_the_trainium_pack_goes_on_to_an_endpoint_as_its_page_says(lab: LocalLab
     assert as_written(lab, f"undeploy {name} --local").status == 0
 
 
-def row_of(lab: LocalLab, name: str) -> dict[str, Any]:
-    rows = lab.traindyno("endpoints", "--local", "--all", "--format", "json").json()
-    (row,) = [each for each in rows if each["deployment"]["name"] == name]
-    return dict(row)
-
-
-def change(lab: LocalLab, name: str, assignment: str, seconds: int) -> None:
-    key = {"pk": "model-deployments", "sk": f"deployment#{name}"}
-    lab.table().update_item(
-        Key=key, UpdateExpression=f"SET {assignment}", ExpressionAttributeValues={":seconds": seconds}
-    )
-
-
 def sweep(lab: LocalLab) -> None:
     """Runs the function that the lab's schedule starts every minute."""
     pages = lab.client("lambda").get_paginator("list_functions").paginate()
@@ -218,11 +191,8 @@ def test_an_endpoint_whose_answers_differ_is_deleted(lab: LocalLab, trained: str
     assert answer.status == 1
     assert "was not deployed (AnswersDiffer)" in answer.errors
     assert "1 answers differ from the training job's: sample 1" in answer.errors
-    row = lab.traindyno("endpoints", "--local", "--all", "--format", "json").json()[0]
-    assert (row["status"], row["checked_samples"]) == ("removed", None)
-    name = row["deployment"]["name"]
-    eventually(lambda: not lab.client("sagemaker").list_endpoints(NameContains=name)["Endpoints"])
-    assert "Contents" not in s3.list_objects_v2(Bucket=bucket, Prefix=f"models/{name}")
+    assert lab.client("sagemaker").list_endpoints()["Endpoints"] == []
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket, Prefix="models/")
 
 
 def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(lab: LocalLab, trained: str) -> None:
@@ -236,10 +206,7 @@ def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(lab: Lo
     assert answer.status == 1
     assert "did not pass the ping health check" in answer.errors
     assert "model.safetensors" in answer.errors
-    rows = lab.traindyno("endpoints", "--local", "--all", "--format", "json").json()
-    assert rows[0]["status"] == "removed"
-    assert "model.safetensors" in rows[0]["message"]
-    eventually(lambda: lab.client("sagemaker").list_endpoints()["Endpoints"] == [])
+    assert lab.client("sagemaker").list_endpoints()["Endpoints"] == []
 
 
 def without_weights(archive: bytes) -> bytes:

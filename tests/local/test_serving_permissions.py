@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,12 +21,9 @@ from tests.local.local_lab import LocalLab
 from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
 from tests.permissions.calls import Call, read_calls, recorded_calls
 from tests.permissions.unsent import UNSENT
-from traindyno.aws import clients
-from traindyno.aws.table import Table
 from traindyno.core.s3_keys import saved_model_key
 from traindyno.core.serving.deployment import ModelDeployment, deployment_document
 from traindyno.core.suite.choices import Task
-from traindyno.store.deployments import DeploymentRows
 
 pytestmark = pytest.mark.local
 
@@ -33,17 +31,18 @@ LAB, BUCKET, TABLE = "serving", "serving-results", "serving-rows"
 HANDLER = "def model_fn(folder): return None"
 DEPLOYMENT = ModelDeployment(
     name="serving--answers",
-    expires_at=9_999_999_999,
+    created_at=0,
+    hours=1,
     suite_name="s",
     execution_id="e1",
-    cell_id="c1",
     run_id="answers",
     job_name="job",
     task=Task.SEQUENCE_CLASSIFICATION,
     owner="ada",
     instance_type="local.cpu",
 )
-LEFT = replace(DEPLOYMENT, name="serving--left")
+LEFT = replace(DEPLOYMENT, name="serving--left", hours=9)
+DUE = replace(DEPLOYMENT, hours=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +70,7 @@ def make_storage() -> None:
 def go_through_everything(functions: Lambdas) -> None:
     """An endpoint that the sweep ends, and one that goes with its lab."""
     sagemaker = boto3.client("sagemaker")
-    for deployment in (DEPLOYMENT, LEFT):
+    for deployment in (DUE, LEFT):
         document = deployment_document(deployment)
         assert functions.call("deploy_model", document) == functions.call("deploy_model", document) == {}
         waiter = partial(sagemaker.describe_endpoint, EndpointName=deployment.name)
@@ -79,18 +78,17 @@ def go_through_everything(functions: Lambdas) -> None:
     assert (
         "expected a name" in functions.call("deploy_model", {**deployment_document(LEFT), "name": "wrong"})["refused"]
     )
-    key = {"pk": "model-deployments", "sk": f"deployment#{DEPLOYMENT.name}"}
-    assert Table(clients.table(TABLE)).update(key, "SET deployment.expires_at = :then", values={":then": 1})
+    time.sleep(40)  # until DUE is due
     functions.call("reconcile_runs", {})
+    assert [each["EndpointName"] for each in sagemaker.list_endpoints(NameContains=f"{LAB}--")["Endpoints"]] == [
+        LEFT.name
+    ]
     with answers_to_cloudformation() as (url, answers):
         names = {"LogicalResourceId": "Guard", "StackId": "stack", "RequestId": "request"}
         functions.call("guard_lab", {"RequestType": "Delete", "ResponseURL": url, **names})
     assert [answer["Status"] for answer in answers] == ["SUCCESS"], answers
-    rows = DeploymentRows(Table(clients.table(TABLE))).list_all()
-    assert {row.deployment.name: row.message for row in rows} == {
-        DEPLOYMENT.name: "expired",
-        LEFT.name: "the lab was destroyed",
-    }
+    assert not sagemaker.list_endpoints(NameContains=f"{LAB}--")["Endpoints"]
+    assert "Contents" not in boto3.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="models/")
 
 
 @contextmanager

@@ -24,6 +24,12 @@ _BY_REASON = {
         "deploy_model s3:CompleteMultipartUpload Object=$BUCKET/models/*",
         "deploy_model s3:AbortMultipartUpload Object=$BUCKET/models/*",
     ),
+    "Only where a deployment is ended while its model is copied.": (
+        "deploy_model s3:DeleteObject Object=$BUCKET/models/*",
+    ),
+    "Only where a kept endpoint is missing in SageMaker.": (
+        "guard_lab s3:GetObject Bucket=$BUCKET Object=$BUCKET/models/*",
+    ),
     "Only where the event of such a job is lost: then the sweep does what FinishRun does.": (
         "reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*",
         "reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*",

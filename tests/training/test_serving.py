@@ -63,9 +63,6 @@ def test_the_folders_handler_answers_each_sample_as_the_job_did(folder: Path, ha
         ask(handler, model, "text", "text/csv")
     with pytest.raises(handler.BadRequest, match=r"has no texts; expected .*inputs"):
         ask(handler, model, '{"input": "text"}')
-    if model.task == "causal-lm":
-        made = json.loads(ask(handler, model, json.dumps({"inputs": "word1", "parameters": {"max_new_tokens": 3}})))
-        assert made["generated_text"].startswith("word1")
     if model.task == "masked-lm":
         with pytest.raises(handler.BadRequest, match=r"\[0\] times \[MASK\]; expected one \[MASK\]"):
             ask(handler, model, '{"inputs": "word1"}')

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from io import BytesIO
 from typing import Any
@@ -10,23 +10,21 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.unit.lab_in_memory import NOW, MemoryObjects
-from tests.unit.memory_table import MemoryTable
 from traindyno.aws.endpoints import Endpoints
 from traindyno.core.s3_keys import samples_key, saved_model_key
-from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.core.serving.deployment import ModelDeployment, deployment_document
 from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.suite.choices import Task
+from traindyno.lab.serving.deploy_model import deploy_model
 from traindyno.lab.serving.services import Serving
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import ServingSettings
-from traindyno.store.deployments import DeploymentRow, DeploymentRows
 
 NAME = "traindyno--reviews-c1-abc123"
 DEPLOYMENT = ModelDeployment(
     name=NAME,
     suite_name="reviews",
     execution_id="execution-1",
-    cell_id="c1",
     run_id="c1-t1",
     job_name="traindyno--reviews-1",
     task=Task.SEQUENCE_CLASSIFICATION,
@@ -34,7 +32,8 @@ DEPLOYMENT = ModelDeployment(
     instance_type="ml.c5.xlarge",
     usd_per_hour=Decimal("0.204"),
     price_source="AWS Price List, 2026-11-21",
-    expires_at=NOW + 3600,
+    created_at=NOW,
+    hours=1.0,
 )
 ROLE = "arn:aws:iam::111111111111:role/serving"
 SETTINGS = ServingSettings(region="us-east-1", role_arn=ROLE, bucket="results", lab="traindyno", jobs=LabJobs())
@@ -147,20 +146,15 @@ class MemoryServing:
 
     sagemaker: MemorySageMaker = field(default_factory=MemorySageMaker)
     objects: MemoryObjects = field(default_factory=MemoryObjects)
-    table: MemoryTable = field(default_factory=MemoryTable)
 
     def __post_init__(self) -> None:
         self.objects.contents[SAVED_MODEL] = b"the model"
         self.objects.write_json(SAVED_SAMPLES, samples_document(SAMPLES))
         client: Any = self.sagemaker
-        self.serving = Serving(
-            lab="traindyno",
-            bucket=self.objects,
-            deployments=DeploymentRows(self.table),
-            endpoints=Endpoints(client, lambda: client),
-        )
+        self.serving = Serving(lab="traindyno", bucket=self.objects, endpoints=Endpoints(client, lambda: client))
 
-    def row(self, name: str = NAME) -> DeploymentRow:
-        found = self.serving.deployments.find(name)
-        assert found is not None
-        return found
+    def deploy(self, deployment: ModelDeployment = DEPLOYMENT, **changes: Any) -> str:
+        deployment = replace(deployment, **changes)
+        document, now = deployment_document(deployment), deployment.created_at
+        deploy_model(document, serving=self.serving, settings=SETTINGS, clock=lambda: now)
+        return deployment.name

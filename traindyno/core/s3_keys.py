@@ -108,6 +108,11 @@ def served_model_key(deployment_name: str) -> str:
     return f"{MODELS_PREFIX}{deployment_name}/model.tar.gz"
 
 
+def deployment_key(deployment_name: str) -> str:
+    """The record of a deployment. It is written before anything is created, and deleted last."""
+    return f"{MODELS_PREFIX}{deployment_name}/deployment.json"
+
+
 def code_key(sha256: str) -> str:
     return f"{CODE_PREFIX}{sha256}/sourcedir.tar.gz"
 

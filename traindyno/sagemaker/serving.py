@@ -21,6 +21,7 @@ GPU_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
 GPU_VARIABLE = "TRAINDYNO_NEEDS_GPU"
 START_SECONDS = 900
 ENDPOINT_LOG_GROUP = "/aws/sagemaker/Endpoints"
+Request = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +35,10 @@ class ServingSettings:
     jobs: LabJobs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingRequests:
-    model: dict[str, Any]
-    config: dict[str, Any]
-    endpoint: dict[str, Any]
-
-
-def build_requests(deployment: ModelDeployment, created_at: float, settings: ServingSettings) -> ServingRequests:
-    """The handler travels in the model's archive, below ``code/``, as the SageMaker SDK packs it.
+def build_requests(
+    deployment: ModelDeployment, settings: ServingSettings
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """CreateModel's, CreateEndpointConfig's and CreateEndpoint's. The handler is in the archive, below ``code/``.
 
     Raises ModelNotServable in a lab whose containers have no network, and for a type without a container.
     """
@@ -50,8 +46,18 @@ def build_requests(deployment: ModelDeployment, created_at: float, settings: Ser
         raise ModelNotServable(why_isolated_serves_none(settings.lab))
     kind = container_kind(deployment.instance_type)
     name, jobs = deployment.name, settings.jobs
-    ends_at = ends_at_text(deployment.ends_at(created_at))
-    tags = [{"Key": key, "Value": value} for key, value in _tags(deployment, ends_at, settings).items()]
+    tags = [
+        {"Key": key, "Value": value}
+        for key, value in {
+            LAB_TAG: settings.lab,
+            "traindyno:suite": deployment.suite_name,
+            "traindyno:execution": deployment.execution_id,
+            "traindyno:run": deployment.run_id,
+            "traindyno:owner": deployment.owner,
+            ENDS_AT_TAG: ends_at_text(deployment.ends_at),
+            **jobs.tags,
+        }.items()
+    ]
     container = {
         "Image": LOCAL_IMAGE if kind == "local" else stock_image_uri(IMAGES[kind], settings.region),
         "ModelDataUrl": s3_uri(settings.bucket, served_model_key(name)),
@@ -69,23 +75,21 @@ def build_requests(deployment: ModelDeployment, created_at: float, settings: Ser
         "ModelName": name,
         "InitialVariantWeight": 1.0,
         "InstanceType": deployment.instance_type,
-        "InitialInstanceCount": deployment.instance_count,
+        "InitialInstanceCount": 1,
         "ModelDataDownloadTimeoutInSeconds": START_SECONDS,
         "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
         **({"InferenceAmiVersion": GPU_AMI} if kind == "gpu" else {}),
     }
     key = {"KmsKeyId": jobs.volume_key_arn} if jobs.volume_key_arn else {}
-    return ServingRequests(
-        model={
-            "ModelName": name,
-            "ExecutionRoleArn": settings.role_arn,
-            "PrimaryContainer": container,
-            **({"VpcConfig": vpc} if jobs.subnet_ids else {}),
-            "Tags": tags,
-        },
-        config={"EndpointConfigName": name, "ProductionVariants": [variant], **key, "Tags": tags},
-        endpoint={"EndpointName": name, "EndpointConfigName": name, "Tags": tags},
-    )
+    model = {
+        "ModelName": name,
+        "ExecutionRoleArn": settings.role_arn,
+        "PrimaryContainer": container,
+        **({"VpcConfig": vpc} if jobs.subnet_ids else {}),
+        "Tags": tags,
+    }
+    config = {"EndpointConfigName": name, "ProductionVariants": [variant], **key, "Tags": tags}
+    return model, config, {"EndpointName": name, "EndpointConfigName": name, "Tags": tags}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,15 +147,3 @@ def container_kind(instance_type: str) -> str:
 def ends_at_text(ends_at: float | None) -> str:
     """The value of the tag: an instant in UTC, or that the endpoint is kept."""
     return KEPT if ends_at is None else f"{datetime.fromtimestamp(ends_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _tags(deployment: ModelDeployment, ends_at: str, settings: ServingSettings) -> dict[str, str]:
-    return {
-        LAB_TAG: settings.lab,
-        "traindyno:suite": deployment.suite_name,
-        "traindyno:execution": deployment.execution_id,
-        "traindyno:run": deployment.run_id,
-        "traindyno:owner": deployment.owner,
-        ENDS_AT_TAG: ends_at,
-        **settings.jobs.tags,
-    }

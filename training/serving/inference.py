@@ -24,7 +24,6 @@ SETTINGS_FILE = "traindyno-serving.json"
 # An endpoint on instances with GPUs sets it.
 GPU_VARIABLE = "TRAINDYNO_NEEDS_GPU"
 MOST_PREDICTIONS = 5
-MOST_NEW_TOKENS = 1024
 # A language model gives a probability for each token of its vocabulary at each place of each text.
 TEXTS_AT_ONCE = 8
 AUTO_CLASSES: Mapping[str, Any] = {
@@ -74,27 +73,25 @@ def load(folder: Path, device: torch.device) -> Served:
 
 
 def input_fn(request_body: str | bytes, content_type: str = "application/json") -> Answer:
-    """Reads a request ``{"inputs": text or list of texts, "parameters": {…}}``."""
+    """Reads a request ``{"inputs": text or list of texts}``."""
     if content_type.partition(";")[0].strip() != "application/json":
         raise BadRequest(f"content type {content_type} can't be read; expected application/json")
-    text = request_body.decode() if isinstance(request_body, bytes) else request_body
     try:
-        request = json.loads(text)
+        request = json.loads(request_body)
     except ValueError as error:
         raise BadRequest(f"the request is not valid JSON: {error}") from error
     inputs = request.get("inputs") if isinstance(request, dict) else None
     texts = [inputs] if isinstance(inputs, str) else inputs
     if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
-        raise BadRequest(f'the request {text[:200]} has no texts; expected {{"inputs": text or a list of texts}}')
-    return {"texts": texts, "is_one": isinstance(inputs, str), "parameters": request.get("parameters") or {}}
+        raise BadRequest(f'the request {request!r:.200} has no texts; expected {{"inputs": text or a list of texts}}')
+    return {"texts": texts, "is_one": isinstance(inputs, str)}
 
 
 def predict_fn(request: Answer, model: Served) -> Any:
     """An object for one text, a list of objects for a list of texts."""
-    texts, parameters = request["texts"], request["parameters"]
-    answers: list[Answer] = []
+    texts, answers = request["texts"], list[Answer]()
     for first in range(0, len(texts), TEXTS_AT_ONCE):
-        answers += predict(texts[first : first + TEXTS_AT_ONCE], parameters, model)
+        answers += predict(texts[first : first + TEXTS_AT_ONCE], model)
     return answers[0] if request["is_one"] else answers
 
 
@@ -103,7 +100,7 @@ def output_fn(prediction: Any, accept: str = "application/json") -> str:
     return json.dumps(prediction)
 
 
-def predict(texts: list[str], parameters: Mapping[str, Any], model: Served) -> list[Answer]:
+def predict(texts: list[str], model: Served) -> list[Answer]:
     """Gives for each text the most probable labels, tokens for its mask, or next tokens, with their probabilities."""
     batch = model.tokenizer(texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt").to(
         model.device
@@ -112,11 +109,7 @@ def predict(texts: list[str], parameters: Mapping[str, Any], model: Served) -> l
     with torch.inference_mode():
         logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     rows, name = _asked(model, logits, ids, mask)
-    answers: list[Answer] = [{"predictions": _most_probable(row, name)} for row in torch.softmax(rows.float(), dim=-1)]
-    if model.task == "causal-lm" and parameters.get("max_new_tokens"):
-        for answer, text in zip(answers, texts, strict=True):
-            answer["generated_text"] = _generate(text, parameters, model)
-    return answers
+    return [{"predictions": _most_probable(row, name)} for row in torch.softmax(rows.float(), dim=-1)]
 
 
 def _asked(
@@ -129,15 +122,14 @@ def _asked(
     if model.task == "sequence-classification":
         labels = model.model.config.id2label or {}
         return logits, lambda number: str(labels.get(number, number))
+    asked = torch.arange(ids.shape[1], device=ids.device) == mask.sum(dim=1, keepdim=True) - 1
     if model.task == "masked-lm":
-        masked = ids == model.tokenizer.mask_token_id
-        counts = masked.sum(dim=1).tolist()
+        asked = ids == model.tokenizer.mask_token_id
+        counts = asked.sum(dim=1).tolist()
         if any(count != 1 for count in counts):
             name = model.tokenizer.mask_token
             raise BadRequest(f"the texts have {counts} times {name}; expected one {name} in each text")
-        return logits[masked], lambda number: str(model.tokenizer.decode([number]))
-    rows = torch.arange(len(ids), device=ids.device)
-    return logits[rows, mask.sum(dim=1) - 1], lambda number: str(model.tokenizer.decode([number]))
+    return logits[asked], lambda number: str(model.tokenizer.decode([number]))
 
 
 def _most_probable(probabilities: torch.Tensor, name: Callable[[int], str]) -> list[Answer]:
@@ -145,23 +137,3 @@ def _most_probable(probabilities: torch.Tensor, name: Callable[[int], str]) -> l
     top = probabilities.topk(min(MOST_PREDICTIONS, len(probabilities)))
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     return [{"label": name(number), "score": round(score, 6)} for number, score in pairs]
-
-
-def _generate(text: str, parameters: Mapping[str, Any], model: Served) -> str:
-    """Continues greedily: the same request has the same answer. It ends where the model takes no more tokens."""
-    count = parameters["max_new_tokens"]
-    if not isinstance(count, int) or not 1 <= count <= MOST_NEW_TOKENS:
-        raise BadRequest(f"parameters.max_new_tokens is {count!r}; expected 1 to {MOST_NEW_TOKENS}")
-    batch = model.tokenizer(text, truncation=True, max_length=model.longest, return_tensors="pt").to(model.device)
-    room = model.longest - batch["input_ids"].shape[1]
-    if room < 1:
-        raise BadRequest(f"the text to continue has {model.longest} tokens or more; expected up to {model.longest - 1}")
-    with torch.inference_mode():
-        made = model.model.generate(  # type: ignore[operator]
-            input_ids=batch["input_ids"],
-            attention_mask=batch["attention_mask"],
-            max_new_tokens=min(count, room),
-            do_sample=False,
-            pad_token_id=model.tokenizer.pad_token_id,
-        )
-    return str(model.tokenizer.decode(made[0], skip_special_tokens=True))

@@ -51,7 +51,7 @@ def _write_beside_step_log(text: str) -> None:
 def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> EvaluationSamples:
     """The model is read from its folder, as by an endpoint: the trained one is sharded, wrapped or on a full device."""
     texts = list(_texts(task, tokenizer, sequences))
-    answers = inference.predict(texts, {}, inference.load(folder, torch.device("cpu"))) if texts else []
+    answers = inference.predict(texts, inference.load(folder, torch.device("cpu"))) if texts else []
     found = (
         EvaluationSample(inputs=text, predictions=tuple(ScoredLabel(**each) for each in answer["predictions"]))
         for text, answer in zip(texts, answers, strict=True)

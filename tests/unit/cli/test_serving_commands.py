@@ -13,14 +13,11 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, SETTINGS, MemoryServing
 from traindyno.aws import clients
 from traindyno.cli.commands import serving_commands
-from traindyno.cli.display.serving_text import cost_document, lines_after, lines_before, receipt_line
+from traindyno.cli.display.serving_text import lines_after, lines_before
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import app
 from traindyno.core.serving.samples import Latency
 from traindyno.lab.serving.deploy_model import deploy_model
-from traindyno.store.deployments import DeploymentRow
-
-FULL = Latency.of([0.018] * 100)
 
 
 @pytest.fixture
@@ -57,12 +54,12 @@ def test_a_model_is_deployed_checked_listed_and_undeployed(
     assert status == 0
     assert "2 answers agree with the training job's own" in text
     assert f"delete it with: traindyno undeploy {NAME}" in text
-    assert lab.row().status == "ready"
     assert NAME in call(capsys, "endpoints")[1]
-    assert call(capsys, "undeploy", "reviews-c1-abc123") == (0, f"{NAME} is deleted\nit cost $0.00 at most\n")
-    assert "is already deleted: removed by traindyno undeploy" in call(capsys, "undeploy", NAME)[1]
-    assert call(capsys, "undeploy", "nobody")[0] == 1
-    assert not lab.sagemaker.endpoints
+    assert call(capsys, "undeploy", NAME) == (0, f"{NAME} is deleted\nit cost $0.00 at most\n")
+    assert call(capsys, "undeploy", NAME)[0] == 1
+    lab.sagemaker.add("traindyno--mine")
+    assert "lacks the tag of lab traindyno" in call(capsys, "undeploy", "traindyno--mine")[1]
+    assert set(lab.sagemaker.endpoints) == {"traindyno--mine"}
 
 
 def test_what_fails_or_differs_is_deleted_and_told_with_its_cost(
@@ -70,20 +67,18 @@ def test_what_fails_or_differs_is_deleted_and_told_with_its_cost(
 ) -> None:
     lab.sagemaker.wrong = {"good"}
     status, text = call(capsys, "deploy", EXECUTION)
-    assert (status, lab.row().status, lab.sagemaker.endpoints) == (1, "removed", {})
+    assert (status, lab.sagemaker.endpoints) == (1, {})
     assert "was not deployed (AnswersDiffer)" in text
     assert "it cost $0.00 at most" in text
     lines = ["loading the model", "RuntimeError: no weights"]
     tail = SimpleNamespace(read_group=lambda _: lines)
     monkeypatch.setattr(serving_commands, "LogTail", lambda _: tail)
     monkeypatch.setattr(clients, "logs", lambda: None)
-    lab.table.items.clear()
     lab.sagemaker.first_status = "Failed"
     _, text = call(capsys, "deploy", EXECUTION)
     assert "gave no reason\nloading the model\nRuntimeError: no weights" in text
-    lab.table.items.clear()
     lab.sagemaker.first_status = "Creating"
-    assert call(capsys, "deploy", EXECUTION, "--no-wait")[0] == 0
+    lab.deploy()
     status, text = call(capsys, "undeploy", NAME)
     assert status == 1
     assert "is Creating, and SageMaker deletes no endpoint before that has ended" in text
@@ -95,7 +90,6 @@ def test_what_fails_or_differs_is_deleted_and_told_with_its_cost(
         (("--instance", "ml.c5.xlrge"), "an instance type such as ml.c5.xlarge"),
         (("--instance", "ml.inf2.xlarge"), "has no container for Trainium and Inferentia"),
         (("--instance", "local.cpu"), "add --local"),
-        (("--count", "101"), "at most 100"),
     ],
 )
 def test_options_that_can_not_be_are_refused(
@@ -107,24 +101,12 @@ def test_options_that_can_not_be_are_refused(
 
 
 def test_the_cost_is_told_before_and_after() -> None:
-    dear = replace(DEPLOYMENT, instance_count=2, max_usd=Decimal("0.30"), expires_at=None)
-    earlier = DeploymentRow(deployment=DEPLOYMENT, created_at=NOW, latency=FULL)
-    lines = list(lines_before(dear, [earlier], NOW))
-    assert lines[1] == "on 2 × ml.c5.xlarge: $0.41 per hour, $9.79 per day (AWS Price List, 2026-11-21)"
-    # $0.30 pays for 2,647 s of 2 × $0.204, of which 600 s are kept until it has ended
+    lines = list(lines_before(replace(DEPLOYMENT, max_usd=Decimal("0.30"), hours=None)))
+    assert lines[1] == "on ml.c5.xlarge: $0.20 per hour, $4.90 per day (AWS Price List, 2026-11-21)"
     assert lines[2].endswith("it costs $0.30 at most (--max-usd $0.30)")
-    # 0.018 s × 1,000,000 = 5 h of 2 × $0.204
-    assert lines[3] == f"expected: $2.04 per million requests with one request at a time, from {NAME}"
-    kept = list(lines_before(replace(DEPLOYMENT, expires_at=None), [], NOW))
+    kept = list(lines_before(replace(DEPLOYMENT, hours=None)))
     assert kept[2] == "it is kept, and billed, until traindyno undeploy: $146.88 in 30 days"
-    assert "unknown until the latency" in kept[3]
-    row = replace(earlier, checked_samples=8)
-    assert "p50 18.0 ms, p90 18.0 ms, p99 18.0 ms" in list(lines_after(row, NOW + 1800))[2]
-    assert receipt_line(row, NOW + 1800).startswith(f"in addition, endpoint {NAME} cost $0.10 so far at $0.20 per hour")
-    ended = replace(row, removed_at=NOW + 1800, message="expired")
-    assert receipt_line(ended, NOW + 9000) == f"in addition, endpoint {NAME} cost $0.10, removed: expired"
-    cost = cost_document(replace(row, deployment=dear), NOW + 1800)
-    # 2 × half an hour × $0.204, and the 2,647 s that the amount pays for
-    assert (cost["spent_usd"], cost["most_usd"]) == ("0.2040", "0.2999933333333333333333333333")
-    assert cost["ends_at"] == NOW + 2047
-    assert cost["usd_per_hour"] == "0.408"
+    after = list(lines_after(DEPLOYMENT, 8, Latency.of([0.018] * 100)))
+    assert "p50 18.0 ms, p90 18.0 ms, p99 18.0 ms" in after[2]
+    # 0.018 s × 1,000,000 = 5 h of $0.204
+    assert after[3] == "cost: $0.20 per hour, $1.02 per million requests with one request at a time"

@@ -24,7 +24,7 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.planned_lab import empty_lab
 from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import completed_result, failed_result, make_suite
-from tests.unit.serving_in_memory import DEPLOYMENT
+from tests.unit.serving_in_memory import DEPLOYMENT, MemoryServing
 from tests.unit.suites import script_document
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import NoProgress, PlainDisplay
@@ -54,7 +54,6 @@ from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.report_data import report_document
 from traindyno.core.verdict.reprice import reprice
 from traindyno.report.html import render
-from traindyno.store.deployments import DeploymentRow
 from traindyno.store.executions import Judgement
 from traindyno.store.results_bucket import ResultsBucket
 
@@ -174,7 +173,7 @@ def show_other_prices(_: Path) -> None:
 
 
 def show_endpoint(_: Path) -> None:
-    for line in lines_before(replace(DEPLOYMENT, price_source=HOSTILE, name=HOSTILE), [], NOW):
+    for line in lines_before(replace(DEPLOYMENT, price_source=HOSTILE, name=HOSTILE)):
         tell(line)
 
 
@@ -268,14 +267,16 @@ def list_executions(_: Path) -> None:
 
 
 def list_endpoints(_: Path) -> None:
-    row = DeploymentRow(
-        deployment=replace(DEPLOYMENT, name=HOSTILE, owner=HOSTILE),
-        created_at=NOW,
+    lab = MemoryServing()
+    served = SimpleNamespace(
+        lab="traindyno",
+        endpoints=lab.serving.endpoints,
+        names=lambda: [HOSTILE],
+        find=lambda _: replace(DEPLOYMENT, owner=HOSTILE),
     )
-    deployments = SimpleNamespace(list_all=lambda: [row])
     with pytest.MonkeyPatch.context() as patched:
         in_lab(patched, SimpleNamespace())
-        patched.setattr(serving_commands, "serving_of", lambda _: SimpleNamespace(deployments=deployments))
+        patched.setattr(serving_commands, "serving_of", lambda _: served)
         assert call("endpoints") == 0
 
 

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from lambdas.guard_lab import handler
 from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
-from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
+from tests.unit.serving_in_memory import NAME, MemoryServing
 from tests.unit.store.samples import ROW
 from tests.unit.stubbed import stubbed
 from traindyno.aws import clients
@@ -22,7 +22,6 @@ from traindyno.aws.executions import Executions
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.lab.guard_lab import refusal_to_delete
-from traindyno.store.deployments import DeploymentRow
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
 LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
@@ -50,8 +49,7 @@ def refusal(
 def test_refusal_names_endpoints_in_use_with_the_commands_to_delete_them() -> None:
     serving = MemoryServing()
     for name in (NAME, "traindyno--new"):
-        deployment = replace(DEPLOYMENT, name=name, expires_at=None)
-        serving.serving.deployments.create(DeploymentRow(deployment=deployment, created_at=NOW))
+        serving.deploy(name=name, hours=None)
     text = refusal("albert-1", serving=serving) or ""
     assert "1 suite and 2 endpoints in flight, and nothing was deleted" in text
     assert f"traindyno undeploy traindyno--new; traindyno undeploy {NAME}. " in text

@@ -11,19 +11,16 @@ import pytest
 
 from tests.unit.lab_in_memory import NOW, PRICE
 from tests.unit.run_samples import completed_result, make_cell
-from tests.unit.serving_in_memory import DEPLOYMENT
 from tests.unit.store.samples import ROW, RUN
 from traindyno.aws.objects import Objects, OriginalMissing
 from traindyno.aws.table import Table
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.serving.samples import Latency
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.verdict.summarise import summarise
 from traindyno.store.attempts import AttemptRow, AttemptRows
-from traindyno.store.deployments import DeploymentRow, DeploymentRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
 from traindyno.store.owners import (
     PreparationRow,
@@ -318,20 +315,6 @@ class StoreContract:
         assert slots.reserve(now=NOW + 100, seconds_between=1.05) == NOW + 100
         slots.free(now=NOW + 100.5)
         assert slots.reserve(now=NOW + 100.5, seconds_between=1.05) == NOW + 100.5
-
-    def test_a_deployment_is_created_checked_and_removed_once(self, table: Table) -> None:
-        deployments = DeploymentRows(table)
-        row = DeploymentRow(deployment=replace(DEPLOYMENT, name=f"traindyno--{uuid.uuid4().hex}"), created_at=NOW)
-        name, latency = row.deployment.name, Latency.of([0.1, 0.3])
-        assert not deployments.change(name, checked_samples=8)
-        assert deployments.find(name) is None
-        assert deployments.create(row) == deployments.create(replace(row, created_at=NOW + 9)) == row
-        assert deployments.change(name, checked_samples=8, latency=latency)
-        assert deployments.change(name, removed_at=NOW + 60, message="expired")
-        assert not deployments.change(name, removed_at=NOW + 70, message="late")
-        ended = replace(row, checked_samples=8, latency=latency, removed_at=NOW + 60, message="expired")
-        assert deployments.find(name) == ended
-        assert [each for each in deployments.list_all() if each.deployment.name == name] == [ended]
 
     def test_one_of_many_sweeps_at_once_gets_the_lease(self, table: Table) -> None:
         table.delete(LEASE_KEY)

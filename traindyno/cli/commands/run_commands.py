@@ -1,7 +1,6 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -15,10 +14,8 @@ from traindyno.api.plans import file_lines, start_suite
 from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, write_report
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
-from traindyno.cli.commands.serving_commands import rows_of
 from traindyno.cli.display.progress import follow
 from traindyno.cli.display.receipt_table import print_receipt
-from traindyno.cli.display.serving_text import cost_document, receipt_line
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.inputs.execution_receipt import read_receipt
 from traindyno.cli.inputs.plan_options import AlsoSendOption, read_also_send
@@ -117,13 +114,11 @@ def report(
     """
     target = choice.find_target()
     if receipt:
-        paid, served, now = read_receipt(target, execution), rows_of(target, execution), time.time()
+        paid = read_receipt(target, execution)
         if output is OutputFormat.JSON:
-            print_json({**to_document(paid), "deployments": [cost_document(row, now) for row in served]})
-            return
-        print_receipt(STANDARD_OUTPUT, paid)
-        for row in served:
-            STANDARD_OUTPUT.print(receipt_line(row, now))
+            print_json(to_document(paid))
+        else:
+            print_receipt(STANDARD_OUTPUT, paid)
         return
     finish(target, target.describe(execution), output, folder)
 

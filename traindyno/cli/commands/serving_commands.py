@@ -18,23 +18,18 @@ from traindyno.aws.log_tail import LogTail
 from traindyno.aws.prices import HOSTING, read_prices
 from traindyno.cli.display.serving_text import (
     closing_text,
+    deployment_figures,
     deployments_table,
     lines_after,
     lines_before,
-    row_document,
 )
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import finite, job_name, matching, refused
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
-from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types
-from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.serving.deployment import (
-    MOST_INSTANCES,
-    OWNER,
-    OWNER_RULE,
     SERVING_INSTANCE,
     ModelDeployment,
     ModelNotServable,
@@ -49,7 +44,6 @@ from traindyno.lab.serving.deployable_model import find_deployable_model
 from traindyno.lab.serving.end_endpoints import remove_endpoint
 from traindyno.lab.serving.services import Serving, open_serving
 from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP, container_kind, why_isolated_serves_none
-from traindyno.store.deployments import DeploymentRow
 
 LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
 DEFAULT_HOURS = 24.0
@@ -90,7 +84,6 @@ class DeploymentChoice(LabChoice):
             callback=serving_instance,
         ),
     ] = None
-    count: Annotated[int, typer.Option(min=1, max=MOST_INSTANCES, help="How many instances.")] = 1
     hours: Annotated[
         float,
         typer.Option(min=0.01, callback=finite, help="The endpoint is deleted after this many hours."),
@@ -104,14 +97,6 @@ class DeploymentChoice(LabChoice):
         ),
     ] = None
     keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False
-    owner: Annotated[
-        str | None,
-        typer.Option(
-            envvar="TRAINDYNO_OWNER",
-            help="The tag traindyno:owner; by default your user name.",
-            callback=matching(OWNER, OWNER_RULE),
-        ),
-    ] = None
 
     def __post_init__(self) -> None:
         """Raises BadParameter."""
@@ -131,10 +116,6 @@ def deploy(
             callback=matching(re.compile(".+", re.DOTALL), "the id or the label of a cell, as the report shows it"),
         ),
     ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Wait until the model answers and check it, or only start.")
-    ] = True,
-    output: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Serve the model that a run saved, and compare its answers with those of the training job.
 
@@ -145,25 +126,23 @@ def deploy(
         raise ModelNotServable(why_isolated_serves_none(target.deployment.lab))
     target.require_execution(execution)
     deployment, serving = _plan(choice, execution, cell, target), serving_of(target)
-    for line in lines_before(deployment, serving.deployments.list_all(), time.time()):
+    for line in lines_before(deployment):
         tell(line)
-    tell(f"delete it with: traindyno undeploy {deployment.name}{target.option}")
+    name, poll_seconds = deployment.name, LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
+    tell(f"delete it with: traindyno undeploy {name}{target.option}")
     try:
-        document = deployment_document(deployment)
-        invoke_deploy_model(clients.functions(), target.deployment.deploy_function, document)
-        if wait:
-            _await_service(deployment.name, serving, LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS)
-            check_endpoint(deployment, serving)
+        invoke_deploy_model(clients.functions(), target.deployment.deploy_function, deployment_document(deployment))
+        _await_service(name, serving, poll_seconds)
+        samples, latency = check_endpoint(deployment, serving)
     except (DeploymentRefused, NotDeployed, AnswersDiffer, InvocationFailed) as error:
-        raise NotDeployed(_removed(deployment.name, serving, error)) from error
-    row = serving.deployments.find(deployment.name)
-    if row is None:
-        raise NotDeployed(f"the row of {deployment.name} was deleted from the lab's table")
-    if output is OutputFormat.JSON:
-        print_json(row_document(row, time.time()) if wait else {"name": deployment.name})
-    elif wait:
-        for line in lines_after(row, time.time()):
-            tell(line)
+        why = f"{name} was not deployed ({type(error).__name__}): {error}"
+        try:
+            remove_endpoint(name, serving)
+        except (*AwsError, TraindynoError) as kept:
+            why += f"\nit could not be deleted yet: {kept}; repeat it with: traindyno undeploy {name}"
+        raise NotDeployed(f"{why}\n{closing_text(deployment, time.time())}") from error
+    for line in lines_after(deployment, samples, latency):
+        tell(line)
 
 
 def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: LabTarget) -> ModelDeployment:
@@ -178,16 +157,15 @@ def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: La
         name=deployment_name(lab=lab, suite_name=suite_name, cell_id=run.cell.cell_id, unique=unique),
         suite_name=suite_name,
         execution_id=run.execution_id,
-        cell_id=run.cell.cell_id,
         run_id=run.run_id,
         job_name=found.job_name,
         task=found.suite.workload.task,
-        owner=choice.owner or getpass.getuser(),
+        owner=getpass.getuser(),
         instance_type=instance,
-        instance_count=choice.count,
+        created_at=now,
         usd_per_hour=price.usd_per_hour if price else None,
         price_source=f"{price.source}, {price.as_of}" if price else None,
-        expires_at=None if choice.keep else now + choice.hours * SECONDS_PER_HOUR,
+        hours=None if choice.keep else choice.hours,
         max_usd=None if choice.max_usd is None else Decimal(str(choice.max_usd)),
     )
     return parse_deployment(deployment_document(deployment), lab=lab)
@@ -196,12 +174,6 @@ def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: La
 def serving_of(target: LabTarget) -> Serving:
     lab = target.deployment
     return open_serving(BucketEnvironment(lab=lab.lab, table=lab.table, bucket=lab.bucket))
-
-
-def rows_of(target: LabTarget, execution_id: str) -> list[DeploymentRow]:
-    """The deployments of the execution's models, the oldest first."""
-    rows = (row for row in serving_of(target).deployments.list_all() if row.deployment.execution_id == execution_id)
-    return sorted(rows, key=lambda row: row.created_at)
 
 
 def _await_service(name: str, serving: Serving, poll_seconds: float) -> None:
@@ -221,30 +193,17 @@ def _await_service(name: str, serving: Serving, poll_seconds: float) -> None:
         time.sleep(poll_seconds)
 
 
-def _removed(name: str, serving: Serving, error: Exception) -> str:
-    """Delete what was created, and say what it cost. What can't be deleted now, a sweep deletes at its end."""
-    why = f"{name} was not deployed ({type(error).__name__}): {error}"
-    try:
-        remove_endpoint(name, serving, now=time.time(), message=str(error))
-    except (*AwsError, TraindynoError) as kept:
-        return f"{why}\nit could not be deleted yet: {kept}; repeat it with: traindyno undeploy {name}"
-    row = serving.deployments.find(name)
-    return f"{why}\n{closing_text(row, time.time())}" if row else why
-
-
 @with_options_of(LabChoice)
-def endpoints(
-    choice: LabChoice,
-    removed: Annotated[bool, typer.Option("--all", help="Also those that were deleted, with their cost.")] = False,
-    output: FormatOption = OutputFormat.TABLE,
-) -> None:
-    """List endpoints with their latency, cost and expiry."""
-    rows, now = serving_of(choice.find_target()).deployments.list_all(), time.time()
-    shown = sorted((row for row in rows if removed or row.is_open), key=lambda row: -row.created_at)
+def endpoints(choice: LabChoice, output: FormatOption = OutputFormat.TABLE) -> None:
+    """List endpoints with their status, cost and expiry."""
+    serving, now = serving_of(choice.find_target()), time.time()
+    states = {state.name: state.status for state in serving.endpoints.list_named(serving.lab)}
+    rows = {name: row for name in serving.names() if (row := serving.find(name))}
+    statuses = {name: states.get(name, "not created yet") for name in rows}
     if output is OutputFormat.JSON:
-        print_json([row_document(row, now) for row in shown])
-    elif shown:
-        STANDARD_OUTPUT.print(deployments_table(shown, now))
+        print_json([deployment_figures(row, statuses[name], now) for name, row in rows.items()])
+    elif rows:
+        STANDARD_OUTPUT.print(deployments_table(rows, statuses, now))
     else:
         tell("no model is deployed; deploy one with: traindyno deploy EXECUTION")
 
@@ -257,13 +216,12 @@ def undeploy(
     ],
 ) -> None:
     """Delete an endpoint with its model; its billing stops."""
-    serving, now = serving_of(choice.find_target()), time.time()
-    row = serving.deployments.find(name) or serving.deployments.find(f"{jobs_prefix(serving.lab)}{name}")
-    if row is None:
-        open_names = [each.deployment.name for each in serving.deployments.list_all() if each.is_open]
-        raise DeploymentUnknown(f"no endpoint {name}; open ones: {', '.join(open_names) or 'none'}")
-    found = row.deployment.name
-    is_removed = row.is_open and remove_endpoint(found, serving, now=now, message="removed by traindyno undeploy")
-    why = f": {row.message}" if row.message else ""
-    tell(f"{found} is deleted" if is_removed else f"{found} is already deleted{why}")
-    tell(closing_text(serving.deployments.find(found) or row, now))
+    serving = serving_of(choice.find_target())
+    row = serving.find(name)
+    if row is None and serving.endpoints.find(name) is None:
+        raise DeploymentUnknown(f"no endpoint {name}; open ones: {', '.join(serving.names()) or 'none'}")
+    if not remove_endpoint(name, serving):
+        raise DeploymentUnknown(f"endpoint {name} lacks the tag of lab {serving.lab}: it stays as it is")
+    tell(f"{name} is deleted")
+    if row is not None:
+        tell(closing_text(row, time.time()))

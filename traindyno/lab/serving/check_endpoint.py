@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from itertools import cycle, islice
 
 from traindyno.core.errors import Throttled, TraindynoError
@@ -17,8 +17,6 @@ LONGEST_TIMING_SECONDS = 60.0
 MOST_DIFFERENCES = 5
 # The waits before a throttled request is sent again
 WAITS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-Clock = Callable[[], float]
-Sleep = Callable[[float], None]
 
 
 class AnswersDiffer(TraindynoError):
@@ -26,48 +24,39 @@ class AnswersDiffer(TraindynoError):
 
 
 def check_endpoint(
-    deployment: ModelDeployment, serving: Serving, *, clock: Clock = time.perf_counter, sleep: Sleep = time.sleep
-) -> None:
-    """Records how many answers agree, and the latency. Raises AnswersDiffer or InvocationFailed."""
+    deployment: ModelDeployment,
+    serving: Serving,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[int, Latency | None]:
+    """How many answers agree, and the latency. Raises AnswersDiffer or InvocationFailed. Requests are timed one after
+    another, for at most a minute.
+    """
+
+    def ask(sample: EvaluationSample) -> tuple[bytes, float]:
+        """The answer, and the seconds of the request that was answered."""
+        for wait_seconds in (*WAITS_SECONDS, None):
+            sent = clock()
+            try:
+                answer = serving.endpoints.ask(deployment.name, json.dumps({"inputs": sample.inputs}).encode())
+                return answer, clock() - sent
+            except Throttled:
+                if wait_seconds is None:
+                    raise
+                sleep(wait_seconds)
+        raise AssertionError
+
     key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
     samples = serving.bucket.read_as(key, parse_samples).samples
-    name = deployment.name
-    answers = [_ask(name, sample, serving, sleep) for sample in samples]
-    different = differences(samples, answers)
+    different = differences(samples, [ask(sample)[0] for sample in samples])
     if different:
         shown = "; ".join(different[:MOST_DIFFERENCES])
-        raise AnswersDiffer(f"{name}: {len(different)} answers differ from the training job's: {shown}")
-    seconds = list(_timings(name, samples, serving, clock, sleep))
-    timed = seconds[WARMUP_REQUESTS:] or seconds
-    latency = {"latency": Latency.of(timed)} if timed else {}
-    serving.deployments.change(name, checked_samples=len(samples), **latency)
-
-
-def _timings(
-    name: str, samples: Sequence[EvaluationSample], serving: Serving, clock: Clock, sleep: Sleep
-) -> Iterator[float]:
-    """The latencies of requests one after another, for at most a minute; a throttled request has none."""
-    began = clock()
+        raise AnswersDiffer(f"{deployment.name}: {len(different)} answers differ from the training job's: {shown}")
+    began, seconds = clock(), list[float]()
     for sample in islice(cycle(samples), WARMUP_REQUESTS + TIMED_REQUESTS):
-        sent = clock()
-        if sent - began > LONGEST_TIMING_SECONDS:
-            return
-        try:
-            serving.endpoints.ask(name, _request(sample))
-        except Throttled:
-            sleep(WAITS_SECONDS[0])
-        else:
-            yield clock() - sent
-
-
-def _ask(name: str, sample: EvaluationSample, serving: Serving, sleep: Sleep) -> bytes:
-    for wait_seconds in WAITS_SECONDS:
-        try:
-            return serving.endpoints.ask(name, _request(sample))
-        except Throttled:
-            sleep(wait_seconds)
-    return serving.endpoints.ask(name, _request(sample))
-
-
-def _request(sample: EvaluationSample) -> bytes:
-    return json.dumps({"inputs": sample.inputs}).encode()
+        if clock() - began > LONGEST_TIMING_SECONDS:
+            break
+        seconds.append(ask(sample)[1])
+    timed = seconds[WARMUP_REQUESTS:] or seconds
+    return len(samples), Latency.of(timed) if timed else None

@@ -1,6 +1,6 @@
 """End endpoints: one by its name, those that are due at a sweep, and all when the lab is destroyed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -8,17 +8,13 @@ from traindyno.aws.client_errors import AwsError
 from traindyno.aws.endpoints import EndpointBusy
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LAB_TAG
-from traindyno.core.s3_keys import served_model_key
+from traindyno.core.s3_keys import deployment_key, served_model_key
 from traindyno.core.serving.deployment import NOTICE_SECONDS
 from traindyno.lab.serving.services import Serving
 from traindyno.sagemaker.serving import ENDS_AT_TAG, KEPT, EndpointState
-from traindyno.store.deployments import MESSAGE_LENGTH, DeploymentRow
 
 # DeployModel's longest time: afterwards, an endpoint that SageMaker does not have will not come any more.
 CREATED_WITHIN_SECONDS = 900
-GONE = "SageMaker has no such endpoint: it was deleted outside of Traindyno, or never created"
-LATE = "created after it was removed"
-NOT_OURS = "an endpoint of this name lacks the lab's tag; it stays as it is"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,16 +27,16 @@ class SweptEndpoints:
     errors: list[Exception] = field(default_factory=list)
 
 
-def remove_endpoint(name: str, serving: Serving, *, now: float, message: str) -> bool:
-    """Delete the endpoint with its configuration, model and copy; its row keeps the cost. Safe to repeat.
+def remove_endpoint(name: str, serving: Serving) -> bool:
+    """Delete the endpoint with its configuration, model, copy and record. Safe to repeat. Raises EndpointBusy.
 
-    False if it was removed before. Raises EndpointBusy. Billing ends first.
+    False if an endpoint of this name lacks the lab's tag: then all stays. Billing ends first, the record last.
     """
-    if serving.endpoints.delete(name, lab=serving.lab):
+    is_ours = serving.endpoints.delete(name, lab=serving.lab)
+    if is_ours:
         serving.bucket.delete(served_model_key(name))
-    else:
-        message = f"{message}; {NOT_OURS}"
-    return serving.deployments.change(name, removed_at=now, message=message[:MESSAGE_LENGTH])
+        serving.bucket.delete(deployment_key(name))
+    return is_ours
 
 
 def sweep_endpoints(serving: Serving, *, now: float) -> SweptEndpoints:
@@ -48,88 +44,62 @@ def sweep_endpoints(serving: Serving, *, now: float) -> SweptEndpoints:
     tag are left alone.
     """
     swept = SweptEndpoints()
-    rows: dict[str, DeploymentRow] = {}
-    states: dict[str, EndpointState] | None = None
     try:
-        rows = {row.deployment.name: row for row in serving.deployments.list_all(unreadable=swept.errors)}
+        # In this order: DeployModel writes the record before it creates the endpoint.
         states = {state.name: state for state in serving.endpoints.list_named(serving.lab)}
+        deployed = {*serving.names()}
     except AwsError as error:
         swept.errors.append(error)
-    for name in sorted({*rows, *(states or {})}):
+        return swept
+    for name in sorted({*deployed, *states}):
         try:
-            _sweep(name, row=rows.get(name), states=states, serving=serving, swept=swept, now=now)
+            state = states.get(name)
+            tags = serving.endpoints.tags(state) if state else {}
+            if state and tags.get(LAB_TAG) != serving.lab:
+                continue
+            swept.open += state is not None
+            due_at = _due_at(name, state, tags, serving, now)
+            if due_at is None or due_at > now:
+                continue
+            swept.overdue += state is not None and due_at <= now - NOTICE_SECONDS
+            remove_endpoint(name, serving)
+            swept.removed += 1
+            swept.open -= state is not None
         except EndpointBusy:
             pass  # the next sweep tries it again; if that lasts, it is overdue
-        except (*AwsError, TraindynoError) as error:
+        except (*AwsError, TraindynoError, ValueError) as error:
             swept.errors.append(error)
     return swept
 
 
-def _sweep(
-    name: str,
-    *,
-    row: DeploymentRow | None,
-    states: Mapping[str, EndpointState] | None,
-    serving: Serving,
-    swept: SweptEndpoints,
-    now: float,
-) -> None:
-    state = states.get(name) if states else None
-    tags = serving.endpoints.tags(state) if state else {}
-    if state and tags.get(LAB_TAG) != serving.lab:
-        return
-    is_known_gone = states is not None and state is None
-    ends = [end for end in _ends(row, state, tags, is_known_gone, now) if end[0] <= now]
-    swept.open += state is not None
-    if not ends:
-        return
-    due_at, reason = min(at for at, _ in ends), ends[0][1]
-    swept.overdue += state is not None and due_at <= now - NOTICE_SECONDS
-    remove_endpoint(name, serving, now=now, message=reason)
-    swept.removed += 1
-    swept.open -= state is not None
-
-
-def _ends(
-    row: DeploymentRow | None, state: EndpointState | None, tags: Mapping[str, str], is_known_gone: bool, now: float
-) -> Iterator[tuple[float, str]]:
-    """Each instant from which on it is due, and why."""
-    if row is not None and row.is_open:
-        if row.ends_at is not None:
-            yield row.ends_at, row.deployment.end_reason(row.created_at)
-        if is_known_gone:
-            yield row.created_at + CREATED_WITHIN_SECONDS, GONE
-    if row is not None and row.removed_at is not None:
-        # DeployModel may also make a copy and a model after the removal, and end before it makes their endpoint.
-        is_recent = row.checked_samples is None and now - row.removed_at < 2 * CREATED_WITHIN_SECONDS
-        if (state is not None and not state.is_leaving) or (is_known_gone and is_recent):
-            yield row.removed_at, LATE
-    if state is not None and not state.is_leaving and tags.get(ENDS_AT_TAG, "")[:1].isdigit():
-        yield datetime.fromisoformat(tags[ENDS_AT_TAG]).timestamp(), "expired"
+def _due_at(
+    name: str, state: EndpointState | None, tags: Mapping[str, str], serving: Serving, now: float
+) -> float | None:
+    if state is None:  # a start that failed, or an end that was cut off
+        record = serving.find(name)
+        return now if record is None else record.created_at + CREATED_WITHIN_SECONDS
+    if serving.bucket.find(deployment_key(name)) is None:
+        return now  # created after it was removed, as its model was still being copied
+    ends_at = tags.get(ENDS_AT_TAG, KEPT)
+    return None if ends_at == KEPT else datetime.fromisoformat(ends_at).timestamp()
 
 
 def names_in_use(serving: Serving, *, now: float) -> list[str]:
     """Deployments with which the lab can't be destroyed: kept ones, and those that SageMaker creates or may create."""
     states = {state.name: state for state in serving.endpoints.list_named(serving.lab)}
-    rows = [row for row in serving.deployments.list_all() if row.is_open]
-    found = [
-        row.deployment.name
-        for row in rows
-        if row.ends_at is None or (row.deployment.name not in states and now - row.created_at < CREATED_WITHIN_SECONDS)
-    ]
+    found = set()
+    for name in serving.names():
+        deployment = None if name in states else serving.find(name)
+        if deployment is not None and now - deployment.created_at < CREATED_WITHIN_SECONDS:
+            found.add(name)
     for state in states.values():
         tags = serving.endpoints.tags(state)
         if tags.get(LAB_TAG) == serving.lab and (state.is_busy or tags.get(ENDS_AT_TAG) == KEPT):
-            found.append(state.name)
-    return sorted({*found})
+            found.add(state.name)
+    return sorted(found)
 
 
-def remove_all(serving: Serving, *, now: float, message: str) -> int:
+def remove_all(serving: Serving) -> int:
     """How many were deleted. Without the lab, no function would delete them, and their billing would continue."""
-    names = {row.deployment.name for row in serving.deployments.list_all() if row.is_open}
-    for state in serving.endpoints.list_named(serving.lab):
-        if serving.endpoints.tags(state).get(LAB_TAG) == serving.lab:
-            names.add(state.name)
-    for name in sorted(names):
-        remove_endpoint(name, serving, now=now, message=message)
-    return len(names)
+    states = serving.endpoints.list_named(serving.lab)
+    return sum(remove_endpoint(name, serving) for name in sorted({*serving.names(), *(each.name for each in states)}))
