@@ -75,6 +75,8 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
     make_endpoint(aws, sagemaker, "good", at_load="import time; time.sleep(1)")
     with pytest.raises(ClientError, match="Cannot update in-progress endpoint"):
         sagemaker.delete_endpoint(EndpointName="good")
+    with pytest.raises(ClientError, match="simulates none"):
+        make_endpoint(aws, sagemaker, "dear", instance_type="ml.c5.xlarge")
     with pytest.raises(ClientError, match="already existing"):
         sagemaker.create_model(ModelName="good", PrimaryContainer={"Image": "local", "ModelDataUrl": "s3://b/k"})
     arn = wait_for(sagemaker, "good", "InService")["EndpointArn"]
@@ -91,18 +93,6 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
     with pytest.raises(ClientError, match="Could not find endpoint"):
         sagemaker.describe_endpoint(EndpointName="good")
     assert not Path(f"/proc/{process_id}").exists()
-
-
-def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(aws: AwsDouble, sagemaker: Any) -> None:
-    make_endpoint(aws, sagemaker, "bad", at_load='raise RuntimeError("the weights are missing")')
-    reason = wait_for(sagemaker, "bad", "Failed")["FailureReason"]
-    assert reason.startswith(
-        "The primary container for production variant AllTraffic did not pass the ping health check."
-    )
-    assert "loading the model" in reason
-    assert "RuntimeError: the weights are missing" in reason
-    with pytest.raises(ClientError, match="simulates none"):
-        make_endpoint(aws, sagemaker, "dear", instance_type="ml.c5.xlarge")
 
 
 def test_a_killed_service_leaves_no_container_and_hosts_its_endpoints_again(aws: AwsDouble, tmp_path: Path) -> None:

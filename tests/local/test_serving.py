@@ -175,26 +175,6 @@ def sweep(lab: LocalLab) -> None:
     assert "FunctionError" not in answer, answer["Payload"].read()
 
 
-def test_an_endpoint_whose_answers_differ_is_deleted(lab: LocalLab, trained: str) -> None:
-    """The training job's samples have other answers than the model, as if another model had replaced it."""
-    s3, bucket = lab.client("s3"), lab.deployment().bucket
-    listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{EXECUTION}/")["Contents"]
-    (key,) = [row["Key"] for row in listed if row["Key"].endswith("/evaluation_samples.json")]
-    whole = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    samples = json.loads(whole)
-    samples["samples"][0]["predictions"][0]["score"] += 0.2
-    s3.put_object(Bucket=bucket, Key=key, Body=json.dumps(samples).encode())
-    try:
-        answer = lab.traindyno("deploy", EXECUTION, "--local")
-    finally:
-        s3.put_object(Bucket=bucket, Key=key, Body=whole)
-    assert answer.status == 1
-    assert "was not deployed (AnswersDiffer)" in answer.errors
-    assert "1 answers differ from the training job's: sample 1" in answer.errors
-    assert lab.client("sagemaker").list_endpoints()["Endpoints"] == []
-    assert "Contents" not in s3.list_objects_v2(Bucket=bucket, Prefix="models/")
-
-
 def test_a_model_that_does_not_load_fails_with_the_containers_last_lines(lab: LocalLab, trained: str) -> None:
     s3, bucket = lab.client("s3"), lab.deployment().bucket
     whole = s3.get_object(Bucket=bucket, Key=trained)["Body"].read()
