@@ -95,8 +95,7 @@ def take_in(
         "terms": {"OnDemand": {"a": {"priceDimensions": {"b": dimension}}}},
     }
     with stubbed("pricing") as (client, stubber):
-        for _ in ("of the lab's region", *document.get("pricing", {}).get("regions", ())):
-            stubber.add_response("get_products", {"PriceList": [json.dumps(product)] if usd else []})
+        stubber.add_response("get_products", {"PriceList": [json.dumps(product)] if usd else []})
         plan_execution(
             document,
             execution_id=execution_id,

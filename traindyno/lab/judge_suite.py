@@ -74,7 +74,6 @@ def report_results(
             suite,
             cells,
             results,
-            region_prices=plan.region_prices,
             loss_spread=plan.loss_spread,
             host_priors=plan.host_priors,
         ),

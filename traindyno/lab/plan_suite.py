@@ -96,17 +96,14 @@ def plan_execution(
     if conflicts := [*_unstaged(suite), *filter(None, siblings), *full, *find_conflicts(suite, cells, settings)]:
         raise SuiteRefused(conflicts)
     planned = planned_instances(suite, cells)
-    prices = {
-        region: read_prices(pricing, planned, region=region, now=now)
-        for region in (settings.region, *suite.pricing.regions)
-    }
+    prices = read_prices(pricing, planned, region=settings.region, now=now)
     past = read_past_runs(suite, index=services.work_index, executions=services.executions, runs=services.runs)
     cache = TokenCache(services.bucket)
     plan = replace(
         plan_suite(
             suite,
             execution_id=execution_id,
-            prices=prices[settings.region],
+            prices=prices,
             quotas={},
             histories=learn_from(suite, past),
             tokens=plan_tokens(
@@ -114,12 +111,11 @@ def plan_execution(
             ),
         ),
         loss_spread=learn_loss_spread(suite, past),
-        region_prices={region: prices[region] for region in suite.pricing.regions},
         host_priors=learn_host_priors(past),
     )
     if plan.refusals:
         raise SuiteRefused([refusal.reason for refusal in plan.refusals])
-    _store(suite, plan, services=services, settings=settings, prices=prices[settings.region], now=now)
+    _store(suite, plan, services=services, settings=settings, prices=prices, now=now)
     return plan
 
 

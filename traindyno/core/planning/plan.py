@@ -1,7 +1,7 @@
 """The plan of a suite: its lanes, their expected and worst-case cost and time, and the reasons to refuse the suite."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from heapq import heappop, heappush
@@ -50,7 +50,7 @@ from traindyno.core.suite.suite import Cell, Suite
 class Plan:
     """``history``, ``loss_spread`` and ``host_priors``: what earlier runs showed when PlanSuite read them.
 
-    ``memory``: the estimated cells. ``region_prices``: region → the prices of the suite's types there, for comparison.
+    ``memory``: the estimated cells.
     """
 
     execution_id: str
@@ -70,7 +70,6 @@ class Plan:
     history: tuple[CellHistory, ...] = ()
     memory: tuple[CellMemory, ...] = ()
     loss_spread: LossSpread | None = None
-    region_prices: Mapping[str, PriceList] = field(default_factory=dict)
     host_priors: HostPriors | None = None
 
 
@@ -158,9 +157,7 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
         tokens=priced.preparation.tokens if priced.preparation else (),
         memory=priced.memory,
     )
-    return replace(
-        plan, loss_spread=priced.loss_spread, region_prices=priced.region_prices, host_priors=priced.host_priors
-    )
+    return replace(plan, loss_spread=priced.loss_spread, host_priors=priced.host_priors)
 
 
 def prices_of(plan: Plan) -> dict[str, Price]:

@@ -101,9 +101,6 @@ class PlanTerms:
 class Pricing:
     """Further prices for the same measurements. They change the report, and no run."""
 
-    regions: tuple[str, ...] = field(
-        default=(), metadata=describe("regions whose on-demand prices are compared, such as us-west-2")
-    )
     spot: Mapping[str, SpotTerms] = field(
         default_factory=dict,
         metadata=describe(

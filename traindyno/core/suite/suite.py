@@ -237,7 +237,7 @@ class Suite:
     job: JobOptions = field(default=JobOptions(), metadata=describe("what SageMaker adds to each job", default="none"))
     pricing: Pricing = field(
         default_factory=Pricing,
-        metadata=describe("{regions, spot, training_plan}: further prices for the same measurements"),
+        metadata=describe("{spot, training_plan}: further prices for the same measurements"),
     )
     claims: Mapping[str, Any] | None = field(
         default=None,

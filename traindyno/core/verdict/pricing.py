@@ -1,4 +1,4 @@
-"""One measurement at several prices: on demand, at spot, with a training plan, and in other regions."""
+"""One measurement at several prices: on demand, at spot, and with a training plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
 from traindyno.core.costs.prediction import ENDLESS
-from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.loss_parity import LossSpread
@@ -17,8 +16,6 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
-
-RegionPrices = Mapping[str, PriceList]
 
 
 class Terms(StrEnum):
@@ -66,7 +63,6 @@ def price_options(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    region_prices: RegionPrices,
     loss_spread: LossSpread | None = None,
     host_priors: HostPriors | None = None,
 ) -> tuple[PricedOption, ...]:
@@ -75,7 +71,7 @@ def price_options(
     ``loss_spread`` and ``host_priors`` are the verdict's own, from the lab's history.
     """
     paid = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
-    offers = list(_offers(suite, results, region_prices))
+    offers = list(_offers(suite, results))
     if len(offers) < 2:
         return ()
     options = []
@@ -92,7 +88,7 @@ def price_options(
     return tuple(options)
 
 
-def _offers(suite: Suite, results: Sequence[RunResult], region_prices: RegionPrices) -> Iterator[_Offer]:
+def _offers(suite: Suite, results: Sequence[RunResult]) -> Iterator[_Offer]:
     listed = {
         result.run.cell.settings.instance: result.price
         for result in results
@@ -119,11 +115,6 @@ def _offers(suite: Suite, results: Sequence[RunResult], region_prices: RegionPri
             usd_per_hour=reserved,
             hazards=hazards,
         )
-    for region, prices in region_prices.items():
-        found = {name: price.usd_per_hour for name, price in prices.items()}
-        if region != home and found:
-            source = next(iter(prices.values())).source
-            yield _Offer(terms=Terms.ON_DEMAND, region=region, basis=source, usd_per_hour=found, hazards=hazards)
 
 
 def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:

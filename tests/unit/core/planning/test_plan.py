@@ -108,11 +108,10 @@ def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() 
     priced = replace(
         plan_suite(suite, execution_id="e", prices=listed, quotas={}, histories={}),
         loss_spread=LossSpread(variance=0.01, degrees_of_freedom=4),
-        region_prices={"eu-west-1": listed},
         host_priors={HostClass.ONE_HOST: HostSpread(deviation=0.02, degrees_of_freedom=5, source="a test")},
     )
     again = plan_again(suite, priced, readings(suite, usage=3, across_all=100))
-    kept = ("execution_id", "cells", "one_attempt_usd", "loss_spread", "region_prices", "host_priors")
+    kept = ("execution_id", "cells", "one_attempt_usd", "loss_spread", "host_priors")
     assert [getattr(again, name) for name in kept] == [getattr(priced, name) for name in kept]
     # an unknown quota starts one run at a time
     assert [each.lanes[0].concurrency for each in (priced, again)] == [1, 3]

@@ -43,9 +43,3 @@ def test_fallbacks_have_the_same_devices_and_are_sagemakers() -> None:
     (local,) = problems(instance_preferences={"ml.g5.xlarge": ["local.gpu"]})
     assert local.startswith("instance_preferences.ml.g5.xlarge[0]: got local.gpu")
     assert "applies to SageMaker types only" in local
-
-
-@pytest.mark.parametrize(("region", "is_valid"), [("us-west-2", True), ("us-gov-west-1", True), ("west", False)])
-def test_regions_are_named_as_aws_names_them(region: str, is_valid: bool) -> None:
-    found = problems(pricing={"regions": ["eu-west-1", region]})
-    assert found == ([] if is_valid else [f'pricing.regions[1]: got "{region}", expected a region such as us-west-2'])

@@ -135,9 +135,8 @@ def test_a_goal_of_quality_that_can_not_be_judged_is_refused(changes: dict[str, 
     assert problems(small_document(**changes)) == [expected]
 
 
-def test_terms_of_prices_are_bounded_and_name_types_and_regions() -> None:
+def test_terms_of_prices_are_bounded_and_name_types() -> None:
     pricing = {
-        "regions": ["us-west-2", "Oregon"],
         "spot": {"ml.g5.xlarge": {"discount": 1.5}, "ml.g5.large": {"discount": 0.5}},
         "training_plan": {"ml.p4d.24xlarge": {"usd_per_hour": 0}},
     }
@@ -146,7 +145,6 @@ def test_terms_of_prices_are_bounded_and_name_types_and_regions() -> None:
         "pricing.training_plan.ml.p4d.24xlarge.usd_per_hour: got 0, expected more than 0 and at most 1000000000",
         'pricing.spot.ml.g5.large: got "ml.g5.large": did you mean "ml.g5.xlarge" or "ml.g5.8xlarge" or'
         ' "ml.g5.4xlarge"? Expected a training instance type, local.cpu or local.gpu',
-        'pricing.regions[1]: got "Oregon", expected a region such as us-west-2',
     ]
 
 
@@ -233,10 +231,10 @@ FORM = {
         ['matrix.compiler: got "none", expected a list of values'],
     ),
     "text and a mapping where lists belong": (
-        {"exclude": {"compiler": "none"}, "pricing": {"regions": "us-west-2"}},
+        {"exclude": {"compiler": "none"}, "include": "us-west-2"},
         [
             "exclude: got a mapping with compiler, expected a list of mappings of settings",
-            'pricing.regions: got "us-west-2", expected a list',
+            'include: got "us-west-2", expected a list of mappings of settings',
         ],
     ),
     "a list where a mapping belongs": (

@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
-from traindyno.core.costs.prices import Price
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_share import RunShare
@@ -21,7 +20,7 @@ from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
-from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.goal import Goal, PlanTerms, Pricing
 from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.pricing import price_options
@@ -213,10 +212,8 @@ def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> Non
         assert batch == pytest.approx(cells[0].settings.batch_size * 8, rel=0.001)
         billed = row.billable_seconds.mean / 3600 * float(PRICE.usd_per_instance_hour or 0)
         assert billed == pytest.approx(row.usd.mean, rel=0.001)
-    other = Price(
-        instance_type=TWO_TYPES[0], region="eu-west-1", usd_per_hour=Decimal(40), as_of="2026-11-21", source="given"
-    )
-    paid, _ = price_options(suite, cells, results, region_prices={"eu-west-1": {TWO_TYPES[0]: other}})
+    reserved = replace(suite, pricing=Pricing(training_plan={TWO_TYPES[0]: PlanTerms(usd_per_hour=Decimal(40))}))
+    paid, _ = price_options(reserved, cells, results)
     assert paid.basis == "prices of the runs"
     assert paid.usd == {row.cell_id: row.usd.mean for row in (first, second) if row.usd}
 

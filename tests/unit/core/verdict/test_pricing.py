@@ -1,4 +1,4 @@
-"""One measurement priced on demand, at spot, with a training plan and in another region."""
+"""One measurement priced on demand, at spot and with a training plan."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -14,7 +14,6 @@ from tests.unit.core.verdict.test_time_to_quality import suite_of as evaluated_s
 from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import observe_hazards
-from traindyno.core.costs.prices import Price
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
@@ -47,15 +46,8 @@ def on_spot(result: RunResult, *, billed: float, interruptions: int = 0) -> RunR
     )
 
 
-def options_of(suite: Suite, results: list[RunResult], **regions: dict[str, Price]) -> dict[str, PricedOption]:
-    prices = {name.replace("_", "-"): found for name, found in regions.items()}
-    return {each.name: each for each in price_options(suite, expand_cells(suite), results, region_prices=prices)}
-
-
-def price(instance: str, usd: str, region: str) -> Price:
-    return Price(
-        instance_type=instance, region=region, usd_per_hour=Decimal(usd), as_of="2026-11-21", source="AWS Price List"
-    )
+def options_of(suite: Suite, results: list[RunResult]) -> dict[str, PricedOption]:
+    return {each.name: each for each in price_options(suite, expand_cells(suite), results)}
 
 
 def test_spot_and_training_plan_prices_say_where_they_flip_the_verdict() -> None:
@@ -78,19 +70,6 @@ def test_spot_and_training_plan_prices_say_where_they_flip_the_verdict() -> None
     assert "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
 
 
-def test_another_region_has_its_own_prices() -> None:
-    suite = suite_of()
-    p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
-    prices = {P4D: price(P4D, "20", "eu-west-1"), TRN1: price(TRN1, "30", "eu-west-1")}
-    found = options_of(suite, measured(suite), eu_west_1=prices)
-    there = found["on demand, eu-west-1"]
-    assert (there.terms, there.region, there.basis) == (Terms.ON_DEMAND, "eu-west-1", "AWS Price List")
-    # 6553 x 20 / 3600 = 36.4 and 6033 x 30 / 3600 = 50.3
-    assert (there.recommended, there.is_flipped) == (p4d, True)
-    assert there.usd[trn1] == pytest.approx(50.275, rel=1e-3)
-    assert options_of(suite, measured(suite)) == {}
-
-
 def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     """Each cell ran on one host: whether 5 % are a difference depends on the spread between hosts."""
     suite = suite_of(spot={name: SpotTerms(discount=0.0, interruptions_per_hour=0) for name in (P4D, TRN1)})
@@ -103,7 +82,7 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     history = dict.fromkeys(HostClass, HostSpread(deviation=0.002, degrees_of_freedom=20, source="history"))
     for prior in (None, history):
         finding = judge(suite, cells, results, host_priors=prior).finding
-        options = price_options(suite, cells, results, region_prices={}, host_priors=prior)
+        options = price_options(suite, cells, results, host_priors=prior)
         assert [option.finding for option in options] == [finding, finding]
     assert finding is Finding.RECOMMENDED
 
@@ -171,7 +150,7 @@ def test_a_cell_whose_runs_would_hardly_ever_end_on_spot_has_no_time_or_cost_the
     suite = make_suite(matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot=terms))
     cells = expand_cells(suite)
     results = [completed_result(cell, trial, suite=suite) for cell in cells for trial in (1, 2, 3)]
-    options = price_options(suite, cells, results, region_prices={})
+    options = price_options(suite, cells, results)
     spot = next(each for each in options if each.terms is Terms.SPOT)
     assert spot.recommended == cells[1].cell_id
     assert set(spot.usd) == set(spot.seconds) == {cells[1].cell_id}
@@ -261,7 +240,7 @@ def test_the_report_says_where_the_verdict_changes() -> None:
         cells=cells,
         verdict=judge(suite, cells, results),
         results=results,
-        pricing=price_options(suite, cells, results, region_prices={}),
+        pricing=price_options(suite, cells, results),
     )
     page = render(report)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page

@@ -59,7 +59,6 @@ def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
 NAME_CHARACTERS = 40
-REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 MOST_FALLBACKS = 4  # CreateTrainingJob takes five preferences
 
 
@@ -159,10 +158,6 @@ def _check_pricing(suite: Suite) -> Iterator[Problem]:
         yield from check_instance_type(f"pricing.spot.{name}", name)
     for name in suite.pricing.training_plan:
         yield from check_instance_type(f"pricing.training_plan.{name}", name)
-    for index, region in enumerate(suite.pricing.regions):
-        if not REGION.fullmatch(region):
-            message = f"got {shown(region)}, expected a region such as us-west-2"
-            yield Problem(path=f"pricing.regions[{index}]", message=message)
 
 
 def _check_claims(suite: Suite) -> Iterator[Problem]:
