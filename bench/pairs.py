@@ -23,9 +23,9 @@ from localcloud.home import REPO_ROOT
 from tests.training.jobs import run_job
 from tests.unit.parent.shared_job import SharedJob, run_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.measurement.contention import measure_contention
+from traindyno.core.measurement.measured_run import measure_contention
 from traindyno.core.measurement.throughput import measure_table, measure_throughput
-from traindyno.core.statistics.student_t import t_half_width
+from traindyno.core.statistics.distributions import t_half_width
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.cells import expand_cells

@@ -13,7 +13,7 @@ from traindyno.core.errors import (
     SlotUnavailable,
     Throttled,
 )
-from traindyno.core.jobs.shared_end import MOST_ATTEMPTS
+from traindyno.core.jobs.run_attempts import MOST_ATTEMPTS
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,7 @@ from tests.unit.suites import unprepared_document
 from traindyno import bundle
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import read_job_journal
+from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result

@@ -17,8 +17,7 @@ from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import script_document
 from traindyno import bundle
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import read_job_journal
+from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.journal_format import STOPPED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import checkpoints_prefix, job_document_key

@@ -13,8 +13,7 @@ from tests.local.test_replay_engine import PLAIN_TRACE, replaying, run_one, stat
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_suite
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import read_job_journal
+from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.s3_keys import checkpoints_prefix, job_document_key
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs

@@ -12,7 +12,7 @@ from tests.unit.run_samples import completed_result, make_cell
 from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
+from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.selection import Looks, Relation, correct_for_selection
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise

@@ -11,15 +11,15 @@ from random import Random
 
 from tests.simulations.response_surface import Surface, SurfaceCell
 from tests.simulations.surface_lab import STEPS, Played, at_rate, result_template
+from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, is_outpaced, pace_of
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import judge
 
 TRIALS = 9

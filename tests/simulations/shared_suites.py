@@ -12,8 +12,8 @@ from tests.simulations.suites.figures import Figures, summarise
 from tests.simulations.suites.logs import FIXED_SECONDS, STEPS, on_speed, pooled_result, result_of, session_of
 from tests.simulations.suites.play import Played, index_of
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, make_suite
+from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import FILLED_SHARE, share_jobs

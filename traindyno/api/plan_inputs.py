@@ -12,9 +12,7 @@ from traindyno.aws import clients
 from traindyno.aws.account import AccountUnreachable, settings_problem
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
-from traindyno.core.costs import price_file
-from traindyno.core.costs.price_file import parse_prices
-from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.prices import PRICES_SHAPE, Price, PriceList, parse_prices
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.planning.quotas import SHAPE, GivenQuotas, QuotaReadings, needed_quotas, parse_quotas
 from traindyno.core.suite.suite import Cell, Suite
@@ -54,7 +52,7 @@ def read_plan_inputs(
 
 
 def read_price_file(path: Path) -> dict[str, Price]:
-    return read_input_file(path, lambda document: parse_prices(document, source=path.name), fields=price_file.SHAPE)
+    return read_input_file(path, lambda document: parse_prices(document, source=path.name), fields=PRICES_SHAPE)
 
 
 def read_quotas(suite: Suite, cells: Sequence[Cell], *, now: float) -> QuotaReadings:

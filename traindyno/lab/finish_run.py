@@ -8,7 +8,7 @@ from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
 from traindyno.core.jobs.job import Job, runs_of
 from traindyno.core.jobs.job_end import JobEnd, WarmPool
-from traindyno.core.jobs.shared_end import shared_end
+from traindyno.core.jobs.run_attempts import shared_end
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of

@@ -6,10 +6,8 @@ from typing import Protocol
 
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import ended_runs, read_job_journal
-from traindyno.core.jobs.run_attempts import attempts_of_run
-from traindyno.core.jobs.shared_end import JobProgress
+from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
+from traindyno.core.jobs.run_attempts import JobProgress, attempts_of_run
 from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.results_bucket import ResultsBucket, SharedJobFiles, read_shared_job_files

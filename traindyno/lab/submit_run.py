@@ -15,7 +15,7 @@ from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.attempt import instance_type_of
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_text, runs_of
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.shared_end import is_last_attempt
+from traindyno.core.jobs.run_attempts import is_last_attempt
 from traindyno.core.planning.admission import Decision, admit_time
 from traindyno.core.planning.job_terms import JobTerms, job_terms
 from traindyno.core.s3_keys import job_document_key, suite_key

@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
-from traindyno.core.jobs.batch_finding import NONE_FITS, BatchProbe
+from traindyno.core.jobs.run_end import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, most_bytes
 from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, MeasuredPoint, divide_lines, draw_lines
-from traindyno.report.download import PlotData
-from traindyno.report.markup import Markup, element, join
-from traindyno.report.table import Column, draw_table
+from traindyno.report.markup import Column, Markup, PlotData, draw_table, element, join
 
 COLUMNS = [
     Column(heading="Cell"),

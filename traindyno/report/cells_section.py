@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.reason_text import merge_reasons
+from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.cell_charts import CELL_CHARTS
-from traindyno.report.estimate_text import estimate_cell
-from traindyno.report.markup import Markup, element, join
-from traindyno.report.table import Column, draw_table
+from traindyno.report.markup import Column, Markup, draw_table, element, estimate_cell, join
 
 CAPTION = (
     "For the whole workload, projected from each trial: overhead once, then all time after the warm-up at its rate,"

@@ -3,8 +3,7 @@
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, element, join
-from traindyno.report.table import Column, draw_table
+from traindyno.report.markup import Column, Markup, draw_table, element, join
 
 COLUMNS = [
     Column(heading="Claim"),

@@ -8,17 +8,15 @@ from traindyno.core.verdict.report_data import Report
 from traindyno.report.batch_section import draw_batches
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.claims_section import draw_claims
-from traindyno.report.confounds_section import draw_confounds
 from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup, element, join
 from traindyno.report.pricing_section import draw_pricing
-from traindyno.report.provenance_section import draw_provenance
-from traindyno.report.raw_data_section import draw_raw_data
+from traindyno.report.provenance_section import draw_provenance, draw_raw_data
 from traindyno.report.receipt_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
 from traindyno.report.scaling_section import draw_scaling
 from traindyno.report.time_section import draw_time
-from traindyno.report.verdict_section import draw_verdict
+from traindyno.report.verdict_section import draw_confounds, draw_verdict
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 SECTION_NAMES = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from traindyno.core.costs.learning_curve import LearningPoint, evaluation_curve, training_curve
+from traindyno.core.costs.to_target import LearningPoint, evaluation_curve, training_curve
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Quality
@@ -12,8 +12,7 @@ from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.figure import View, draw_figure, draw_views
 from traindyno.report.charts.learning_chart import Across, CellCurves, draw_learning
-from traindyno.report.download import PlotData, download_csv
-from traindyno.report.markup import Markup, element
+from traindyno.report.markup import Markup, PlotData, download_csv, element
 
 MOST_CELLS, MOST_TRIALS = 8, 3
 Curve = Callable[[RunResult], tuple[LearningPoint, ...]]

@@ -3,9 +3,16 @@
 Characters that a browser obeys, such as those that reverse the text after them, become visible escapes.
 """
 
+import base64
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
+from traindyno.core.costs.quantity_text import UNKNOWN, interval_text
 from traindyno.core.documents.problems import visible
+from traindyno.core.statistics.estimates import Estimate
 
 
 class Markup(str):
@@ -35,3 +42,121 @@ def join(*children: str | int | None) -> Markup:
 
 def _text(child: str | int) -> str:
     return child if isinstance(child, Markup) else escape(visible(str(child)), quote=False)
+
+
+MOST_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    heading: str
+    is_number: bool = False
+    explanation: str | None = None
+
+
+def draw_table(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str | None]],
+    *,
+    caption: str,
+    emphasized: Sequence[int] = (),
+    footer: Sequence[str | None] = (),
+) -> Markup:
+    """The first cell of a row is its heading; ``emphasized`` are indices of rows."""
+    head = element(
+        "tr",
+        *(
+            element("th", column.heading, class_=_class(column), scope="col", title=column.explanation)
+            for column in columns
+        ),
+    )
+    body = [
+        element("tr", *_cells(columns, row), class_="emphasized" if index in emphasized else None)
+        for index, row in enumerate(rows[:MOST_ROWS])
+    ]
+    left_out = (
+        f" The first {MOST_ROWS:,} of {len(rows):,}; the data below contains all rows." if len(rows) > MOST_ROWS else ""
+    )
+    return element(
+        "div",
+        element(
+            "table",
+            element("caption", element("span", caption + left_out)),
+            element("thead", head),
+            element("tbody", *body),
+            element("tfoot", element("tr", *_cells(columns, footer))) if footer else None,
+        ),
+        class_="scroll",
+        tabindex=0,
+    )
+
+
+def _cells(columns: Sequence[Column], row: Sequence[str | None]) -> list[Markup]:
+    first, *rest = row
+    return [
+        element("th", first if isinstance(first, Markup) else breakable(first or ""), scope="row"),
+        *(element("td", value, class_=_class(column)) for column, value in zip(columns[1:], rest, strict=True)),
+    ]
+
+
+def _class(column: Column) -> str | None:
+    return "number" if column.is_number else None
+
+
+def breakable(name: str) -> Markup:
+    """Allows line breaks after the separators in a cell's label or a job's name."""
+    return join(*(Markup("<wbr/>") if part == "" else part for part in _parts(name)))
+
+
+def _parts(name: str) -> list[str]:
+    parts: list[str] = []
+    for letter in name:
+        parts.append(letter)
+        if letter in "_=./":
+            parts.append("")
+    return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotData:
+    """The data of a plot, as a table. ``name`` is the file's name without its extension."""
+
+    name: str
+    header: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+
+def download(content: bytes, name: str, kind: str, label: str, *, class_: str = "download") -> Markup:
+    encoded = base64.b64encode(content).decode()
+    return element("a", label, download=name, href=f"data:{kind};base64,{encoded}", class_=class_)
+
+
+def download_csv(data: PlotData, label: str = "CSV") -> Markup:
+    content = csv_text(data.header, data.rows).encode()
+    return download(content, f"{data.name}.csv", "text/csv;charset=utf-8", label, class_="csv")
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return written.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A spreadsheet treats text with one of these first characters as a formula; six digits are enough for a plot."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def estimate_cell(estimate: Estimate | None, value_text: Callable[[float], str]) -> Markup:
+    if estimate is None:
+        return element("span", "–", class_="absent", title="not measured")
+    interval = estimate.interval
+    spread = interval_text(interval.low, interval.high, value_text) if interval else f"interval {UNKNOWN}"
+    return join(value_text(estimate.mean), element("small", spread))

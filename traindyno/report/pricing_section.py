@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 
-from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
 from traindyno.core.verdict.pricing import PricedOption, Terms
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.report.download import PlotData, download_csv
-from traindyno.report.markup import Markup, element, join
-from traindyno.report.table import Column, draw_table
+from traindyno.report.markup import Column, Markup, PlotData, download_csv, draw_table, element, join
 
 MOST_CELLS = 20
 SUMMARY = [

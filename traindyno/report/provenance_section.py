@@ -1,17 +1,19 @@
 """The conditions of the measurement: versions, hosts, images, prices and the suite itself."""
 
+import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import astuple, fields
 from datetime import UTC, datetime
-from typing import Any
 
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, usd_text
+from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.suite_file import suite_document
-from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, element
-from traindyno.report.table import Column, draw_table
+from traindyno.core.verdict.report_data import Report, report_document
+from traindyno.core.verdict.summarise import summarise
+from traindyno.report.markup import Column, Markup, csv_text, download, draw_table, element
 
 
 def draw_provenance(report: Report) -> Markup:
@@ -78,12 +80,42 @@ def _cell_rows(report: Report, cell_id: str, label: str) -> Iterator[list[str | 
         facts.setdefault("processes", set()).add(str(environment.world_size))
         facts.setdefault("hosts", set()).add(", ".join(environment.hosts))
         for name, value in environment.facts.items():
-            facts.setdefault(name, set()).add(_fact_text(value))
+            facts.setdefault(name, set()).add(
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            )
     if images:
         facts["image"] = images
     for name, values in facts.items():
         yield [label, name, "; ".join(sorted(values))]
 
 
-def _fact_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+LARGEST_PLAIN_BYTES = 2**18
+
+
+def draw_raw_data(report: Report) -> Markup:
+    document = json.dumps(report_document(report), separators=(",", ":"), allow_nan=False)
+    name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in report.execution_id)
+    return element(
+        "section",
+        element("h2", "Data"),
+        element(
+            "p",
+            _download_json(document.encode(), name),
+            " ",
+            download(_runs_csv(report).encode(), f"{name}-runs.csv", "text/csv;charset=utf-8", "Runs as CSV"),
+        ),
+        id="data",
+    )
+
+
+def _download_json(document: bytes, name: str) -> Markup:
+    """Compressed if hundreds of runs would make the page too large to open."""
+    if len(document) <= LARGEST_PLAIN_BYTES:
+        return download(document, f"{name}.json", "application/json;charset=utf-8", "Everything as JSON")
+    compressed = gzip.compress(document, mtime=0)
+    return download(compressed, f"{name}.json.gz", "application/gzip", "All data as compressed JSON")
+
+
+def _runs_csv(report: Report) -> str:
+    header = [field.name for field in fields(RunSummary)]
+    return csv_text(header, [astuple(summarise(result)) for result in report.results])

@@ -2,14 +2,12 @@
 
 from decimal import Decimal
 
-from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, start_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
 from traindyno.core.suite.preparation import CHECK_LABEL, LABEL
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.phase_chart import phase_order, phase_text
-from traindyno.report.markup import Markup, element
-from traindyno.report.table import Column, draw_table
+from traindyno.report.markup import Column, Markup, draw_table, element
 
 # Below this total, cents are too coarse to be divided among jobs and phases.
 SMALLEST_SPLIT_USD = Decimal(1)

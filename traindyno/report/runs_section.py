@@ -1,19 +1,89 @@
 """Every run with its outcome, and the last message of failed runs."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from traindyno.core.costs.projection import paid_usd
-from traindyno.core.costs.quantity_text import number_text, place_text, seconds_text, start_text, usd_text
+from traindyno.core.costs.projection import known_cost_usd, paid_usd
+from traindyno.core.costs.quantity_text import UNKNOWN, number_text, place_text, seconds_text, start_text, usd_text
+from traindyno.core.jobs.attempt import Attempt, RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, element, join
-from traindyno.report.shared_jobs_table import draw_shared_jobs
-from traindyno.report.table import Column, breakable, draw_table
+from traindyno.report.markup import Column, Markup, breakable, draw_table, element, join
+
+_SHARED_COLUMNS = [
+    Column(heading="Job"),
+    Column(heading="Place"),
+    Column(heading="Run"),
+    Column(heading="Ended as"),
+    Column(heading="Own time", is_number=True, explanation="from its begin to the end of its clean-up"),
+    Column(heading="Billed", is_number=True, explanation="its own time, and an equal part of the rest of the job"),
+    Column(heading="Cost", is_number=True),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Carried:
+    """A run in one of the jobs that carried it."""
+
+    result: RunResult
+    attempt: Attempt
+    share: RunShare
+
+
+def draw_shared_jobs(results: Sequence[RunResult]) -> Markup | None:
+    """None if each run had a job of its own."""
+    jobs = _by_job(results)
+    if not jobs:
+        return None
+    rows = [row for name in sorted(jobs) for row in _rows(name, jobs[name])]
+    return join(
+        element("h3", "Jobs that runs shared"),
+        draw_table(
+            _SHARED_COLUMNS, rows, caption="The runs of each job, in their order. Their parts add up to its bill."
+        ),
+    )
+
+
+def _by_job(results: Sequence[RunResult]) -> dict[str, list[_Carried]]:
+    jobs: dict[str, list[_Carried]] = {}
+    for result in results:
+        for attempt in result.attempts:
+            if attempt.share is not None:
+                carried = _Carried(result=result, attempt=attempt, share=attempt.share)
+                jobs.setdefault(attempt.job_name, []).append(carried)
+    return jobs
+
+
+def _rows(job_name: str, carried: Sequence[_Carried]) -> Iterator[list[str | None]]:
+    billed = [each.attempt.billable_seconds for each in carried]
+    whole = None if None in billed else round(sum(value for value in billed if value is not None), 3)
+    ordered = sorted(carried, key=lambda each: (not each.share.place, each.share.place))
+    first = ordered[0].share
+    around = f"start {seconds_text(first.start_seconds)}, end {seconds_text(first.end_seconds)}"
+    yield [job_name, "all", around, "–", "–", seconds_text(whole), _cost(ordered[0], whole)]
+    for each in ordered:
+        yield [
+            job_name,
+            place_text(each.share.place, each.share.runs),
+            breakable(f"{each.result.run.cell.label}, trial {each.result.run.trial}"),
+            each.attempt.outcome.value.replace("_", " ") if each.attempt.outcome else each.attempt.error or UNKNOWN,
+            seconds_text(each.share.own_seconds) if each.share.has_begun else "–",
+            seconds_text(each.attempt.billable_seconds),
+            _cost(each, each.attempt.billable_seconds),
+        ]
+
+
+def _cost(each: _Carried, seconds: float | None) -> str:
+    if seconds is None:
+        return UNKNOWN
+    price, count = each.result.price.usd_per_instance_hour, each.result.run.cell.settings.instance_count
+    return usd_text(known_cost_usd(seconds, count, price))
+
 
 START = "Start"
-COLUMNS = [
+_RUN_COLUMNS = [
     Column(heading="Run"),
     Column(heading="Outcome"),
     Column(heading="Attempts", is_number=True),
@@ -48,9 +118,9 @@ def _table(results: Sequence[RunResult]) -> Markup:
     """The table of runs; without a warm pool, it has no column of starts."""
     rows = [_row(each) for each in results]
     keeps_warm = any(each.started_warm is not None for each in results)
-    shown = [index for index, column in enumerate(COLUMNS) if keeps_warm or column.heading != START]
+    shown = [index for index, column in enumerate(_RUN_COLUMNS) if keeps_warm or column.heading != START]
     return draw_table(
-        [COLUMNS[index] for index in shown],
+        [_RUN_COLUMNS[index] for index in shown],
         [[row[index] for index in shown] for row in rows],
         caption="One trial of one cell each.",
     )

@@ -9,10 +9,7 @@ from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.figure import MOST_VIEWS, View, draw_figure, draw_views
 from traindyno.report.charts.line_chart import Line, MeasuredPoint, Part, divide_lines, draw_lines
 from traindyno.report.charts.plot import Unit
-from traindyno.report.download import PlotData
-from traindyno.report.estimate_text import estimate_cell
-from traindyno.report.markup import Markup, element, join
-from traindyno.report.table import Column, draw_table
+from traindyno.report.markup import Column, Markup, PlotData, draw_table, element, estimate_cell, join
 
 PERCENT = Unit(size=0.01, after=" %")
 COLUMNS = [

@@ -1,14 +1,17 @@
 """The verdict: headline, figures, what would change it, and cautions."""
 
+import json
 from collections.abc import Sequence
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
+from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
+from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
 from traindyno.report.charts.verdict_chart import draw_verdict_chart
-from traindyno.report.markup import Markup, element, join
+from traindyno.report.markup import Column, Markup, draw_table, element, join
 
 MOST_ITEMS = 6
 CONFIDENT = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.ONLY_ONE)
@@ -76,3 +79,34 @@ def _list(heading: str, items: Sequence[str]) -> Markup | None:
         if rest
         else None,
     )
+
+
+def draw_confounds(report: Report) -> Markup | None:
+    if not report.verdict.confounds:
+        return None
+    return element(
+        "section",
+        element("h2", "Confounds"),
+        *(_draw(report.verdict, confound) for confound in report.verdict.confounds),
+        id="confounds",
+    )
+
+
+def _draw(verdict: Verdict, confound: Confound) -> Markup:
+    first, second = verdict.row(confound.first_cell_id).label, verdict.row(confound.second_cell_id).label
+    table = draw_table(
+        [Column(heading="Differs in"), Column(heading=first), Column(heading=second)],
+        [[difference.name, difference.first, difference.second] for difference in confound.differences],
+        caption="Each of these differences is a possible cause of a difference in results.",
+    )
+    controls = [
+        element(
+            "li",
+            f"{control.isolates} alone: ",
+            f"in this suite as {verdict.row(control.cell_id).label}"
+            if control.cell_id
+            else join("add to include: ", element("code", json.dumps(dict(control.include), ensure_ascii=False))),
+        )
+        for control in confound.controls
+    ]
+    return join(table, element("ul", *controls) if controls else None)

@@ -15,7 +15,7 @@ from traindyno.core.suite.cells import with_cells_of
 from traindyno.core.suite.preparation import MEMORY_FILE
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.store.results_bucket import Document, ResultsBucket
 from traindyno.store.token_cache import TokenCache
 

@@ -11,10 +11,9 @@ from itertools import islice
 from localcloud.sagemaker_service.jobs.job import SecondaryStatus, TrainingJob, Transition
 from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWork
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seconds, write_stretch
-from traindyno.core.jobs.bound import Bound
-from traindyno.core.jobs.host_journal import read_host_journal
-from traindyno.core.jobs.job_journal import JobJournal
+from traindyno.core.jobs.journal import JobJournal, read_host_journal
 from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, MOST_DEATHS, OUTPACED, TIME_LIMIT
+from traindyno.core.jobs.run_end import Bound
 from traindyno.core.search.outpaced import LEAST_STEPS, MOST_STEPS, WARM_UP_STEPS, Pace, bound_of, is_outpaced, pace_of
 
 

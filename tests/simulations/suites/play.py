@@ -22,7 +22,7 @@ from tests.simulations.suites.logs import (
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, FULL_STEPS, cells_of, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Cell, Run, Suite
-from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import Verdict, judge
 
 SEED = "suites 20261123"

@@ -16,7 +16,7 @@ import pytest
 from traindyno.callbacks import clock
 from traindyno.callbacks.checkpoints import checkpoint_folder, mark_complete, newest_complete
 from traindyno.callbacks.log import StepLogger
-from traindyno.core.measurement.progress import divide_steps
+from traindyno.core.measurement.run_phases import divide_steps
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE, LAUNCH_VARIABLE
 from traindyno.core.step_log.reader import StepLog, read_step_log
 

@@ -13,11 +13,10 @@ from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
-from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.attempt import Attempt, RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.core.suite.suite import Run

@@ -40,7 +40,7 @@ from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
-from traindyno.core.measurement.contention import LARGEST_FOREIGN_SHARE
+from traindyno.core.measurement.measured_run import LARGEST_FOREIGN_SHARE
 from traindyno.core.suite.choices import GoalKind
 from traindyno.store.owners import PreparationRow, PreparationSummary
 

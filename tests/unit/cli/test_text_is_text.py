@@ -49,8 +49,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.comparison import compare_executions
-from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
 from traindyno.core.verdict.report_data import report_document
 from traindyno.core.verdict.reprice import reprice
 from traindyno.report.html import render

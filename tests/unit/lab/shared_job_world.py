@@ -15,8 +15,7 @@ from tests.unit.step_log_samples import START, log_lines
 from tests.unit.throttled_calls import METHODS, NAMED
 from traindyno.core.errors import NextAttempt, ServiceFault, Throttled
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import ended_runs, read_job_journal
+from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.journal_format import ENDED, OUTPACED
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run

@@ -26,7 +26,7 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
-from traindyno.core.verdict.race_search import next_race_trials
+from traindyno.core.verdict.next_round import next_race_trials
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.judge_suite import judge_suite

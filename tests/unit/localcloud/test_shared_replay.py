@@ -19,8 +19,7 @@ from localcloud.sagemaker_service.replay.trace import Trace
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import unprepared_document, unprepared_suite
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import ended_runs, read_job_journal
+from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.journal_format import DEADLINE, EXITED, JOBS_DIED, JOURNAL, RUN_SKIPPED, TIME_LIMIT
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog

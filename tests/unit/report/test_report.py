@@ -22,9 +22,9 @@ from tests.unit.run_samples import (
 )
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.quantity_text import number_text
-from traindyno.core.jobs.batch_finding import BatchFinding, BatchProbe
+from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_share import RunShare
+from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line

@@ -13,7 +13,7 @@ from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.shared_end import MOST_ATTEMPTS
+from traindyno.core.jobs.run_attempts import MOST_ATTEMPTS
 from traindyno.core.lab_names import LAB_NAME
 from traindyno.core.planning.jobs import share_jobs, why_alone
 from traindyno.core.suite.cells import expand_cells

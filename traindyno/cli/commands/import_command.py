@@ -24,9 +24,8 @@ from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import AccountChoice, with_options_of
 from traindyno.cli.option_values import finite, job_name
 from traindyno.cli.output import print_text, tell
-from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList, cost_usd
-from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import exact_usd_text, number_text, seconds_text, usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri

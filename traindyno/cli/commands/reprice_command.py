@@ -17,13 +17,12 @@ from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
-from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList
-from traindyno.core.costs.quantity_text import UNKNOWN, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.reprice import PriceFlip, Repriced, reprice
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict

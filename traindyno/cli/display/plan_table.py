@@ -5,8 +5,15 @@ from rich.table import Table
 from traindyno.api.plan_inputs import PlanInputs
 from traindyno.cli.display.plan_totals import ORDER_NOTE, job_table, jobs_of_plan, totals_table
 from traindyno.cli.output import Terminal
-from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, count_text, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
+    bytes_text,
+    count_text,
+    exact_usd_text,
+    seconds_text,
+    share_text,
+    usd_text,
+)
 from traindyno.core.costs.spot import SpotAssumption
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lanes import LanePlan

@@ -7,8 +7,7 @@ from rich.table import Table
 
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED, Terminal
-from traindyno.core.costs.money import exact_usd_text, to_cents
-from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, start_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, start_text, to_cents, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
 
 WIDEST = 64

@@ -6,8 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from traindyno.core.costs.money import exact_usd_text
-from traindyno.core.costs.quantity_text import DAY, HOUR, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import DAY, HOUR, exact_usd_text, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.serving.deployment import NOTICE_SECONDS, ModelDeployment
 from traindyno.core.serving.samples import Latency, usd_per_million_requests

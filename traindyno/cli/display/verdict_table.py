@@ -10,13 +10,12 @@ from traindyno.cli.output import SIMULATED, Terminal, styled
 from traindyno.core.costs.quantity_text import UNKNOWN, is_end_known, seconds_text, share_text, usd_text
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, outcomes_text
+from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, find_trade_offs, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of
-from traindyno.core.verdict.reason_text import merge_reasons
+from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.trade_off import find_trade_offs
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 

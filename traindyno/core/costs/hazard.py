@@ -3,7 +3,7 @@
 They are nobody's fault among the cells: all cells on one instance type and purchase option share the rate.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -11,7 +11,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, unbilled_seconds
 from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt, trained_seconds
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.gamma import gamma_quantile
+from traindyno.core.statistics.distributions import SIGNIFICANCE, gamma_quantile, incomplete_beta
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.goal import SpotTerms
 
@@ -102,7 +102,9 @@ def observe_hazards(
     for result in seen:
         key, count = hazard_key(result), result.run.cell.settings.instance_count
         instances[key] = min(count, instances.get(key, count))
-        counts[key] = counts.get(key, 0) + _count_events(result)
+        counts[key] = counts.get(key, 0) + (
+            _restarts(result) + sum(ended_by_fault(result, attempt) for attempt in result.attempts)
+        )
         hours[key] = hours.get(key, 0.0) + instance_hours(result)
         waits.setdefault(key, []).extend(_waits(result))
     return {
@@ -175,11 +177,6 @@ def _most_unseen(prior: Prior, figure: float, hours: float) -> float:
     return min(prior.most, of_exponential / (hours + PRIOR_HOURS))
 
 
-def _count_events(result: RunResult) -> int:
-    """Restarts within the measured job, and jobs that a fault ended after they had begun to train."""
-    return _restarts(result) + sum(ended_by_fault(result, attempt) for attempt in result.attempts)
-
-
 def _restarts(result: RunResult) -> int:
     """On demand, a launcher may also start again after an error of the script: the service has to report them."""
     attempt = measured_attempt(result)
@@ -209,3 +206,52 @@ def ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
 def instance_hours(result: RunResult) -> float:
     seconds = sum(trained_seconds(attempt) or 0.0 for attempt in result.attempts)
     return seconds * result.run.cell.settings.instance_count / SECONDS_PER_HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnevenFaults:
+    """``count`` of the ``all_count`` faults of a type hit this cell, which has this share of the hours of the type.
+
+    ``p``: the probability of so many or more, if faults are alike on all cells of the type.
+    """
+
+    count: int
+    all_count: int
+    hours_share: float
+    p: float
+
+
+def find_uneven_faults(cells: Mapping[str, Sequence[RunResult]]) -> dict[str, UnevenFaults]:
+    """By cell id, of the ``cells`` whose faults may be their own.
+
+    The faults of a type fall on its cells by their instance-hours: the number of one cell is binomial (Przyborowski and
+    Wilenski 1940). A single fault hits some cell in any case. Nevertheless, if a cell alone has faults and one of them
+    left no measurement of its trial, what this trial would have shown is unknown.
+    """
+    by_type: dict[HazardKey, dict[str, list[RunResult]]] = {}
+    for cell_id, results in cells.items():
+        for result in results:
+            by_type.setdefault(hazard_key(result), {}).setdefault(cell_id, []).append(result)
+    return {cell_id: found for alike in by_type.values() for cell_id, found in _of_one_type(alike)}
+
+
+def _of_one_type(cells: Mapping[str, Sequence[RunResult]]) -> Iterator[tuple[str, UnevenFaults]]:
+    counts = {cell_id: sum(map(_count_faults, results)) for cell_id, results in cells.items()}
+    hours = {cell_id: sum(map(instance_hours, results)) for cell_id, results in cells.items()}
+    all_count, all_hours = sum(counts.values()), sum(hours.values())
+    for cell_id, count in counts.items():
+        if not count or hours[cell_id] >= all_hours:
+            continue
+        share = hours[cell_id] / all_hours
+        p = incomplete_beta(count, all_count - count + 1, share)
+        is_uneven = count > 1 and p < SIGNIFICANCE
+        if is_uneven or (count == all_count and _loses_a_trial(cells[cell_id])):
+            yield cell_id, UnevenFaults(count=count, all_count=all_count, hours_share=share, p=p)
+
+
+def _loses_a_trial(results: Sequence[RunResult]) -> bool:
+    return any(_count_faults(result) and result.measured is None for result in results)
+
+
+def _count_faults(result: RunResult) -> int:
+    return sum(ended_by_fault(result, attempt) for attempt in result.attempts)

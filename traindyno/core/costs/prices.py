@@ -1,8 +1,17 @@
 """What an instance costs by the hour, from where and as of when, and what a time on it costs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
+from typing import Any
+
+from cattrs.errors import BaseValidationError
+
+from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, refusal, shown
+from traindyno.core.errors import DocumentInvalid, Problem
+from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 
 SECONDS_PER_HOUR = 3600
 
@@ -25,3 +34,60 @@ PriceList = Mapping[str, Price]
 def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal) -> Decimal:
     """The exact cost: only what is shown is rounded."""
     return Decimal(seconds) * instance_count * usd_per_hour / SECONDS_PER_HOUR
+
+
+PRICES_SHAPE = "region, as_of and prices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFile:
+    """``prices``: instance type → USD for one instance and hour. ``as_of`` is an ISO date."""
+
+    region: str
+    as_of: str
+    prices: Mapping[str, Decimal]
+    source: str | None = None
+
+
+def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price]:
+    """Instance type → price. ``source`` is the file's name, for a file that names no source itself."""
+    problems = list(_problems(document))
+    try:
+        given: PriceFile = strict_converter([]).structure(document, PriceFile)
+    except (Unexpected, BaseValidationError, FieldProblems) as error:
+        raise DocumentInvalid([*problems_of(error, ""), *problems]) from error
+    if problems:
+        raise DocumentInvalid(problems)
+    return {
+        name: Price(
+            instance_type=name,
+            region=given.region,
+            usd_per_hour=usd_per_hour,
+            as_of=given.as_of,
+            source=given.source or source,
+        )
+        for name, usd_per_hour in given.prices.items()
+    }
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
+    """Problems of content; the converter reports problems of form."""
+    as_of, prices = document.get("as_of"), document.get("prices")
+    if isinstance(as_of, str) and not _is_date(as_of):
+        yield Problem(path="as_of", message=f"got {shown(as_of)}, expected a date such as 2026-11-21")
+    if prices == {}:
+        yield Problem(path="prices", message="got none, expected at least one instance type with its price")
+    for name, usd_per_hour in prices.items() if isinstance(prices, Mapping) else ():
+        if find_instance_type(str(name)) is None:
+            message = refusal(f"got {shown(name)}", "an instance type", close_instance_types(str(name)))
+            yield Problem(path=f"prices.{name}", message=message)
+        if isinstance(usd_per_hour, int | float) and usd_per_hour <= 0:
+            yield Problem(path=f"prices.{name}", message=f"got {usd_per_hour}, expected USD per hour above 0")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from traindyno.core.costs.money import apportion, to_cents
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import measured_attempt
-from traindyno.core.costs.quantity_text import place_text
+from traindyno.core.costs.quantity_text import apportion, place_text, to_cents
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import OTHER, TRAINING, phase_parts, script_phases

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 
 from traindyno.core.costs.projection import known_cost_usd, measured_attempt, read_job_time
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.content import Evaluation
+from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.goal import QualityTarget
 
 
@@ -95,3 +97,40 @@ def evaluated(evaluations: Sequence[Evaluation], target: QualityTarget) -> list[
     """The evaluations that measured the target's quality, each with its value."""
     found = ((each, each.metrics.get(target.quality.value)) for each in evaluations)
     return [(each, value) for each, value in found if value is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningPoint:
+    """``seconds`` are wall clock from the creation of the job, ``usd`` what was billed by then; None if unknown."""
+
+    step: int
+    seconds: float | None
+    usd: float | None
+    value: float
+
+
+def training_curve(result: RunResult) -> tuple[LearningPoint, ...]:
+    """Only losses that are finite."""
+    points = result.measured.loss.finite_points if result.measured else ()
+    return tuple(_point(result, point.step, point.seconds, point.loss) for point in points)
+
+
+def evaluation_curve(result: RunResult, quality: Quality) -> tuple[LearningPoint, ...]:
+    """Only values that are finite."""
+    measured = result.measured
+    if measured is None:
+        return ()
+    found = [(each, each.metrics.get(quality.value)) for each in measured.evaluations]
+    return tuple(
+        _point(result, each.step, each.time - measured.began_at, value)
+        for each, value in found
+        if value is not None and isfinite(value)
+    )
+
+
+def _point(result: RunResult, step: int, logged: float, value: float) -> LearningPoint:
+    clock = job_clock(result)
+    if clock is None:
+        return LearningPoint(step=step, seconds=None, usd=None, value=value)
+    usd = clock.usd(logged)
+    return LearningPoint(step=step, seconds=clock.seconds(logged), usd=None if usd is None else float(usd), value=value)

@@ -1,15 +1,129 @@
 """The attempts of one run of a shared job, each with its share of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt
+from traindyno.core.errors import RunsLeft
+from traindyno.core.jobs.attempt import (
+    FAULT_ERRORS,
+    FAULTS,
+    LAST_OUTCOMES,
+    Attempt,
+    RunShare,
+    divide_seconds,
+    trained_seconds,
+)
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.job_shares import Part, divide_job
+from traindyno.core.jobs.journal import JobJournal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import RunEnd
-from traindyno.core.jobs.run_share import RunShare
+
+# SageMaker gives whole seconds, and its clock and the host's differ.
+CLOCK_SECONDS = 5.0
+_ENDING = (JobPhaseName.UPLOADING, JobPhaseName.STOPPING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One run's part of the job. Parts add up to the job; None is unknown, as it is for the job."""
+
+    share: RunShare
+    billable_seconds: float | None
+    training_seconds: float | None
+
+
+def divide_job(
+    job: Attempt, journal: JobJournal, *, began: Sequence[str], waiting: Sequence[str], in_progress: str | None
+) -> dict[str, Part]:
+    """A run's weight is its own time and an equal part of the rest; a spot discount is the same for all.
+
+    ``began``: the runs that the job worked for, in order. If there are none, those that were ``waiting`` share equally.
+    """
+    sharing = began or waiting
+    times = _divide_time(job, journal, began)
+    shares = [
+        RunShare(
+            own_seconds=times.own.get(run_id, 0.0),
+            start_seconds=times.start,
+            end_seconds=times.end,
+            place=place,
+            runs=len(sharing),
+            has_begun=bool(began),
+            was_in_progress=run_id == in_progress,
+        )
+        for place, run_id in enumerate(sharing, start=1)
+    ]
+    weights = [round((share.own_seconds + times.rest / len(shares)) * 1000) for share in shares]
+    parts = zip(shares, _billed(job, weights), _trained(job, weights), strict=True)
+    return {
+        run_id: Part(share=share, billable_seconds=billed, training_seconds=trained)
+        for run_id, (share, billed, trained) in zip(sharing, parts, strict=True)
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, between the runs, and
+    throw-away runs, which are billed and which no run of the whole workload would have.
+    """
+
+    own: Mapping[str, float]
+    start: float
+    end: float
+    rest: float
+
+
+def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Times:
+    """Runs whose own time is unknown, as the job or an interruption cut them off, have what is left, equally."""
+    whole = trained_seconds(job) or 0.0
+    # Code in a job can write the ends of its runs: times that exceed the job's are refused, one or all together.
+    limit = (whole if job.training_seconds is not None else float("inf")) + CLOCK_SECONDS
+    found = {run_id: seconds for run_id in began if (seconds := _known_seconds(journal, run_id)) is not None}
+    possible = {run_id: seconds for run_id, seconds in found.items() if seconds <= limit}
+    known = possible if sum(possible.values()) <= limit else {}
+    unknown = [run_id for run_id in began if run_id not in known]
+    rest = max(0.0, whole - sum(known.values()))
+    end = min(rest, sum(job.phase_seconds.get(name, 0.0) for name in _ENDING) + (journal.end_seconds or 0.0))
+    warm_up = min(rest - end, journal.warm_up_seconds)
+    if not unknown:
+        between = max(0.0, (journal.runs_seconds or 0.0) - sum(known.values())) + journal.thrown_away_seconds
+        return _Times(own=known, start=max(0.0, rest - end - between - warm_up), end=end, rest=rest)
+    start = min(rest - end, _start_seconds(job, journal))
+    thrown_away = min(rest - end - start, journal.thrown_away_seconds)
+    left = (rest - end - start - thrown_away) / len(unknown)
+    own = {**known, **dict.fromkeys(unknown, left)}
+    return _Times(own=own, start=max(0.0, start - warm_up), end=end, rest=start + thrown_away + end)
+
+
+def _known_seconds(journal: JobJournal, run_id: str) -> float | None:
+    """None if no parent saw the run both begin and end."""
+    if run_id in journal.interrupted:
+        return None
+    end = journal.ends.get(run_id)
+    return end.own_seconds if end else journal.spent_seconds.get(run_id)
+
+
+def _start_seconds(job: Attempt, journal: JobJournal) -> float:
+    """The time before the parent's first line needs the clock of the service too: the job's phases limit it."""
+    before = 0.0
+    if journal.started_at is not None and job.started_at is not None:
+        before = min(max(0.0, journal.started_at - job.started_at), job.phase_seconds.get(JobPhaseName.TRAINING, 0.0))
+    return job.phase_seconds.get(JobPhaseName.DOWNLOADING, 0.0) + before + (journal.start_seconds or 0.0)
+
+
+def _billed(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:
+    return [None] * len(weights) if job.billable_seconds is None else divide_seconds(job.billable_seconds, weights)
+
+
+def _trained(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:
+    """In proportion to what is billed, so that the billed share of a run's time is the job's."""
+    whole = trained_seconds(job)
+    if whole is None:
+        return [None] * len(weights)
+    billed = divide_seconds(job.billable_seconds or whole, weights)
+    total = sum(billed)
+    return [whole * each / total if total else whole / len(weights) for each in billed]
+
 
 STARTING, INTERRUPTED = JobPhaseName.STARTING.value, JobPhaseName.INTERRUPTED.value
 END_MISSING = "The job completed, but the end of this run is not in S3, or its files are not as the end says."
@@ -104,3 +218,59 @@ def _attempt(
     if job.outcome is Outcome.COMPLETED:
         return replace(mine, outcome=Outcome.INTERNAL_ERROR, message=END_MISSING)
     return mine
+
+
+# However many runs end in each.
+MOST_ATTEMPTS = 100
+# Somebody ended the job, and no further attempt is wanted.
+STOPS = (Outcome.STOPPED_BY_USER, Outcome.COST_STOPPED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobProgress:
+    """What the job's runs have reached when one of its attempts has ended."""
+
+    #: The runs that have not ended in any attempt.
+    left: Sequence[str]
+    runs: int
+    #: Whether a run began in this attempt.
+    began: bool
+    #: Whether a run ended in this attempt.
+    advanced: bool
+
+
+def is_last_attempt(number: int, *, idle: int, max_attempts: int) -> bool:
+    """``idle``: the attempts in which no run has ended, this one included. The others don't count against the limit."""
+    return idle >= max_attempts or number >= MOST_ATTEMPTS
+
+
+def shared_end(end: Attempt, progress: JobProgress, *, is_last: bool, stopped_for: Outcome | None) -> Attempt:
+    """The attempt as its job ended, with what follows for the job. ``stopped_for``: why the lab stopped it."""
+    if not progress.left:
+        return replace(end, outcome=Outcome.COMPLETED, error=None)
+    if (is_last and not progress.advanced) or end.number >= MOST_ATTEMPTS:
+        return _without_next(end, progress)
+    if end.error is not None:
+        return end
+    completed = end.outcome is Outcome.COMPLETED
+    if stopped_for is not None and completed:
+        return replace(end, outcome=stopped_for)
+    fails_again = not progress.began and not completed  # what fails before the first run begins
+    if stopped_for is not None or end.outcome in STOPS or fails_again:
+        return end
+    cut_off = end.outcome is Outcome.TIMED_OUT
+    return replace(end, outcome=None, error=RunsLeft.__name__, message=_left_text(end, progress), was_cut_off=cut_off)
+
+
+def _without_next(end: Attempt, progress: JobProgress) -> Attempt:
+    errors = {error.__name__: outcome for error, outcome in LAST_OUTCOMES.items()}
+    if end.error is not None:
+        return replace(end, outcome=errors[end.error])
+    if end.outcome is Outcome.COMPLETED:
+        return replace(end, outcome=Outcome.INTERNAL_ERROR, message=_left_text(end, progress))
+    return end
+
+
+def _left_text(end: Attempt, progress: JobProgress) -> str:
+    about = f"{end.outcome}: {end.message}" if end.message else str(end.outcome)
+    return f"{len(progress.left)} of the job's {progress.runs} runs had not ended ({about})"

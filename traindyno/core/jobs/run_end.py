@@ -1,14 +1,128 @@
 """How a run of a shared job ended, from the file that each host wrote last."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
-from traindyno.core.jobs.batch_finding import BatchFinding, read_batch_finding
-from traindyno.core.jobs.bound import Bound, read_bound
 from traindyno.core.jobs.journal_format import FORMAT_VERSION
-from traindyno.core.jobs.json_text import number_of, read_object, text_of, whole_of
+
+
+def read_object(text: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def number_of(value: object) -> float | None:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if isfinite(number) else None
+
+
+def whole_of(value: object) -> int | None:
+    number = number_of(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def text_of(value: object) -> str | None:
+    """Text that can be stored: UTF-8 has no lone surrogates."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Both figures are as small as the spread of the steps allows."""
+
+    #: The run of the same job that was ahead.
+    by: str
+    #: The run's time for the whole workload, its start included, ÷ that run's.
+    least_ratio: float
+    least_seconds_per_sample: float
+    #: How many of its steps were compared.
+    steps: int
+
+    @property
+    def text(self) -> str:
+        return f"at least {(self.least_ratio - 1) * 100:.0f} % slower"
+
+
+def read_bound(value: object) -> Bound | None:
+    """As the job's parent wrote it; None if it is damaged or absent."""
+    if not isinstance(value, Mapping):
+        return None
+    by, steps = text_of(value.get("by")), whole_of(value.get("steps"))
+    ratio, seconds = (number_of(value.get(name)) for name in ("least_ratio", "least_seconds_per_sample"))
+    if not by or ratio is None or ratio <= 0 or seconds is None or steps is None:
+        return None
+    return Bound(by=by, least_ratio=ratio, least_seconds_per_sample=seconds, steps=steps)
+
+
+#: Instead of a batch that was found.
+NONE_FITS = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProbe:
+    """A few steps with one batch per device. ``fits``: False if the memory was too small for them."""
+
+    batch: int
+    fits: bool
+    #: Of the process that needed the most; None if unknown.
+    peak_bytes: int | None = None
+    #: Of all processes; None if it did not fit, or if it is unknown.
+    samples_per_second: float | None = None
+    #: Of the CUDA allocator; with one, the batch does not fit a long run.
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchFinding:
+    """The run was given ``batch``. ``probes``: in their order."""
+
+    batch: int
+    probes: tuple[BatchProbe, ...]
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether ``batch`` fits; False if no batch does. None if no probe told."""
+        return next((probe.fits for probe in self.probes if probe.batch == self.batch), None)
+
+
+def read_batch_finding(value: object) -> BatchFinding | None:
+    """As the job's parent wrote it; None if it is damaged or absent."""
+    if not isinstance(value, Mapping):
+        return None
+    batch, probes = whole_of(value.get("batch")), value.get("probes")
+    if batch is None or batch < 1 or not isinstance(probes, Sequence):
+        return None
+    read = [_probe(each) for each in probes]
+    known = tuple(each for each in read if each is not None)
+    return BatchFinding(batch=batch, probes=known) if len(known) == len(read) else None
+
+
+def _probe(value: object) -> BatchProbe | None:
+    if not isinstance(value, Mapping):
+        return None
+    batch, fits = whole_of(value.get("batch")), value.get("fits")
+    if batch is None or not isinstance(fits, bool):
+        return None
+    return BatchProbe(
+        batch=batch,
+        fits=fits,
+        peak_bytes=whole_of(value.get("peak_bytes")),
+        samples_per_second=number_of(value.get("samples_per_second")),
+        retries=whole_of(value.get("retries")) or 0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,19 +68,15 @@ def _find_change(levels: Sequence[float]) -> int | None:
     """The place of the largest jump in this part; None if none counts."""
     if len(levels) < 2 * LEAST_REGIME_STEPS:
         return None
-    line = _fit_line(levels)
+    count = len(levels)
+    mean, middle = sum(levels) / count, (count - 1) / 2
+    products = sum((place - middle) * level for place, level in enumerate(levels))
+    line = _Line(mean=mean, slope=products / (count * (count**2 - 1) / 12), count=count)
     jump = _largest_jump(levels, line)
     if abs(jump.size) < LEAST_CHANGE:
         return None
     limit = _CRITICAL_DEVIATIONS * robust_long_run_deviation(_residuals(levels, line, jump))
     return jump.split if jump.deviations > limit else None
-
-
-def _fit_line(levels: Sequence[float]) -> _Line:
-    count = len(levels)
-    mean, middle = sum(levels) / count, (count - 1) / 2
-    products = sum((place - middle) * level for place, level in enumerate(levels))
-    return _Line(mean=mean, slope=products / (count * (count**2 - 1) / 12), count=count)
 
 
 def _largest_jump(levels: Sequence[float], line: _Line) -> _Jump:

@@ -18,9 +18,20 @@ from statistics import fmean, variance
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.seeds import are_draws_of_seeds
+from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import LEAST_COUNT, Comparison, Interval, compare, comparison_of
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
+
+
+def seeds_of(results: Sequence[RunResult]) -> tuple[int, ...] | None:
+    """The different seeds with which these runs trained, in order. None if one shows no seed, or is simulated."""
+    found = {None if result.is_simulated else result.seed for result in results}
+    return None if None in found else tuple(sorted(seed for seed in found if seed is not None))
+
+
+def are_draws_of_seeds(results: Sequence[RunResult]) -> bool:
+    """Whether each run shows a seed of its own."""
+    return len(seeds_of(results) or ()) == len(results)
+
 
 TOLERANCE = LEAST_CHANGE
 
@@ -60,7 +71,11 @@ def check_loss_parities(
     cells: Sequence[Sequence[RunResult]], *, tolerance: float = TOLERANCE, history: LossSpread | None = None
 ) -> tuple[LossParity, ...]:
     """Each item holds the measured trials of one cell, at least one; the first is the reference of all others."""
-    losses = _late_losses(cells)
+    curves = [[_curve(result) for result in trials] for trials in cells]
+    known = [curve for side in curves for curve in side if curve]
+    end = min((max(curve) for curve in known), default=0)
+    late = [[_late(curve, end) for curve in side] for side in curves]
+    losses = [_by_seed(trials, side) if all(side) else {} for trials, side in zip(cells, late, strict=True)]
     spread = pool_spread([list(side.values()) for side in losses]) or history
     parities = []
     for trials, own in zip(cells[1:], losses[1:], strict=True):
@@ -79,17 +94,6 @@ def check_loss_parities(
             )
         )
     return tuple(parities)
-
-
-def _late_losses(cells: Sequence[Sequence[RunResult]]) -> list[dict[int | None, float]]:
-    """Seed → the loss in the second half of the samples that all trials saw; empty if a loss is missing. The trials of
-    a cell that are not draws of the seed have one value together, at None.
-    """
-    curves = [[_curve(result) for result in trials] for trials in cells]
-    known = [curve for side in curves for curve in side if curve]
-    end = min((max(curve) for curve in known), default=0)
-    late = [[_late(curve, end) for curve in side] for side in curves]
-    return [_by_seed(trials, side) if all(side) else {} for trials, side in zip(cells, late, strict=True)]
 
 
 def _by_seed(trials: Sequence[RunResult], late: Sequence[Sequence[float]]) -> dict[int | None, float]:

@@ -1,24 +1,133 @@
 """What one run's step log shows: steady window, rates, losses, memory and the environment they were measured in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
-from traindyno.core.measurement.checkpoint_cost import CheckpointCost, measure_checkpoints
-from traindyno.core.measurement.contention import Contention, measure_contention
+from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
-from traindyno.core.measurement.progress import SessionSteps, divide_steps, wall_seconds
-from traindyno.core.measurement.recurrence import OneTimeEvent, RecurringEvent
-from traindyno.core.measurement.steadiness import SteadyState
-from traindyno.core.measurement.steady_window import Drift
+from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, wall_seconds
+from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
+from traindyno.core.measurement.steady_window import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
-from traindyno.core.measurement.step_time import StepTime
+from traindyno.core.measurement.step_time import StepTime, UndecidedStalls
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
-from traindyno.core.measurement.undecided_stalls import UndecidedStalls
-from traindyno.core.step_log.content import Evaluation, Gap, ModelSize, Session, StepLog
-from traindyno.core.step_log.line import BATCH_SEARCH, SETUP, TARGET_REACHED
+from traindyno.core.step_log.content import Evaluation, Gap, HostLoad, ModelSize, Phase, ProcessLog, Session, StepLog
+from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, CHECKPOINT_WRITE, SETUP, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unlogged_steps import count_unlogged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointCost:
+    """Means of one checkpoint. ``seconds``: the time without steps, of the slowest process. ``bytes``: of all
+    processes.
+
+    ``write_seconds``: until the slowest process had written its files, while steps continued; None if steps waited.
+    ``bytes`` is None if the script does not log it.
+    """
+
+    count: int
+    seconds: float
+    bytes: float | None
+    write_seconds: float | None
+
+
+def measure_checkpoints(session: Session) -> CheckpointCost | None:
+    """None without checkpoints."""
+    waits = [_named(process.phases, CHECKPOINT) for process in session.processes]
+    count = min((len(phases) for phases in waits), default=0)
+    if not count:
+        return None
+    writes = [_named(process.phases, CHECKPOINT_WRITE) for process in session.processes]
+    written = min(len(phases) for phases in writes)
+    return CheckpointCost(
+        count=count,
+        seconds=_mean_of_slowest(waits, count),
+        bytes=_mean_bytes(writes, written) if written else _mean_bytes(waits, count),
+        write_seconds=_mean_of_slowest(writes, written) if written else None,
+    )
+
+
+def _named(phases: Iterable[Phase], name: str) -> list[Phase]:
+    return [phase for phase in phases if phase.name == name]
+
+
+def _mean_of_slowest(by_process: list[list[Phase]], count: int) -> float:
+    return fmean(max(phases[number].seconds for phases in by_process) for number in range(count))
+
+
+def _mean_bytes(by_process: list[list[Phase]], count: int) -> float | None:
+    sizes = [phase.facts.get("bytes") for phases in by_process for phase in phases[:count]]
+    known = [size for size in sizes if isinstance(size, int)]
+    return sum(known) / count if known else None
+
+
+# A run that loses more than this share of its CPU time is contended: the share equals the tolerance between cells.
+LARGEST_STEAL_SHARE = LEAST_CHANGE
+LARGEST_FOREIGN_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """Shares between 0 and 1, of the worst host while the session ran.
+
+    ``steal_share``: CPU time that the hypervisor gave to others ÷ the host's capacity.
+    ``foreign_share``: CPU time of processes outside the job ÷ the host's capacity.
+    ``queue_share``: time for which the job's threads were ready and had no core ÷ (that + their CPU time).
+    """
+
+    steal_share: float
+    foreign_share: float
+    queue_share: float
+    involuntary_switches_per_second: float
+
+    @property
+    def others_share(self) -> float:
+        """The part of the host's capacity that other work took."""
+        return self.steal_share + self.foreign_share
+
+    @property
+    def is_contended(self) -> bool:
+        """Threads also wait if a job has more threads than cores, so waiting counts only together with foreign work."""
+        waits_for_others = self.queue_share > LARGEST_FOREIGN_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
+        return self.steal_share > LARGEST_STEAL_SHARE or waits_for_others
+
+
+def measure_contention(session: Session) -> Contention | None:
+    """None if no process logged host loads (not Linux, a run shorter than a line's interval)."""
+    hosts: dict[str, list[ProcessLog]] = {}
+    for process in session.processes:
+        if process.host_loads and process.environment is not None:
+            hosts.setdefault(process.environment.host_id or process.environment.host, []).append(process)
+    return _worst([_of_host(processes) for processes in hosts.values()])
+
+
+def _worst(found: Sequence[Contention]) -> Contention | None:
+    return max(found, key=lambda one: (one.is_contended, one.steal_share + one.queue_share), default=None)
+
+
+def _of_host(processes: Sequence[ProcessLog]) -> Contention:
+    """The host's own counters are the same in each of its processes, so they are read from one."""
+    host = processes[0].host_loads
+    seconds = sum(load.seconds for load in host)
+    capacity = sum(load.seconds * load.host_cpu_count for load in host)
+    own = sum(load.cpu_seconds for load in _loads(processes))
+    waited = sum(load.run_queue_seconds for load in _loads(processes))
+    busy = sum(load.host_busy_seconds for load in host)
+    switches = sum(load.involuntary_switches for load in _loads(processes))
+    return Contention(
+        steal_share=sum(load.steal_seconds for load in host) / capacity,
+        foreign_share=max(0.0, busy - own) / capacity,
+        queue_share=waited / (waited + own) if waited + own else 0.0,
+        involuntary_switches_per_second=switches / seconds,
+    )
+
+
+def _loads(processes: Sequence[ProcessLog]) -> Iterator[HostLoad]:
+    return (load for process in processes for load in process.host_loads)
+
 
 MOST_STEP_TIMES = 600
 
@@ -130,7 +239,7 @@ def measure_run(
     """``session`` is the one of ``step_log`` that is measured, ``table`` its steps."""
     step_time = measure_table(table, warmup_steps=warmup_steps)
     steady = step_time.steady_state
-    sessions = _sessions_of_job(step_log, session)
+    sessions = [each for each in step_log.sessions if each.job_name == session.job_name]
     began_at = min(each.first_logged for each in sessions)
     divided = divide_steps(step_log.sessions)
     kept_seconds = _kept_seconds(divided, session)
@@ -209,10 +318,6 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
 def _steady_seconds(table: StepTable, step_time: StepTime) -> float:
     wall_seconds = table.wall_seconds(step_time.steady_state.warmup_steps, len(table) - 1)
     return max(0.0, wall_seconds - step_time.one_time_seconds)
-
-
-def _sessions_of_job(step_log: StepLog, session: Session) -> list[Session]:
-    return [each for each in step_log.sessions if each.job_name == session.job_name]
 
 
 def _began(divided: Sequence[SessionSteps], began_at: float) -> float:

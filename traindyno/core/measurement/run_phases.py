@@ -1,14 +1,47 @@
 """A run's time by phase: the service's phases, then the script's own, without counting a second twice."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.measurement.progress import SessionSteps
 from traindyno.core.step_log.content import Phase, Session
 from traindyno.core.step_log.line import PROBE
-from traindyno.core.step_log.nested_phases import phases_apart
-from traindyno.core.step_log.step_table import StepTable
+from traindyno.core.step_log.step_table import StepTable, phases_apart, tabulate_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSteps:
+    """``kept``: the steps after which a later session continued, or the run ended. ``repeated``: steps that a later
+    session did again.
+    """
+
+    session: Session
+    kept: StepTable
+    repeated: StepTable
+
+
+def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
+    """Sessions in order of time. One that resumes after step n keeps what the sessions before it did up to step n.
+
+    Of a thinned log, a merged step that goes beyond step n is repeated as a whole.
+    """
+    divided: list[SessionSteps] = []
+    resumed_at: int | None = None
+    for session in reversed([session for session in sessions if session.common_steps]):
+        table = tabulate_steps(session)
+        first, last = table.ranks[0].steps.first_number, table.numbers[-1]
+        end = last + 1 if resumed_at is None else resumed_at
+        kept, repeated = tabulate_steps(session, range(first, end)), tabulate_steps(session, range(end, last + 1))
+        divided.append(SessionSteps(session=session, kept=kept, repeated=repeated))
+        resumed_at = first if resumed_at is None else min(resumed_at, first)
+    return divided[::-1]
+
+
+def wall_seconds(table: StepTable) -> float:
+    """The time from the first step's begin to the last one's end, on the rank that took longest."""
+    return table.wall_seconds(0, len(table) - 1) if len(table) else 0.0
+
 
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
 EARLIER_STEPS, REPEATED_STEPS = "earlier_steps", "repeated_steps"
@@ -33,7 +66,9 @@ def measure_phases(
     rank in the measured session; training time that is in no logged phase is ``other``. ``others``: the other sessions
     of the measured job, whose steps are ``earlier_steps`` if their work was kept, else ``repeated_steps``.
     """
-    service = _service_seconds(attempts)
+    service: dict[str, float] = {}
+    for attempt in attempts:
+        _add(service, phases_alone(attempt))
     script = _script_seconds(session, table, warmup_steps) if session else {}
     for each in others:
         _add(script, _seconds_of_interrupted(each))
@@ -42,13 +77,6 @@ def measure_phases(
     before = {name: service.pop(name) for name in BEFORE_TRAINING if name in service}
     after = {name: service.pop(name) for name in AFTER_TRAINING if name in service}
     return {**before, **service, **script, **other, **after}
-
-
-def _service_seconds(attempts: Sequence[Attempt]) -> dict[str, float]:
-    seconds: dict[str, float] = {}
-    for attempt in attempts:
-        _add(seconds, phases_alone(attempt))
-    return seconds
 
 
 def phases_alone(attempt: Attempt) -> Mapping[str, float]:

@@ -1,5 +1,6 @@
 """The result of one run: its outcome, its measurements, its cost, and their evidence."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -8,16 +9,19 @@ from typing import Any
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.batch_finding import BatchFinding
-from traindyno.core.jobs.bound import Bound
+from traindyno.core.jobs.attempt import Attempt, divide_seconds
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_share import divide_seconds
-from traindyno.core.measurement.doubts import describe_doubt
-from traindyno.core.measurement.measured_run import MeasuredRun, RunEnvironment, measure_run, read_environment
-from traindyno.core.measurement.progress import SessionSteps, divide_steps
-from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.measurement.thinned_run import in_logged_steps
+from traindyno.core.jobs.run_end import BatchFinding, Bound
+from traindyno.core.measurement.measured_run import (
+    MeasuredRun,
+    RunEnvironment,
+    StepTimeline,
+    measure_run,
+    read_environment,
+)
+from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
+from traindyno.core.measurement.stalls import RecurringEvent
+from traindyno.core.measurement.throughput import StepTimes, Throughput
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
@@ -26,6 +30,90 @@ from traindyno.core.suite.choices import Precision, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.workload import FullRun
+
+MOST_AFTER_TRACEBACK = 3
+LONGEST_ERROR = 300
+_TRACEBACK = "Traceback (most recent call last):"
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?$")
+
+
+def describe_doubt(session: Session | None, log_tail: Sequence[str]) -> str | None:
+    """``log_tail``: the last lines of the job's log. None where nothing is doubtful."""
+    found = [each for each in (_ending_traceback(log_tail), _cut_off(session)) if each is not None]
+    return "; ".join(found) or None
+
+
+def _cut_off(session: Session | None) -> str | None:
+    cut_off = [each for each in session.processes if not each.is_ended] if session else []
+    if not cut_off:
+        return None
+    steps = len(cut_off[0].steps)
+    return (
+        f"the process of rank {cut_off[0].rank} exited with status 0 without closing its step log, as os._exit does:"
+        f" what it did after step {cut_off[0].steps[-1].step if steps else 0} is unknown"
+    )
+
+
+def _ending_traceback(log_tail: Sequence[str]) -> str | None:
+    """The script caught an error, printed it, and ended as if all were well."""
+    lines = [line.rstrip() for line in log_tail if line.strip()]
+    begins = [place for place, line in enumerate(lines) if line.strip().endswith(_TRACEBACK)]
+    if not begins:
+        return None
+    indent = len(lines[begins[-1]]) - len(_TRACEBACK)
+    block = [line[indent:] for line in lines[begins[-1] + 1 :]]
+    errors = [place for place, line in enumerate(block) if not line.startswith(" ") and _ERROR.match(line)]
+    if not errors or len(block) - errors[0] - 1 > MOST_AFTER_TRACEBACK:
+        return None
+    return f"its log ends in a traceback, although it exited with status 0: {block[errors[0]][:LONGEST_ERROR]}"
+
+
+def in_logged_steps(measured: MeasuredRun, table: StepTable) -> MeasuredRun:
+    """``measured`` counts the steps of the table, each of which is ``stride`` logged ones.
+
+    Rates, work and times of the run stay as they are. Quantiles are those of ``stride`` steps together.
+    """
+    stride, first = table.stride, measured.steady_state.warmup_steps
+    if stride == 1:
+        return measured
+    return replace(
+        measured,
+        steady_state=replace(measured.steady_state, warmup_steps=table.count_logged(0, first)),
+        throughput=_throughput(measured.throughput, table.count_logged(first), stride) if measured.throughput else None,
+        timeline=_timeline(measured.timeline, stride),
+        recurring=tuple(_recurring(event, stride) for event in measured.recurring),
+    )
+
+
+def _throughput(throughput: Throughput, steps: int, stride: int) -> Throughput:
+    times = throughput.step_times
+    return replace(
+        throughput,
+        steps=steps,
+        steps_per_second=steps / throughput.seconds,
+        samples_per_step=None if throughput.samples_per_step is None else throughput.samples_per_step // stride,
+        most_samples_per_step=None,
+        step_times=StepTimes(
+            mean_seconds=times.mean_seconds / stride,
+            p50_seconds=times.p50_seconds / stride,
+            p90_seconds=times.p90_seconds / stride,
+            p99_seconds=times.p99_seconds / stride,
+            least_seconds=times.least_seconds / stride,
+            most_seconds=times.most_seconds / stride,
+        ),
+    )
+
+
+def _timeline(timeline: StepTimeline, stride: int) -> StepTimeline:
+    seconds = tuple(each / stride for each in timeline.seconds)
+    return replace(timeline, stride=timeline.stride * stride, seconds=seconds)
+
+
+def _recurring(event: RecurringEvent, stride: int) -> RecurringEvent:
+    return replace(
+        event, steps_between=event.steps_between * stride, variance_per_step=event.variance_per_step / stride**2
+    )
+
 
 RUN_RESULT = Format(name="run result", version=1)
 

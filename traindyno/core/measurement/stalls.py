@@ -1,11 +1,14 @@
 """Stalls: steps, or short runs of steps, that take far longer than the steps around them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log
-from statistics import median
+from statistics import fmean, median, variance
 
 from traindyno.core.statistics.autocorrelation import LEAST_DEVIATION
+from traindyno.core.statistics.estimates import LEAST_COUNT
+from traindyno.core.step_log.line import BATCH_SEARCH, PAUSE
 
 STALL = "stall"
 _DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution
@@ -59,3 +62,173 @@ def find_stalls(step_seconds: Sequence[float], levels: Sequence[float]) -> tuple
 
 def _middle(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
+
+
+ONE_TIME_PHASES = (
+    *("launch", "import", "fork", "load", "restore", "setup", "compile", PAUSE, BATCH_SEARCH),
+    *("last_checkpoint", "teardown"),
+)
+_ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneTimeEvent:
+    """``step`` is its number; ``seconds`` are excluded from the rate and added once."""
+
+    name: str
+    step: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurringEvent:
+    """It happens once in ``steps_between`` steps, each time for ``seconds`` on average; ``count`` were seen.
+
+    ``variance_per_step`` is that of the estimate of ``seconds_per_step``, in square seconds. ``longest_seconds`` is of
+    stalls.
+    """
+
+    name: str
+    count: int
+    steps_between: float
+    seconds: float
+    variance_per_step: float = 0.0
+    longest_seconds: float | None = None
+
+    @property
+    def seconds_per_step(self) -> float:
+        return self.seconds / self.steps_between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """``single`` ones were logged once, and show no recurrence."""
+
+    recurring: tuple[RecurringEvent, ...] = ()
+    one_time: tuple[OneTimeEvent, ...] = ()
+    single: tuple[Stall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalls:
+    """``recurring`` ones come as often as they were seen; ``single`` ones show no recurrence."""
+
+    recurring: tuple[RecurringEvent, ...] = ()
+    single: tuple[Stall, ...] = ()
+
+
+def classify_phases(
+    phases: Mapping[int, Mapping[str, float]], *, count: int, first: int = 0, names_after_steps: Iterable[str] = ()
+) -> Phases:
+    """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of the log.
+
+    Loading and compiling happen once, however often they are logged. Another phase recurs if it was logged twice, or
+    once and not before half of the steps: a schedule of "every n steps" starts after n steps. Any other belongs to the
+    warm-up if it was logged before step ``first``.
+    """
+    after_steps = frozenset(names_after_steps)
+    places: dict[str, list[tuple[int, float]]] = {}
+    for index, by_name in phases.items():
+        for name, seconds in by_name.items():
+            places.setdefault(name, []).append((index, seconds))
+    recurring, one_time, single = [], [], []
+    for name, found in places.items():
+        steps_between = _phase_period([index for index, _ in sorted(found)], count, name in after_steps)
+        if name in ONE_TIME_PHASES or (steps_between is None and found[0][0] < first):
+            one_time += [OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in found]
+        elif steps_between is None:
+            single += [Stall(first=index, last=index, seconds=seconds, name=name) for index, seconds in found]
+        else:
+            recurring.append(_recurring(name, [seconds for _, seconds in found], steps_between))
+    return Phases(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
+
+
+def classify_stalls(stalls: Sequence[Stall], *, count: int) -> Stalls:
+    """``stalls`` of ``count`` steps. Two or more that take about as long as each other recur."""
+    groups = _group_alike(stalls)
+    recurring = (recur_at_random([stall.seconds for stall in alike], count) for alike in groups if len(alike) > 1)
+    return Stalls(recurring=tuple(recurring), single=tuple(alike[0] for alike in groups if len(alike) == 1))
+
+
+def is_one_of(event: RecurringEvent, seconds: float) -> bool:
+    """Whether a stall of this length may have the cause of recurring ones."""
+    longest = event.longest_seconds or event.seconds
+    shows_recurrence = event.name == STALL and event.count > 1
+    return shows_recurrence and event.seconds / _ALIKE_FACTOR <= seconds <= _ALIKE_FACTOR * longest
+
+
+def are_alike(seconds: float, other: float) -> bool:
+    """Whether stalls of these lengths may have one cause."""
+    return max(seconds, other) <= _ALIKE_FACTOR * min(seconds, other)
+
+
+def are_at_one_step(step: int, other: int) -> bool:
+    """Whether something that happens once, at a step of the run, may have happened at both."""
+    return abs(step - other) <= max(1.5, 0.1 * max(step, other))
+
+
+def recur_at_random(seconds: Sequence[float], count: int, name: str = STALL) -> RecurringEvent:
+    """Stalls of a Poisson process: the sum of their squares is the variance of their sum (a compound one)."""
+    squares = sum(value * value for value in seconds)
+    return RecurringEvent(
+        name=name,
+        count=len(seconds),
+        steps_between=count / len(seconds),
+        seconds=fmean(seconds),
+        variance_per_step=squares / count**2,
+        longest_seconds=max(seconds),
+    )
+
+
+def _recurring(name: str, seconds: Sequence[float], steps_between: float) -> RecurringEvent:
+    spread = variance(seconds) / len(seconds) if len(seconds) > 1 else 0.0
+    return RecurringEvent(
+        name=name,
+        count=len(seconds),
+        steps_between=steps_between,
+        seconds=fmean(seconds),
+        variance_per_step=spread / steps_between**2,
+    )
+
+
+def _phase_period(places: Sequence[int], count: int, is_after_steps: bool) -> float | None:
+    """Steps between two of them; None if one does not show it."""
+    if len(places) == 1:
+        expected_again = 2 * places[0]
+        return float(places[0]) if expected_again > count or (expected_again == count and is_after_steps) else None
+    return _even_period(places, count) or count / len(places)
+
+
+def _even_period(places: Sequence[int], count: int) -> float | None:
+    """The period of phases at equal distances, with begin and end of the log no farther away than one period.
+
+    A schedule begins with the run: of two places, the first is as far from the run's begin as from the second.
+    """
+    scheduled = places if len(places) >= LEAST_COUNT else [0, *places]
+    if len(scheduled) < LEAST_COUNT:
+        return None
+    mean_gap = (scheduled[-1] - scheduled[0]) / (len(scheduled) - 1)
+    outer_gap = max(places[0], count - places[-1])
+    is_inner = outer_gap <= mean_gap + _tolerance(scheduled, mean_gap)
+    return mean_gap if is_inner and _is_even(scheduled, mean_gap) else None
+
+
+def _is_even(places: Sequence[int], mean_gap: float) -> bool:
+    tolerance = _tolerance(places, mean_gap)
+    return all(abs(after - before - mean_gap) <= tolerance for before, after in pairwise(places))
+
+
+def _tolerance(places: Sequence[int], mean_gap: float) -> float:
+    """The tolerance in steps. Three phases have 1.5: a wider tolerance would accept random spacing too often."""
+    return 1.5 if len(places) <= LEAST_COUNT else max(1.5, 0.1 * mean_gap)
+
+
+def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
+    """Groups of stalls of similar length; each group is in order of time."""
+    groups: list[list[Stall]] = []
+    for stall in sorted(stalls, key=lambda each: each.seconds):
+        if groups and stall.seconds <= _ALIKE_FACTOR * groups[-1][-1].seconds:
+            groups[-1].append(stall)
+        else:
+            groups.append([stall])
+    return [sorted(group, key=lambda each: each.first) for group in groups]

@@ -7,6 +7,7 @@ from math import ceil, exp
 from traindyno.core.measurement.change_points import LEAST_CHANGE, LEAST_REGIME_STEPS, Regime, find_regimes
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
+from traindyno.core.statistics.distributions import SIGNIFICANCE
 
 EARLY_SHARE = 0.1
 LEAST_STEADY_SHARE = 0.2
@@ -73,7 +74,9 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
     begin = min(count, 1 if warmup_steps is None else warmup_steps)
     levels = log_levels(step_seconds) if count else []
     regimes = _shifted(find_regimes(levels[begin:]), begin) if begin < count else ()
-    steady = _first_lasting(regimes)
+    steady = max(0, len(regimes) - 1)
+    while (earlier := _first_that_returns(regimes, steady)) is not None:
+        steady = earlier
     lasting = next((index for index in range(steady, 0, -1) if is_long(count - regimes[index].first, count)), 0)
     trend = _trend_within(levels, [*regimes[:lasting], *_as_one(regimes[lasting:])], count)
     slow = [regime for regime in regimes[steady:] if regime.level >= regimes[-1].level + LEAST_CHANGE]
@@ -95,14 +98,6 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
 
 def _shifted(regimes: Sequence[Regime], begin: int) -> tuple[Regime, ...]:
     return tuple(replace(each, first=each.first + begin, end=each.end + begin) for each in regimes)
-
-
-def _first_lasting(regimes: Sequence[Regime]) -> int:
-    """The first regime from which on all levels belong to the run: the latest one, and those that return."""
-    found = max(0, len(regimes) - 1)
-    while (earlier := _first_that_returns(regimes, found)) is not None:
-        found = earlier
-    return found
 
 
 def _first_that_returns(regimes: Sequence[Regime], end: int) -> int | None:
@@ -162,3 +157,53 @@ def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:
         if continues or (first <= stall.first and stall.last < EARLY_SHARE * count):
             first = stall.last + 1
     return first
+
+
+MOST_CHANGE = LEAST_CHANGE  # of a drift over the log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyState:
+    """Steps [0, warmup_steps) are not steady. ``reason`` says why ``is_reached`` is false, else it is None."""
+
+    warmup_steps: int
+    is_reached: bool
+    reason: str | None
+    was_given: bool
+
+
+def judge_steadiness(window: SteadyWindow, *, numbers: Sequence[int] | None, stride: int) -> SteadyState:
+    """``numbers`` are those of the steps, where they are known. ``stride`` logged steps are one here."""
+    reason = _why_not(window, numbers, stride)
+    return SteadyState(
+        warmup_steps=window.first, is_reached=reason is None, reason=reason, was_given=window.given is not None
+    )
+
+
+def _why_not(window: SteadyWindow, numbers: Sequence[int] | None, stride: int) -> str | None:
+    """None if the run is steady."""
+
+    def number(index: int) -> int:
+        """The log keeps the number of the last of several merged steps."""
+        return numbers[min(index, len(numbers) - 1)] - stride + 1 if numbers else index * stride
+
+    count, least = window.count, LEAST_STEADY_STEPS + 1
+    if window.given is None and count < least:
+        return f"too few steps to find the end of the warm-up: {count * stride} of at least {least * stride}"
+    if window.given is not None and window.given >= count:
+        return f"{count * stride} steps ran and the suite's warm-up takes {window.given * stride}"
+    if window.given is not None and window.steady > 0:
+        changed = number(window.regimes[window.steady].first)
+        return f"step times change at step {changed}, after the warm-up that the suite sets"
+    if not is_long(window.latest_steps, count):
+        is_resumed = numbers is not None and number(0) > 1
+        of_steps = f" (steps {number(0)} to {numbers[-1]})" if is_resumed and numbers else f" of {count * stride}"
+        return (
+            f"step times still changed at step {number(count - window.latest_steps)}{of_steps};"
+            f" {window.latest_steps * stride} steps after it are too few"
+        )
+    trend = window.trend
+    if trend is None or abs(trend.slope) * (count - 1) <= MOST_CHANGE or trend.p > SIGNIFICANCE:
+        return None
+    change = exp(trend.slope * (count - 1)) - 1
+    return f"step times drift: by {change:+.1%} over {count * stride} steps, changes of level left out"

@@ -6,22 +6,105 @@ that leave one thing out (``training/run/probes.py``).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from math import hypot, inf, sqrt
+from statistics import NormalDist, fmean, stdev
+from typing import Any
 
-from traindyno.core.measurement.part_seconds import PartSeconds, mean_seconds, standard_error
-from traindyno.core.measurement.probe_rounds import differences, error_of_rounds, rounds_of
 from traindyno.core.measurement.throughput import Throughput
-from traindyno.core.step_log.content import Session
+from traindyno.core.statistics.distributions import t_quantile
+from traindyno.core.statistics.estimates import CONFIDENCE
+from traindyno.core.step_log.content import ProcessLog, Session
 from traindyno.core.step_log.line import (
     CPU_SECONDS,
     HELD_BATCHES,
     NO_EXCHANGE,
     NO_OPTIMIZER,
+    PROBE,
+    PROBED,
+    STEP_SECONDS,
     WAIT_SECONDS,
     WHOLE_STEP,
 )
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unlogged_steps import facts_between_steps
+
+NORMAL_QUANTILE = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSeconds:
+    """Mean seconds of a step, with their standard error.
+
+    A difference of two means may be slightly negative.
+    """
+
+    mean: float
+    error: float
+
+    @property
+    def half_width(self) -> float:
+        return NORMAL_QUANTILE * self.error
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is more than nothing, at 95 %."""
+        return self.mean > self.half_width
+
+    def minus(self, other: "PartSeconds") -> "PartSeconds":
+        return PartSeconds(mean=self.mean - other.mean, error=hypot(self.error, other.error))
+
+
+def mean_seconds(parts: Sequence[PartSeconds]) -> PartSeconds:
+    error = hypot(*(each.error for each in parts)) / len(parts)
+    return PartSeconds(mean=fmean(each.mean for each in parts), error=error)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    return stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+
+
+LEAST_PROBE_STEPS = 2
+
+
+def rounds_of(processes: Sequence[ProcessLog], name: str) -> list[PartSeconds]:
+    """The probe's rounds, each on the process whose steps took longest; empty unless all processes have the same."""
+    by_process = [_probed(process, name) for process in processes]
+    if len({len(rounds) for rounds in by_process}) != 1 or not all(map(all, by_process)):
+        return []
+    slowest = [max(seconds, key=fmean) for seconds in zip(*by_process, strict=True)]
+    return [PartSeconds(mean=fmean(seconds), error=standard_error(seconds)) for seconds in slowest]
+
+
+def _probed(process: ProcessLog, name: str) -> list[list[float]]:
+    """The seconds of the steps of each round; empty for a round that can't be."""
+    facts = [phase.facts for phase in process.phases if phase.name == PROBE and phase.facts.get(PROBED) == name]
+    return [_step_seconds(each.get(STEP_SECONDS)) for each in facts]
+
+
+def _step_seconds(given: Any) -> list[float]:
+    if not isinstance(given, list) or len(given) < LEAST_PROBE_STEPS:
+        return []
+    are_possible = all(type(each) in (int, float) and 0 < each < inf for each in given)
+    return [float(each) for each in given] if are_possible else []
+
+
+def differences(first: Sequence[PartSeconds], second: Sequence[PartSeconds]) -> list[PartSeconds]:
+    """Round by round; empty if one has fewer."""
+    if len(first) != len(second):
+        return []
+    return [one.minus(other) for one, other in zip(first, second, strict=True)]
+
+
+def error_of_rounds(parts: Sequence[Sequence[PartSeconds]]) -> float:
+    """What varies between the rounds, beside their steps: of all parts together, because two rounds of one may agree by
+    chance. So large that the normal distribution's interval is as wide as Student's.
+    """
+    degrees = sum(len(rounds) - 1 for rounds in parts)
+    if not degrees:
+        return 0.0
+    pooled = sqrt(fmean(standard_error([each.mean for each in rounds]) ** 2 for rounds in parts))
+    return pooled * t_quantile((1 + CONFIDENCE) / 2, degrees) / NORMAL_QUANTILE
+
 
 # Each leaves out what the one before does, and one thing more.
 PROBES = (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)

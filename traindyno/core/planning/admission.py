@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
-from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
+from traindyno.core.costs.quantity_text import exact_usd_text
 
 
 class Decision(StrEnum):

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import accumulate, groupby
 
-from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import Price, PriceList
+from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
 from traindyno.core.planning.history import Histories

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
+from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.planning.job_terms import preparation_terms
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 
-from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
+from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.jobs import why_alone

@@ -78,7 +78,7 @@ def least_ratio(run: Pace, best: Pace, samples: Optional[float] = None) -> float
 
 
 def bound_of(run: Pace, best: Pace, by: str, samples: Optional[float] = None) -> Dict[str, Any]:
-    """What the end of an outpaced run holds (``core/jobs/bound.py``). ``by``: the run that is ahead."""
+    """What the end of an outpaced run holds (``core/jobs/run_end.py``). ``by``: the run that is ahead."""
     return {
         "by": by,
         "steps": run.steps,

@@ -9,8 +9,8 @@ from typing import Any
 
 from cattrs.errors import BaseValidationError
 
-from traindyno.core.costs.money import exact_usd_text
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
+from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, shown

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
-from traindyno.core.costs.quantity_text import joined, share_text
+from traindyno.core.costs.quantity_text import joined, seconds_text, share_text
 from traindyno.core.measurement.step_parts import StepParts
-from traindyno.core.slowness.loader_advice import LEAST_NAMED_SHARE, LoaderAdvice
 from traindyno.core.slowness.step_shares import (
     COMPUTE,
     DATA,
+    LEAST_NAMED_SHARE,
+    PARTS,
+    Difference,
+    LoaderAdvice,
     Share,
     StepShares,
     data_share,
@@ -33,7 +36,9 @@ def describe_parts(label: str, parts: StepParts | None, advice: LoaderAdvice | N
                 f"In {share} of that wait the process computes: it loads the data itself, or does other work"
                 " that is in no step and no phase of its log."
             )
-    if shares is not None and _is_all_noise(shares):
+    if shares is not None and (
+        not shares.found and any(share.half_width > LEAST_NAMED_SHARE for share in shares.noise.values())
+    ):
         yield f"The probes of {label} are too noisy to tell what its step consists of (± {_widest_text(shares)})."
     elif shares is not None:
         yield f"By its probes, a step of {label} is {_shares_text(shares)}."
@@ -49,11 +54,6 @@ def _shares_text(shares: StepShares) -> str:
     rest = f"{share_of_step_text(shares.rest)} {joined([COMPUTE, *unknown])}"
     together = ", which can't be told apart" if unknown else ""
     return f"{joined([*found, rest])}{together}"
-
-
-def _is_all_noise(shares: StepShares) -> bool:
-    """Whether no part is found, and the noise could hide one that matters."""
-    return not shares.found and any(share.half_width > LEAST_NAMED_SHARE for share in shares.noise.values())
 
 
 def _describe_noise(shares: StepShares) -> Iterator[str]:
@@ -89,3 +89,29 @@ def _advice_text(label: str, advice: LoaderAdvice) -> str:
     saving = share_text(advice.saving, digits=0)
     workers = f"loader_workers: {advice.loader_workers}{bound}"
     return f"By estimate, a step of {label} would take about {saving} less with {workers}.".replace(",.", ".")
+
+
+# A smaller share of the difference is not named as the rest.
+LEAST_REST = 0.01
+
+
+def describe_difference(first: str, second: str, difference: Difference | None) -> Iterator[str]:
+    """Why the first needs less or more time than the second; nothing where no part of a step is known of both."""
+    if difference is None or not difference.seconds:
+        return
+    found = sorted(difference.found.items(), key=lambda each: -abs(each[1].mean))
+    terms = [f"{_signed(part.mean)} (± {seconds_text(part.half_width)}) for {name_of(name)}" for name, part in found]
+    if terms and abs(difference.rest) >= LEAST_REST * abs(difference.seconds):
+        terms.append(f"{_signed(difference.rest)} for the rest")
+    why = f": {joined(terms)}" if terms else "; the probes don't show why"
+    yield f"{first} needs {_signed(difference.seconds)} than {second}{why}."
+    noise = [name_of(name) for name, part in difference.by_part.items() if not part.is_found and part.half_width > 0]
+    if noise:
+        yield f"Their differences in {joined(noise)} are within the noise."
+    unknown = [name_of(name) for name in PARTS if name not in difference.by_part]
+    if unknown:
+        yield f"Their differences in {joined(unknown)} are unknown."
+
+
+def _signed(seconds: float) -> str:
+    return f"{seconds_text(abs(seconds))} {'less' if seconds < 0 else 'more'}"

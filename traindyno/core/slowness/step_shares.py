@@ -7,11 +7,13 @@ rise are noise: they are replaced by their isotonic means, and no part is known 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import hypot
+from math import ceil, hypot
 from statistics import fmean
 
-from traindyno.core.measurement.part_seconds import PartSeconds
-from traindyno.core.measurement.step_parts import StepParts
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.settings import Settings
 
 DATA, COMMUNICATION, OPTIMIZER, COMPUTE = "data", "communication", "optimizer", "compute"
 
@@ -93,3 +95,129 @@ def _falling(times: Sequence[float]) -> Iterator[float]:
     for place in range(len(times)):
         ends = range(place, len(times))
         yield min(max(fmean(times[first : end + 1]) for end in ends) for first in range(place + 1))
+
+
+START_UP = "start-up"
+PARTS = (DATA, COMMUNICATION, OPTIMIZER, COMPUTE, START_UP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seconds:
+    """``half_width`` of the 95 % interval."""
+
+    mean: float
+    half_width: float
+
+    def minus(self, other: "Seconds") -> "Seconds":
+        return Seconds(mean=self.mean - other.mean, half_width=hypot(self.half_width, other.half_width))
+
+    @property
+    def is_found(self) -> bool:
+        """Whether it is more than noise, in either direction."""
+        return abs(self.mean) > self.half_width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellTime:
+    """``seconds`` of the whole work, of which ``start_up`` is paid once; None is unknown."""
+
+    seconds: float | None
+    start_up: Seconds | None
+    parts: StepParts | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Seconds of the first cell less those of the second, for the same work.
+
+    ``by_part`` has the parts that are known of both.
+    """
+
+    seconds: float
+    by_part: Mapping[str, Seconds]
+
+    @property
+    def found(self) -> dict[str, Seconds]:
+        return {name: part for name, part in self.by_part.items() if part.is_found}
+
+    @property
+    def rest(self) -> float:
+        """What no part that is found explains: other parts, recurring events, interruptions and noise."""
+        return self.seconds - sum(part.mean for part in self.found.values())
+
+
+def explain_difference(first: CellTime, second: CellTime, examples: int) -> Difference | None:
+    """None where a time is unknown, or the parts of a step are."""
+    steps = [_step_parts(cell, examples) for cell in (first, second)]
+    if first.seconds is None or second.seconds is None or not all(steps):
+        return None
+    one, other = ({**each, **_start_up(cell)} for each, cell in zip(steps, (first, second), strict=True))
+    by_part = {name: one[name].minus(other[name]) for name in PARTS if name in one and name in other}
+    return Difference(seconds=first.seconds - second.seconds, by_part=by_part)
+
+
+def _start_up(cell: CellTime) -> dict[str, Seconds]:
+    return {} if cell.start_up is None else {START_UP: cell.start_up}
+
+
+def _step_parts(cell: CellTime, examples: int) -> dict[str, Seconds]:
+    """The seconds of all steps, by part; empty for a cell without probes."""
+    shares = divide_step(cell.parts)
+    if cell.parts is None or shares is None:
+        return {}
+    steps, step = examples / cell.parts.samples_per_step, cell.parts.step
+    return {
+        name: Seconds(
+            mean=share.value * step.mean * steps,
+            half_width=hypot(share.half_width * step.mean, share.value * step.half_width) * steps,
+        )
+        for name, share in {**shares.parts, COMPUTE: shares.compute}.items()
+        if share is not None
+    }
+
+
+# A smaller part of a step is not named as a reason, and a smaller saving not as advice.
+LEAST_NAMED_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderAdvice:
+    """``saving`` is the share of a step's time that ``loader_workers`` in each process would save, by estimate."""
+
+    loader_workers: int
+    saving: float
+    #: Whether more workers would save more, but the instance has no vCPUs for them.
+    is_bounded: bool
+
+
+def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice | None:
+    """None where data takes little time, or the type's vCPUs are unknown or also do the training.
+
+    A process that loads by itself takes the time of the loading for it. Workers that training waits for are busy all
+    the time: n of them make the data of n steps in the time of n steps.
+    """
+    data = data_share(parts)
+    if parts is None or data is None or not data.is_found or data.value < LEAST_NAMED_SHARE:
+        return None
+    most, data_seconds = _most_workers(settings), data.value * parts.step.mean
+    rest = parts.step.mean - data_seconds
+    if most is None or rest <= 0:
+        return None
+    workers = settings.loader_workers
+    load_seconds = data_seconds if workers == 0 else workers * parts.step.mean
+    wanted = max(workers + 1, ceil(load_seconds / rest))
+    advised = min(wanted, most)
+    if advised <= workers:
+        return None
+    saving = 1 - max(rest, load_seconds / advised) / parts.step.mean
+    if saving < LEAST_NAMED_SHARE:
+        return None
+    return LoaderAdvice(loader_workers=advised, saving=saving, is_bounded=wanted > most)
+
+
+def _most_workers(settings: Settings) -> int | None:
+    """The vCPUs of each process without the one that it needs itself."""
+    found, processes = find_instance_type(settings.instance), world_size(settings)
+    if found is None or found.vcpus is None or processes is None or not found.has_accelerator:
+        return None
+    return max(0, found.vcpus // (processes // settings.instance_count) - 1)

@@ -9,9 +9,35 @@ from dataclasses import dataclass, replace
 from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
 
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
-from traindyno.core.statistics.ranges import NO_RANGE, Range
-from traindyno.core.statistics.student_t import t_half_width, t_quantile, two_sided_p
+from traindyno.core.statistics.distributions import SIGNIFICANCE, t_half_width, t_quantile, two_sided_p
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Logarithms of the factors by which the truth may lie beside the figure: ``low`` <= 0 <= ``high``."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low == self.high
+
+    def plus(self, other: "Range") -> "Range":
+        return Range(low=self.low + other.low, high=self.high + other.high)
+
+    def inverse(self) -> "Range":
+        """That of 1 ÷ the figure."""
+        return Range(low=-self.high, high=-self.low)
+
+
+NO_RANGE = Range()
+
+
+def range_to(value: float) -> Range:
+    """From no factor to this logarithm of one."""
+    return Range(low=min(0.0, value), high=max(0.0, value))
+
 
 CONFIDENCE = 1 - SIGNIFICANCE
 # The fewest values of which a spread is known, with two degrees of freedom.

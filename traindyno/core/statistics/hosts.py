@@ -12,7 +12,17 @@ from enum import StrEnum
 from math import log, sqrt
 from statistics import fmean
 
-from traindyno.core.statistics.blocks import NO_POOL, Blocks, Pool, compare_in_blocks
+from traindyno.core.statistics.blocks import (
+    NO_JOBS,
+    NO_POOL,
+    Blocks,
+    InJob,
+    JobBlocks,
+    JobPool,
+    Pool,
+    compare_in_blocks,
+    compare_in_jobs,
+)
 from traindyno.core.statistics.estimates import (
     Comparison,
     LogMean,
@@ -22,7 +32,6 @@ from traindyno.core.statistics.estimates import (
     satterthwaite,
     variance,
 )
-from traindyno.core.statistics.shared_jobs import NO_JOBS, InJob, JobBlocks, JobPool, compare_in_jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,8 @@ from enum import StrEnum
 from math import inf, log
 from statistics import fmean
 
+from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
 from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
-from traindyno.core.statistics.student_t import t_quantile
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation errs above 5 %.
 CONTENDER_P = 0.25

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from traindyno.core.costs.hazard import UnevenFaults
 from traindyno.core.costs.quantity_text import share_text
-from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.reason_text import merge_reasons
+from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.

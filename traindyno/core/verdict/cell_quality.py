@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from traindyno.core.costs.to_target import evaluated
+from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.seeds import are_draws_of_seeds
 from traindyno.core.statistics.estimates import Estimate, estimate, estimate_share
 from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.goal import QualityTarget

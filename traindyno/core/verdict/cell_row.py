@@ -5,17 +5,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from traindyno.core.costs.full_run import reschedule
-from traindyno.core.costs.hazard import Hazard
+from traindyno.core.costs.hazard import Hazard, UnevenFaults
 from traindyno.core.costs.prediction import ENDLESS, Prediction, predict_run
 from traindyno.core.costs.projection import Projection, paid_usd, project_run
-from traindyno.core.costs.uneven_faults import UnevenFaults
+from traindyno.core.measurement.loss_parity import seeds_of
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.seeds import seeds_of
 from traindyno.core.measurement.step_parts import StepParts, mean_parts
-from traindyno.core.slowness.difference import CellTime, Seconds
-from traindyno.core.slowness.loader_advice import LoaderAdvice, advise_workers
-from traindyno.core.statistics.estimates import Estimate, half_width_of_mean
-from traindyno.core.statistics.ranges import NO_RANGE
+from traindyno.core.slowness.step_shares import CellTime, LoaderAdvice, Seconds, advise_workers
+from traindyno.core.statistics.estimates import NO_RANGE, Estimate, half_width_of_mean
 from traindyno.core.step_log.line import BATCH_SEARCH, RUN
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
@@ -177,7 +174,12 @@ def build_rows(trials: Sequence[CellTrials], noise: Noise, target: QualityTarget
 def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
     row = _with_trials(_measured_row(trials, noise), trials)
     row = _with_workload(row, trials, noise)
-    row = _with_target(row, trials, noise, target)
+    row = replace(
+        row,
+        accuracy=estimate_accuracy(trials.measured),
+        quality=measure_quality(trials, target, noise),
+        hazard_width=_hazard_width(trials, target),
+    )
     return _with_batch(_with_step_parts(row, trials), trials)
 
 
@@ -246,15 +248,6 @@ def _with_workload(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
         hazard=trials.hazard,
         uneven_faults=trials.uneven_faults,
         misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
-    )
-
-
-def _with_target(row: CellRow, trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
-    return replace(
-        row,
-        accuracy=estimate_accuracy(trials.measured),
-        quality=measure_quality(trials, target, noise),
-        hazard_width=_hazard_width(trials, target),
     )
 
 

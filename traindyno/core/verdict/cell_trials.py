@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from traindyno.core.costs.hazard import Hazard, HazardKey, hazard_key, observe_hazards
+from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, find_uneven_faults, hazard_key, observe_hazards
 from traindyno.core.costs.success import OWN_FAILURES
-from traindyno.core.costs.uneven_faults import UnevenFaults, find_uneven_faults
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.seeds import are_draws_of_seeds
+from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
 from traindyno.core.statistics.blocks import residuals
-from traindyno.core.statistics.estimates import Comparison, Estimate, estimate_of_mean, log_mean
+from traindyno.core.statistics.estimates import NO_RANGE, Comparison, Estimate, Range, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     NO_POOLS,
     STATED_PRIOR,
@@ -27,9 +27,7 @@ from traindyno.core.statistics.hosts import (
     mean_over_hosts,
     narrowest_blocks_of,
 )
-from traindyno.core.statistics.ranges import NO_RANGE, Range
 from traindyno.core.statistics.selection import Correction
-from traindyno.core.statistics.serial_correlation import largest_correlation, serial_correlation, variance_inflation
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell, Suite

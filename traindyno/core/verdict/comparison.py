@@ -1,22 +1,107 @@
 """Two executions of the same work side by side: what changed, by how much, and what else differs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 from traindyno.core.costs.hazard import observe_hazards
+from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.errors import TraindynoError
-from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
+from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.distributions import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE, adjust_by_holm
-from traindyno.core.suite.suite import Cell
+from traindyno.core.statistics.hosts import HostPriors
+from traindyno.core.step_log.line import PLACE, SHARED_JOB
+from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import Difference
-from traindyno.core.verdict.execution_record import ExecutionRecord
 from traindyno.core.verdict.quantity import Quantity, projected_seconds, projected_usd, samples_per_second
-from traindyno.core.verdict.record_differences import environment_differences, running_differences, work_differences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRecord:
+    execution_id: str
+    suite: Suite
+    cells: tuple[Cell, ...]
+    results: tuple[RunResult, ...]
+    loss_spread: LossSpread | None = None
+    host_priors: HostPriors | None = None
+
+
+# These fields of a workload say how the work is done; two executions that differ in them can be compared.
+MEANS = {"source", "entry_point", "image", "environment"}
+RUNNING = ("measurement", "purchase", "warm_pool_seconds", "training_plans", "instance_preferences")
+NONE = "none"
+# Drawn anew in each execution
+PLACE_FACT = f"{SHARED_JOB}.{PLACE}"
+
+
+def work_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
+    """If there is any, the two executions did not do the same work."""
+    return tuple(_differences(*(_flat({"workload": _work(record)}) for record in (first, second))))
+
+
+def running_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
+    """How the suites were run: script, image, measurement, purchase."""
+    return tuple(_differences(*(_flat(_running(record)) for record in (first, second))))
+
+
+def environment_differences(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[Difference, ...]:
+    """Versions, devices, hosts, images and prices, as the runs reported them."""
+    return tuple(_differences(_environment(first), _environment(second)))
+
+
+def _work(record: ExecutionRecord) -> dict[str, Any]:
+    workload = suite_document(record.suite)["workload"]
+    return {name: value for name, value in workload.items() if name not in MEANS}
+
+
+def _running(record: ExecutionRecord) -> dict[str, Any]:
+    document = suite_document(record.suite)
+    means = {name: value for name, value in document["workload"].items() if name in MEANS}
+    return {"workload": means, **{name: document[name] for name in RUNNING if name in document}}
+
+
+def _environment(results: Sequence[RunResult]) -> dict[str, str]:
+    """All values that any run reported, by name."""
+    values: dict[str, set[str]] = {}
+    for result in results:
+        for name, value in _facts(result):
+            values.setdefault(name, set()).add(value)
+    return {name: ", ".join(sorted(found)) for name, found in values.items()}
+
+
+def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
+    if result.environment:
+        facts = _flat(result.environment.facts)
+        yield from ((name, value) for name, value in facts.items() if name != PLACE_FACT)
+        yield "hosts", ", ".join(result.environment.hosts)
+    images = {attempt.image_uri for attempt in result.attempts if attempt.image_uri}
+    yield from (("image", image) for image in sorted(images))
+    if result.price.usd_per_instance_hour is not None:
+        price = f"{exact_usd_text(result.price.usd_per_instance_hour)}/h"
+        yield f"price of {result.run.cell.settings.instance}", price
+
+
+def _flat(document: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for name, value in document.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        elif value is not None:
+            flat[f"{prefix}{name}"] = str(value)
+    return flat
+
+
+def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[Difference]:
+    for name in dict.fromkeys((*first, *second)):
+        values = first.get(name, NONE), second.get(name, NONE)
+        if values[0] != values[1]:
+            yield Difference(name=name, first=values[0], second=values[1])
 
 
 class NotComparable(TraindynoError):
@@ -63,13 +148,20 @@ class ExecutionComparison:
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
     """Raises NotComparable if the executions did not do the same work or share no cell."""
     _check_work(first, second)
-    shared = _shared_cells(first, second)
+    others = {_configuration(cell): cell for cell in second.cells}
+    shared = [(cell, others[key]) for cell in first.cells if (key := _configuration(cell)) in others]
     if not shared:
         raise NotComparable(
             f"{first.execution_id} and {second.execution_id} have no cell in common: the first has"
             f" {_labels(first.cells)}, the second {_labels(second.cells)}"
         )
-    trials = _group_both(first, second, shared)
+    both = (first, second)
+    counted = [result for each in both for result in each.results]
+    hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
+    trials = [
+        suite_trials(each.suite, cells, _own_results(each), hazards=hazards)
+        for each, cells in zip(both, zip(*shared, strict=True), strict=True)
+    ]
     known = {cell.cell_id for pair in shared for cell in pair}
     return ExecutionComparison(
         first_id=first.execution_id,
@@ -82,19 +174,6 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
         environment=environment_differences(first.results, second.results),
         is_simulated=any(result.is_simulated for result in (*first.results, *second.results)),
     )
-
-
-def _group_both(
-    first: ExecutionRecord, second: ExecutionRecord, shared: Sequence[tuple[Cell, Cell]]
-) -> list[Sequence[CellTrials]]:
-    """Both with the rates at which capacity failed over all their runs: a rate is of a type, not of an execution."""
-    both = (first, second)
-    counted = [result for each in both for result in each.results]
-    hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
-    return [
-        suite_trials(each.suite, cells, _own_results(each), hazards=hazards)
-        for each, cells in zip(both, zip(*shared, strict=True), strict=True)
-    ]
 
 
 def _check_work(first: ExecutionRecord, second: ExecutionRecord) -> None:
@@ -111,11 +190,6 @@ def _labels(cells: Sequence[Cell]) -> str:
 def _own_results(record: ExecutionRecord) -> list[RunResult]:
     """Results under the id of the execution that they are compared for: no block has trials of both."""
     return [replace(each, run=replace(each.run, execution_id=record.execution_id)) for each in record.results]
-
-
-def _shared_cells(first: ExecutionRecord, second: ExecutionRecord) -> list[tuple[Cell, Cell]]:
-    others = {_configuration(cell): cell for cell in second.cells}
-    return [(cell, others[key]) for cell in first.cells if (key := _configuration(cell)) in others]
 
 
 def _configuration(cell: Cell) -> tuple[object, ...]:

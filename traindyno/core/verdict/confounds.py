@@ -19,8 +19,7 @@ from traindyno.core.suite.settings import (
 )
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.control_cells import PLACEMENTS, Control, changed_fields, find_controls
-from traindyno.core.verdict.global_batch import GlobalBatches
+from traindyno.core.verdict.control_cells import PLACEMENTS, Control, GlobalBatches, changed_fields, find_controls
 
 Versions = Mapping[str, str]
 

@@ -4,15 +4,91 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.suite.arguments import with_all_arguments
+from traindyno.core.suite.arguments import number_of, with_all_arguments
 from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
 from traindyno.core.suite.checks.suite_check import check_suite
-from traindyno.core.suite.choices import TRAITS
+from traindyno.core.suite.choices import TRAITS, Task
+from traindyno.core.suite.processes import dividing_batches, planned_batch_size, world_size
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, Settings, options_of_strategies, settings_with
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import settings_document
-from traindyno.core.verdict.global_batch import GlobalBatches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalBatches:
+    """``measured``: cell id → the samples of a step of all ranks. The cells have all of their script's arguments."""
+
+    task: Task
+    measured: Mapping[str, int]
+
+    @property
+    def is_planned(self) -> bool:
+        """A script sees neither the batch size per device nor the learning rate of the settings."""
+        return self.task is not Task.SCRIPT
+
+    def of(self, cell: Cell) -> int | None:
+        is_known = self.is_planned and cell.settings.batch_search is None
+        return planned_batch_size(cell.settings) if is_known else self.measured.get(cell.cell_id)
+
+    def divider(self, first: Cell, second: Cell) -> str | None:
+        """The setting or argument that is the batch of each process.
+
+        For a script: the only argument that, multiplied by the processes, is the measured batch of both cells.
+        """
+        if self.is_planned:
+            return "batch_size_per_device"
+        found = [name for name in first.hyperparameters if all(self._divides(name, cell) for cell in (first, second))]
+        return f"{HYPERPARAMETER_PREFIX}{found[0]}" if len(found) == 1 else None
+
+    def is_only_batch(self, changed: list[str]) -> bool:
+        """Whether another global batch is what was changed, and no difference of its own."""
+        if len(changed) != 1:
+            return False
+        return (
+            changed[0] in settings_with(Effect.BATCH)
+            if self.is_planned
+            else changed[0].startswith(HYPERPARAMETER_PREFIX)
+        )
+
+    def with_batch(self, cell: Cell, batch: int | None, divider: str | None) -> Cell | None:
+        """The cell with this global batch; None if it is unknown or can't be divided equally."""
+        if batch is None or divider is None:
+            return None
+        if self.is_planned and cell.settings.global_batch_size is not None:
+            return _with_global_batch(cell, batch)
+        if self.is_planned:
+            own = planned_batch_size(cell.settings)
+            # No batch if a degree needs more processes than exist.
+            size, rest = divmod(cell.settings.batch_size * batch, own) if own else (0, 0)
+            return (
+                replace(cell, settings=replace(cell.settings, batch_size_per_device=size))
+                if size and not rest
+                else None
+            )
+        name, processes = divider.removeprefix(HYPERPARAMETER_PREFIX), world_size(cell.settings)
+        size, rest = divmod(batch, processes) if processes else (0, 0)
+        if not size or rest:
+            return None
+        return replace(cell, hyperparameters={**cell.hyperparameters, name: _like(cell.hyperparameters[name], size)})
+
+    def _divides(self, name: str, cell: Cell) -> bool:
+        size, processes = number_of(cell.hyperparameters.get(name)), world_size(cell.settings)
+        return size is not None and processes is not None and size * processes == self.of(cell)
+
+
+def _with_global_batch(cell: Cell, batch: int) -> Cell | None:
+    settings, processes = replace(cell.settings, global_batch_size=batch), world_size(cell.settings)
+    possible = dividing_batches(settings, processes) if processes else None
+    is_kept = bool(possible) if settings.batch_search else settings.batch_size in (possible or ())
+    return replace(cell, settings=settings) if is_kept else None
+
+
+def _like(value: JsonValue, number: int) -> JsonValue:
+    """A text stays a text."""
+    return str(number) if isinstance(value, str) else number
+
 
 MOST_CONTROLS = 3
 # They determine how many replicas of the model share a global batch.
@@ -61,7 +137,13 @@ def _candidates(
     first: Cell, second: Cell, changed: Sequence[str], batches: GlobalBatches
 ) -> Iterator[tuple[str, Cell]]:
     """The effect that each control would show alone, and the control."""
-    units = _units(first, second, changed)
+    together: set[str] = set()
+    if "image" in changed:
+        together |= {"image", "compiler", "strategy"}
+    if _kind(first) != _kind(second):
+        together |= {"instance", "image", "compiler"}
+    joint = tuple(name for name in changed if name in together)
+    units = [*([joint] if joint else []), *((name,) for name in changed if name not in together)]
     divider = batches.divider(first, second)
     if len(units) == 1:
         same_batch = batches.with_batch(second, batches.of(first), divider)
@@ -69,39 +151,18 @@ def _candidates(
             yield " and ".join(units[0]), same_batch
         return
     for names in units:
-        control = _restored(first, second, names)
+        own = [name for name in names if not name.startswith(HYPERPARAMETER_PREFIX)]
+        options = options_of_strategies() if "strategy" in names else ()
+        settings = replace(first.settings, **{name: getattr(second.settings, name) for name in (*own, *options)})
+        arguments = dict(first.hyperparameters)
+        for name in (name.removeprefix(HYPERPARAMETER_PREFIX) for name in names if name not in own):
+            arguments.pop(name, None)
+            if name in second.hyperparameters:
+                arguments[name] = second.hyperparameters[name]
+        control = replace(first, settings=settings, hyperparameters=arguments)
         if set(PLACEMENTS).intersection(names):
             control = batches.with_batch(control, batches.of(first), divider) or control
         yield " and ".join(names), control
-
-
-def _units(first: Cell, second: Cell, changed: Sequence[str]) -> list[tuple[str, ...]]:
-    """What can be changed alone. An image is for a kind of device, a compiler and a strategy: these go together. So do
-    another kind of device and its compiler.
-    """
-    together: set[str] = set()
-    if "image" in changed:
-        together |= {"image", "compiler", "strategy"}
-    if _kind(first) != _kind(second):
-        together |= {"instance", "image", "compiler"}
-    joint = tuple(name for name in changed if name in together)
-    return [*([joint] if joint else []), *((name,) for name in changed if name not in together)]
-
-
-def _restored(first: Cell, second: Cell, names: Sequence[str]) -> Cell:
-    """The first cell with the second's values of these: compared with the first, it shows their effect alone.
-
-    A strategy's own options change with it.
-    """
-    own = [name for name in names if not name.startswith(HYPERPARAMETER_PREFIX)]
-    options = options_of_strategies() if "strategy" in names else ()
-    settings = replace(first.settings, **{name: getattr(second.settings, name) for name in (*own, *options)})
-    arguments = dict(first.hyperparameters)
-    for name in (name.removeprefix(HYPERPARAMETER_PREFIX) for name in names if name not in own):
-        arguments.pop(name, None)
-        if name in second.hyperparameters:
-            arguments[name] = second.hyperparameters[name]
-    return replace(first, settings=settings, hyperparameters=arguments)
 
 
 def _is_same(cell: Cell, other: Cell) -> bool:

@@ -2,25 +2,186 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
-from traindyno.core.measurement.loss_parity import LossParity, LossSpread, check_loss_parities
+from traindyno.core.costs.prediction import ENDLESS
+from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.race import Racer, pick_contenders, within_of
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
+from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import LearningKey, learning_key
-from traindyno.core.verdict.contenders import find_contenders
-from traindyno.core.verdict.equal_work import equalise_work
-from traindyno.core.verdict.goal_metric import Metric, choose_metric, quantity_of
-from traindyno.core.verdict.quantity import projected_usd
-from traindyno.core.verdict.refused_cells import find_refusals, outpaced_cells
+from traindyno.core.verdict.goal_metric import (
+    Metric,
+    choose_metric,
+    estimate_of,
+    is_within_limit,
+    limited_estimate,
+    quantity_of,
+)
+from traindyno.core.verdict.quantity import Quantity, projected_usd
 from traindyno.core.verdict.unlike_work import find_unlike_work
+
+BREAKS_LIMIT = "it exceeds the goal's limit"
+MAY_BREAK_LIMIT = "more than 5 % of its runs may exceed the goal's limit"
+UNKNOWN_OF_LIMIT = "whether it meets the goal's limit is unknown"
+MISSES_EVENT = "its trials show no checkpoint or no evaluation, whose cost the full run's schedule needs"
+_UNKNOWN = {
+    Metric.SECONDS: "its billed time is unknown",
+    Metric.INSTANCE_HOURS: "its billed time is unknown",
+    Metric.SECONDS_TO_TARGET: "the times of its jobs are unknown",
+    Metric.USD: "its price is unknown",
+    Metric.USD_TO_TARGET: "its price is unknown",
+}
+
+
+def find_refusals(
+    rows: Sequence[CellRow],
+    *,
+    goal: Goal,
+    metric: Metric,
+    parities: Sequence[LossParity],
+) -> dict[str, str]:
+    """Cell id → reason.
+
+    If the goal is a quality, cells with other learning settings are compared by their time or cost to the target.
+    """
+    if goal.target is not None:
+        return {row.cell_id: reason for row in rows if row.trials and (reason := _short_of(row, goal.target, metric))}
+    refused = {row.cell_id: reason for row in rows if row.trials and (reason := _reason(row, goal, metric))}
+    for parity in parities:
+        if parity.finding is ParityFinding.DIFFERS:
+            refused[parity.cell_id] = "its losses differ from the reference's, so it did not do the same work"
+    return refused
+
+
+def outpaced_cells(trials: Sequence[CellTrials]) -> dict[str, str]:
+    """Measured cells of which another trial was outpaced, with the reason: their means are of the fast trials only.
+
+    A cell that was outpaced itself is no evidence: cells may outpace each other by chance.
+    """
+    cell_of = {result.run.run_id: each.cell.cell_id for each in trials for result in each.measured}
+    ahead = {each.cell.cell_id for each in trials if not each.outpaced}
+    found = {}
+    for each in trials:
+        by = {cell_of.get(result.bound.by) for result in each.outpaced if result.bound}
+        if each.measured and by & ahead:
+            found[each.cell.cell_id] = (
+                f"{len(each.outpaced)} of its runs could not win, and ended early: at least"
+                f" {share_text(each.least_behind)} slower than a run of the same job"
+            )
+    return found
+
+
+def _short_of(row: CellRow, target: QualityTarget, metric: Metric) -> str | None:
+    """Why the time or the cost until the target is unknown."""
+    quality = row.quality
+    if quality.best is None:
+        return f"no evaluation of it measured {target.quality}"
+    if not quality.reached:
+        return f"it never reached {target}: its best is {target.text(quality.best)}"
+    if quality.reached < row.trials:
+        return f"only {quality.reached} of its {row.trials} trials reached {target}"
+    return _why_unknown(row, metric) if estimate_of(row, metric) is None else None
+
+
+def _reason(row: CellRow, goal: Goal, metric: Metric) -> str | None:
+    if estimate_of(row, metric) is None:
+        return _why_unknown(row, metric)
+    limited, limit = limited_estimate(row, goal)
+    if limited is not None and limit is not None and limited.mean > limit:
+        return BREAKS_LIMIT
+    is_within = is_within_limit(row, goal)
+    if is_within is None:
+        reason = row.prediction.reason if row.prediction else None
+        return f"{UNKNOWN_OF_LIMIT}{f': {reason}' if reason else ''}"
+    return None if is_within else MAY_BREAK_LIMIT
+
+
+def may_yet_win(reason: str | None) -> bool:
+    """Whether the cell is not refused, or only because further trials have to show that it keeps the goal's limit."""
+    return reason is None or reason.startswith((MAY_BREAK_LIMIT, UNKNOWN_OF_LIMIT))
+
+
+def _why_unknown(row: CellRow, metric: Metric) -> str:
+    if row.is_endless:
+        return f"a run of it would hardly ever end: {ENDLESS}"
+    return MISSES_EVENT if row.misses_event else _UNKNOWN[metric]
+
+
+def find_contenders(
+    trials: Sequence[CellTrials],
+    quantity: Quantity,
+    *,
+    refused: Mapping[str, str],
+    priors: HostPriors,
+    has_target: bool,
+) -> frozenset[str]:
+    """The ids of the cells. They are others if the leader is refused, or fails, in a further run.
+
+    ``priors``: of hosts, as the first round knew them.
+    """
+    racers = [
+        Racer(
+            cell_id=each.cell.cell_id,
+            job=(run := each.measured[0].run).job_id or run.run_id,
+            value=values[0],
+            host_deviation=priors[each.host_class].deviation,
+        )
+        for each in trials
+        if each.measured and not each.failed and may_yet_win(refused.get(each.cell.cell_id))
+        if (values := each.values(quantity))
+    ]
+    return frozenset(pick_contenders(racers, within=within_of(has_target=has_target)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one example."""
+
+    unit: str
+    per_example: float
+
+
+def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[CellTrials, ...]:
+    """Gives each run as many of its own examples as contain the work of the suite's examples in the reference cell.
+
+    The reference is the baseline, or the first cell that was measured. Cells with another unit stay as they are:
+    ``find_unlike_work`` names them.
+    """
+    reference = reference_work(trials, baseline)
+    if reference is None:
+        return tuple(trials)
+    return tuple(_with_work_of(reference, each) for each in trials)
+
+
+def reference_work(trials: Sequence[CellTrials], baseline: Cell | None) -> Work | None:
+    first = sorted(trials, key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id)
+    return next((work for each in first if (work := work_of(each))), None)
+
+
+def work_of(trials: CellTrials) -> Work | None:
+    """None if nothing was measured, or if the unit is tokens and the log does not count them."""
+    known = [(each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)]
+    return Work(unit=known[0][0], per_example=fmean([amount for _, amount in known])) if known else None
+
+
+def _with_work_of(reference: Work, trials: CellTrials) -> CellTrials:
+    own = work_of(trials)
+    if own is None or own.unit != reference.unit or own.per_example == reference.per_example:
+        return trials
+    factor = reference.per_example / own.per_example
+    measured = tuple(replace(each, examples=max(1, round(each.examples * factor))) for each in trials.measured)
+    return replace(trials, measured=measured)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

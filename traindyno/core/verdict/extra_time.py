@@ -6,12 +6,11 @@ from math import log, log1p
 from statistics import fmean, variance
 from typing import Protocol
 
-from traindyno.core.costs.hazard import Hazard
+from traindyno.core.costs.hazard import Hazard, UnevenFaults
 from traindyno.core.costs.interruptions import MOST_EXPOSURE, Exposure, exposure_of
 from traindyno.core.costs.success import measure_success
-from traindyno.core.costs.uneven_faults import UnevenFaults
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.ranges import NO_RANGE, Range, range_to
+from traindyno.core.statistics.estimates import NO_RANGE, Range, range_to
 from traindyno.core.verdict.quantity import (
     Quantity,
     SecondsToTarget,

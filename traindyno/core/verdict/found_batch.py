@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from traindyno.core.jobs.batch_finding import NONE_FITS
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, fitting_batch, usable_memory_bytes
 from traindyno.core.suite.processes import dividing_batches, world_size

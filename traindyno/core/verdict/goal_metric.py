@@ -1,6 +1,8 @@
 """What a goal minimises, and which cells meet its limit."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
@@ -112,3 +114,94 @@ def _limited_prediction(row: CellRow, goal: Goal) -> tuple[Interval | None, floa
     if row.prediction is None:
         return None, limit
     return row.prediction.seconds if goal.hours is not None else row.prediction.usd, limit
+
+
+CENTS = Decimal("0.0001")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakEven:
+    """``cell_id`` costs as much as the recommended cell at ``usd_per_instance_hour`` for ``instance``."""
+
+    cell_id: str
+    instance: str
+    usd_per_instance_hour: Decimal
+    now_usd_per_instance_hour: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossover:
+    """``cell_id`` is ahead below ``examples`` samples of work: it has less overhead, and more for each sample."""
+
+    cell_id: str
+    examples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A cell's figure over the amount of work, in the metric's unit."""
+
+    fixed: float
+    per_example: float
+
+
+def find_break_evens(best: CellRow, others: Sequence[CellRow]) -> tuple[BreakEven, ...]:
+    return tuple(found for row in others if (found := find_break_even(best, row)))
+
+
+def find_crossovers(
+    best: CellRow, others: Sequence[CellRow], metric: Metric, *, examples: int
+) -> tuple[Crossover, ...]:
+    return tuple(found for row in others if (found := find_crossover(best, row, metric=metric, examples=examples)))
+
+
+def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:
+    """The price at which the other cell costs as much; None within one instance type, where one price changes both."""
+    price = other.usd_per_instance_hour
+    if price is None or recommended.usd is None or other.usd is None or other.instance == recommended.instance:
+        return None
+    level = price * Decimal(str(recommended.usd.mean)) / Decimal(str(other.usd.mean))
+    return BreakEven(
+        cell_id=other.cell_id,
+        instance=other.instance,
+        usd_per_instance_hour=level.quantize(CENTS),
+        now_usd_per_instance_hour=price,
+    )
+
+
+def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric, examples: int) -> Crossover | None:
+    """The intersection of the cells' lines, if the recommended cell has more overhead. ``examples``: the suite's."""
+    line, other_line = cell_line(recommended, metric, examples), cell_line(other, metric, examples)
+    if line is None or other_line is None or line.fixed <= other_line.fixed:
+        return None
+    if line.per_example >= other_line.per_example:
+        return None
+    found = round((line.fixed - other_line.fixed) / (other_line.per_example - line.per_example))
+    return Crossover(cell_id=other.cell_id, examples=found) if found > 1 else None
+
+
+def cell_line(row: CellRow, metric: Metric, examples: int) -> Line | None:
+    """From the overhead to the cell's figure for the suite's work: failures, interruptions and the full run's schedule
+    are in the slope. Time is wall clock; cost and hours are training time.
+    """
+    total, weight = estimate_of(row, metric), _per_second(row, metric)
+    overhead = row.overhead_seconds if metric is Metric.SECONDS else row.training_overhead_seconds
+    if total is None or weight is None or overhead is None:
+        return None
+    fixed = overhead * weight
+    return Line(fixed=fixed, per_example=(total.mean - fixed) / examples) if fixed < total.mean else None
+
+
+def _per_second(row: CellRow, metric: Metric) -> float | None:
+    match metric:
+        case Metric.SECONDS:
+            return 1.0
+        case Metric.INSTANCE_HOURS:
+            return row.instance_count / SECONDS_PER_HOUR
+        case Metric.USD:
+            price, share = row.usd_per_instance_hour, row.billable_share
+            if price is None or share is None:
+                return None
+            return float(price) * share * row.instance_count / SECONDS_PER_HOUR
+        case Metric.SECONDS_TO_TARGET | Metric.USD_TO_TARGET:
+            return None  # the work is not measured in examples

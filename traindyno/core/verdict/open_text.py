@@ -1,12 +1,45 @@
-"""What the trials leave open where it makes the answer open, and what would settle it."""
+"""What the trials leave open, what would settle it, and which cells a race dropped, in sentences."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from math import expm1
 
+from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.search.race import within_of
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.reason_text import reasons_of_labels
 from traindyno.core.verdict.verdict import Finding, Verdict
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")
+
+
+def merge_reasons(reasons: Iterable[str]) -> list[str]:
+    """One text for reasons that differ in their numbers only: the one with the largest last number, and of how many."""
+    kinds: dict[str, list[str]] = {}
+    for reason in dict.fromkeys(reasons):
+        kinds.setdefault(_NUMBERS.sub("#", _NUMBER.sub("#", reason)), []).append(reason)
+    return [_largest(alike) for alike in kinds.values()]
+
+
+def _largest(alike: Sequence[str]) -> str:
+    if len(alike) == 1:
+        return alike[0]
+    return f"{max(alike, key=_last_number)} (the largest of {len(alike)})"
+
+
+def _last_number(reason: str) -> float:
+    return float(_NUMBER.findall(reason)[-1])
+
+
+def reasons_of_labels(found: Iterable[tuple[str, str]]) -> list[str]:
+    """Pairs of a label and a reason: "of A and of B, reason", with the labels of each reason."""
+    labels: dict[str, list[str]] = {}
+    for label, reason in found:
+        labels.setdefault(reason, []).append(f"of {label}")
+    return [f"{' and '.join(named)}, {reason}" for reason, named in labels.items()]
+
 
 _MOST_NAMED = 3
 
@@ -80,3 +113,32 @@ def _hazard_reason(row: CellRow) -> str:
     hazard = row.hazard
     assert hazard is not None
     return f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible"
+
+
+def left_behind(verdict: Verdict) -> list[float]:
+    """By which shares the cells are behind that a race dropped after one run, as the table shows them, sorted."""
+    failed = {row.cell_id for row in verdict.rows if row.failed}
+    return sorted(1 / min(1.0, ratio) - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed)
+
+
+def none_near(verdict: Verdict) -> str | None:
+    """Why a race compared no other cell; None if it has dropped and outpaced none."""
+    behind = left_behind(verdict)
+    if verdict.dropped or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
+        within = within_of(has_target=verdict.goal.target is not None)
+        if behind and behind[0] < within:
+            closest = share_text(behind[0])
+            return f"only it was measured again; the closest alternative was {closest} behind in its single run"
+        if verdict.dropped and not behind:
+            return "only it was measured again, and trials of the others failed"
+        return f"no other cell was within {share_text(within, digits=0)} of it"
+    return None
+
+
+def describe_search(verdict: Verdict) -> Iterator[str]:
+    behind = left_behind(verdict)
+    if behind:
+        cells = "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
+        reach = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
+        word = "slower" if verdict.metric.is_time else "dearer"
+        yield f"{cells} dropped after one run: {reach} {word} than the recommended cell."

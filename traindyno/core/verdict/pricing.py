@@ -96,7 +96,17 @@ def _offers(suite: Suite, results: Sequence[RunResult]) -> Iterator[_Offer]:
     }
     home = next((price.region for price in listed.values() if price.region), None)
     at_home = {name: price.usd_per_instance_hour or Decimal(0) for name, price in listed.items()}
-    hazards = _hazards(suite, results)
+    given = suite.pricing.spot
+    sizes: dict[str, int] = {}
+    for result in results:
+        settings = result.run.cell.settings
+        sizes[settings.instance] = min(settings.instance_count, sizes.get(settings.instance, settings.instance_count))
+    resumed = seen_resumption(results)
+    expected = {
+        key: replace(posterior(key, count=0, hours=0.0, given=given, instances=sizes[key[0]]), resumed=resumed)
+        for key in sorted((name, purchase.value) for name in sizes for purchase in Purchase)
+    }
+    hazards = {**expected, **observe_hazards(results, given)}
     if at_home:
         yield _Offer(
             terms=Terms.ON_DEMAND, region=home, basis="prices of the runs", usd_per_hour=at_home, hazards=hazards
@@ -115,21 +125,6 @@ def _offers(suite: Suite, results: Sequence[RunResult]) -> Iterator[_Offer]:
             usd_per_hour=reserved,
             hazards=hazards,
         )
-
-
-def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
-    """Hazards of each type under both purchase options, from the runs or, without any, as expected."""
-    given = suite.pricing.spot
-    sizes: dict[str, int] = {}
-    for result in results:
-        settings = result.run.cell.settings
-        sizes[settings.instance] = min(settings.instance_count, sizes.get(settings.instance, settings.instance_count))
-    resumed = seen_resumption(results)
-    expected = {
-        key: replace(posterior(key, count=0, hours=0.0, given=given, instances=sizes[key[0]]), resumed=resumed)
-        for key in sorted((name, purchase.value) for name in sizes for purchase in Purchase)
-    }
-    return {**expected, **observe_hazards(results, given)}
 
 
 def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Hazard]) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from traindyno.core.costs.quantity_text import count_text, interval_text, seconds_text, share_text, usd_text
+from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.verdict.search_text import none_near
+from traindyno.core.verdict.open_text import none_near
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 

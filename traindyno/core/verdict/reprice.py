@@ -67,13 +67,17 @@ def find_flips(verdict: Verdict) -> tuple[PriceFlip, ...]:
     if best is None or best.usd is None or best.usd_per_instance_hour is None:
         return ()
     if verdict.goal.kind is GoalKind.FASTEST_WITHIN:
-        return _limit_flip(verdict, best)
+        assert verdict.goal.usd is not None, "the goal has a cost limit"
+        if best.prediction is None or best.prediction.usd is None:
+            return ()
+        next_best = verdict.runner_up.cell_id if verdict.runner_up else None
+        return (_flip(best, verdict.goal.usd / Decimal(str(best.prediction.usd.high)), next_best),)
     if verdict.goal.is_time or not verdict.metric.is_money:
         return ()
     rivals = [
         row
         for row in verdict.ranked_rows
-        if estimate_of(row, verdict.metric) and row.instance != best.instance and _may_win(verdict, row)
+        if estimate_of(row, verdict.metric) and row.instance != best.instance and row.cell_id not in verdict.refused
     ]
     flips = [
         *_own_price_flip(best, rivals, verdict.metric),
@@ -95,10 +99,6 @@ def _reprice(result: RunResult, price: Price | None) -> RunResult:
     return replace(result, price=paid)
 
 
-def _may_win(verdict: Verdict, row: CellRow) -> bool:
-    return row.cell_id not in verdict.refused
-
-
 def _own_price_flip(best: CellRow, rivals: Sequence[CellRow], metric: Metric) -> list[PriceFlip]:
     """The recommended cell's type becomes as expensive as the cheapest cell of another type."""
     if not rivals:
@@ -116,15 +116,6 @@ def _rival_price_flips(best: CellRow, rivals: Sequence[CellRow], metric: Metric)
         if nearest.usd_per_instance_hour is not None:
             flips.append(_flip(nearest, _usd(best, metric) / _usd(nearest, metric), nearest.cell_id))
     return flips
-
-
-def _limit_flip(verdict: Verdict, best: CellRow) -> tuple[PriceFlip, ...]:
-    """The recommended cell's type becomes so expensive that one run of it may exceed the goal's cost limit."""
-    assert verdict.goal.usd is not None, "the goal has a cost limit"
-    if best.prediction is None or best.prediction.usd is None:
-        return ()
-    next_best = verdict.runner_up.cell_id if verdict.runner_up else None
-    return (_flip(best, verdict.goal.usd / Decimal(str(best.prediction.usd.high)), next_best),)
 
 
 def _flip(row: CellRow, factor: Decimal, cell_id: str | None) -> PriceFlip:

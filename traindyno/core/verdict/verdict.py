@@ -19,16 +19,24 @@ from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
-from traindyno.core.verdict.goal_metric import Metric, estimate_of, quantity_of
+from traindyno.core.verdict.goal_metric import (
+    BreakEven,
+    Crossover,
+    Metric,
+    estimate_of,
+    find_break_evens,
+    find_crossovers,
+    quantity_of,
+)
 from traindyno.core.verdict.recommendation import (
     Recommendation,
     Rival,
     against_baseline,
     corrected_row,
+    ratios_of_dropped,
     recommend,
+    scaled_row,
 )
-from traindyno.core.verdict.related_rows import ratios_of_dropped, scaled_row
-from traindyno.core.verdict.sensitivity import BreakEven, Crossover, find_break_evens, find_crossovers
 
 VERDICT = Format(name="verdict", version=1)
 # One trial has no spread.
@@ -217,7 +225,17 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         dropped=ratios_of_dropped(found, evidence.dropped, compared, quantity) if found else {},
         unlike=evidence.unlike,
     )
-    return _with_sensitivity(verdict)
+    best = verdict.expected
+    if best is None:
+        return verdict
+    shown = {row.cell_id: row for row in verdict.ranked_rows}
+    beaten = [shown[rival.cell_id] for rival in verdict.related(Relation.BEATEN)]
+    is_whole = verdict.goal.target is None
+    return replace(
+        verdict,
+        break_evens=find_break_evens(best, beaten) if verdict.metric is Metric.USD else (),
+        crossovers=find_crossovers(best, beaten, verdict.metric, examples=verdict.examples) if is_whole else (),
+    )
 
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
@@ -269,21 +287,6 @@ def _against_baseline(found: Recommendation | None, evidence: Evidence, signific
     interval, is_detected = found.simultaneous(rival.comparison.inflated(doubt), significance)
     return AgainstBaseline(
         cell_id=rival.cell_id, ratio=rival.comparison.ratio, interval=interval, is_detected=is_detected
-    )
-
-
-def _with_sensitivity(verdict: Verdict) -> Verdict:
-    """Break-evens and crossovers for the cells that the recommended one beats, from the table's figures."""
-    best = verdict.expected
-    if best is None:
-        return verdict
-    shown = {row.cell_id: row for row in verdict.ranked_rows}
-    beaten = [shown[rival.cell_id] for rival in verdict.related(Relation.BEATEN)]
-    is_whole = verdict.goal.target is None
-    return replace(
-        verdict,
-        break_evens=find_break_evens(best, beaten) if verdict.metric is Metric.USD else (),
-        crossovers=find_crossovers(best, beaten, verdict.metric, examples=verdict.examples) if is_whole else (),
     )
 
 

@@ -16,20 +16,18 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.search.outpaced import LEAST_BEHIND
-from traindyno.core.slowness.difference import explain_difference
-from traindyno.core.slowness.difference_text import describe_difference
-from traindyno.core.slowness.slowness_text import describe_parts
+from traindyno.core.slowness.slowness_text import describe_difference, describe_parts
+from traindyno.core.slowness.step_shares import explain_difference
+from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.open_text import describe_open, open_reasons_text
+from traindyno.core.verdict.open_text import describe_open, describe_search, none_near, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
-from traindyno.core.verdict.search_text import describe_search, none_near
 from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Verdict
 
 MOST_CHANGES = 6
@@ -105,24 +103,20 @@ def names_text(labels: Sequence[str]) -> str:
 
 def _headline(verdict: Verdict) -> str:
     if verdict.recommended is None:
-        return _no_cell(verdict)
+        if verdict.finding is Finding.UNLIKE_WORK:
+            return f"No recommendation: {verdict.unlike}."
+        if verdict.finding is Finding.NONE_WITHIN_LIMIT:
+            return f"No measured cell qualifies as {describe_goal(verdict.goal)}."
+        ended = {outcome for row in verdict.rows for outcome in row.outcomes}
+        if not ended:
+            return "No cell was measured: no run has ended."
+        if ended <= {"completed", "cost_stopped"}:
+            why = next((f": {row.message}" for row in verdict.rows if row.message), "")
+            return f"No cell was measured: the runs ended before a rate could be measured{why}."
+        others = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
+        return f"No cell was measured: the runs ended as {others}."
     row = verdict.row(verdict.recommended)
     return f"{_answer(verdict, row)}{_reservation(verdict, row)}"
-
-
-def _no_cell(verdict: Verdict) -> str:
-    if verdict.finding is Finding.UNLIKE_WORK:
-        return f"No recommendation: {verdict.unlike}."
-    if verdict.finding is Finding.NONE_WITHIN_LIMIT:
-        return f"No measured cell qualifies as {describe_goal(verdict.goal)}."
-    ended = {outcome for row in verdict.rows for outcome in row.outcomes}
-    if not ended:
-        return "No cell was measured: no run has ended."
-    if ended <= {"completed", "cost_stopped"}:
-        why = next((f": {row.message}" for row in verdict.rows if row.message), "")
-        return f"No cell was measured: the runs ended before a rate could be measured{why}."
-    others = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
-    return f"No cell was measured: the runs ended as {others}."
 
 
 def _answer(verdict: Verdict, row: CellRow) -> str:
@@ -135,7 +129,15 @@ def _answer(verdict: Verdict, row: CellRow) -> str:
         case Finding.UNDECIDED:
             return _undecided(verdict, row)
         case Finding.WITHIN_TOLERANCE:
-            return _within_tolerance(verdict, row)
+            tolerance = _tolerance(verdict)
+            others = verdict.related(Relation.NOT_BETTER)
+            if others:
+                return (
+                    f"Use {row.label}: no other cell is {_better(verdict)} by more than {tolerance}{_error(verdict)}."
+                )
+            labels = _labels(verdict, verdict.related(Relation.EQUIVALENT))
+            verb = "is" if len(labels) == 1 else "are"
+            return f"Use {row.label}; {names_text(labels)} {verb} within {tolerance}{_error(verdict)}."
         case _:
             return f"Use {row.label}: it is {goal}."
 
@@ -163,16 +165,6 @@ def _undecided(verdict: Verdict, row: CellRow) -> str:
         return f"{cells} can't be told apart on these hosts: trials on other hosts are needed."
     wanted = verdict.trials_to_decide or f"more than {MOST_TRIALS}"
     return f"{cells} can't be told apart yet: {wanted} trials of each would decide."
-
-
-def _within_tolerance(verdict: Verdict, row: CellRow) -> str:
-    tolerance = _tolerance(verdict)
-    others = verdict.related(Relation.NOT_BETTER)
-    if others:
-        return f"Use {row.label}: no other cell is {_better(verdict)} by more than {tolerance}{_error(verdict)}."
-    labels = _labels(verdict, verdict.related(Relation.EQUIVALENT))
-    verb = "is" if len(labels) == 1 else "are"
-    return f"Use {row.label}; {names_text(labels)} {verb} within {tolerance}{_error(verdict)}."
 
 
 def _error(verdict: Verdict) -> str:

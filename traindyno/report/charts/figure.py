@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traindyno.report.download import PlotData, download_csv
-from traindyno.report.markup import Markup, element, join
+from traindyno.report.markup import Markup, PlotData, download_csv, element, join
 
 MOST_VIEWS = 15  # the style sheet has a rule for each
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.report.charts.plot import Scale, Unit, at, make_scale, row_label, svg, text, vertical_grid
-from traindyno.report.download import PlotData
-from traindyno.report.markup import Markup, element, join
+from traindyno.report.markup import Markup, PlotData, element, join
 
 ROW_HEIGHT, LOW_ROW_HEIGHT = 36, 20
 MOST_TALL_ROWS = 30

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from traindyno.core.costs.learning_curve import LearningPoint
 from traindyno.core.costs.quantity_text import number_text
+from traindyno.core.costs.to_target import LearningPoint
 from traindyno.report.charts.plot import (
     Scale,
     Unit,

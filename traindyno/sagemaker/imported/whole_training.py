@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.core.costs.projection import JobTime, Projection, project
 from traindyno.core.measurement.measured_run import MeasuredRun, measure_run
-from traindyno.core.measurement.thinned_run import in_logged_steps
+from traindyno.core.measurement.run_result import in_logged_steps
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.sagemaker.job_description import has_ended, read_billed, read_job_end

@@ -2,7 +2,7 @@ import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
 from tests.unit.step_log_samples import START
-from traindyno.core.costs.learning_curve import LearningPoint, evaluation_curve, training_curve
+from traindyno.core.costs.to_target import LearningPoint, evaluation_curve, training_curve
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.choices import Quality
 

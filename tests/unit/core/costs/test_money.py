@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
-from traindyno.core.costs.money import apportion, dollars, exact_usd_text, to_cents
+from traindyno.core.costs.quantity_text import apportion, dollars, exact_usd_text, to_cents
 
 
 @pytest.mark.parametrize(

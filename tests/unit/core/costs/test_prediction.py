@@ -11,8 +11,8 @@ from traindyno.core.costs.hazard import Hazard, posterior
 from traindyno.core.costs.prediction import ENDLESS, predict_run
 from traindyno.core.costs.projection import project_run
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.suite.goal import SpotTerms
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_row import build_rows

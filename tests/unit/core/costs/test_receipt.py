@@ -7,9 +7,8 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.money import apportion, exact_usd_text, to_cents
 from traindyno.core.costs.projection import paid_usd
-from traindyno.core.costs.quantity_text import usd_text
+from traindyno.core.costs.quantity_text import apportion, exact_usd_text, to_cents, usd_text
 from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome

@@ -20,19 +20,17 @@ from tests.unit.run_samples import (
 )
 from tests.unit.step_log_samples import file_name, log_lines
 from traindyno.core.costs.hazard import observe_hazards
-from traindyno.core.costs.money import to_cents
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.costs.success import measure_success
-from traindyno.core.jobs.attempt import Attempt, trained_seconds
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import read_job_journal
+from traindyno.core.jobs.attempt import Attempt, RunShare, trained_seconds
+from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.jobs.run_end import RunEnd
-from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import (
     PaidPrice,

@@ -7,10 +7,10 @@ from math import comb
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_cell
-from traindyno.core.costs.uneven_faults import find_uneven_faults
+from traindyno.core.costs.hazard import find_uneven_faults
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.many_comparisons import SIGNIFICANCE
+from traindyno.core.statistics.distributions import SIGNIFICANCE
 
 TRIALS = 5
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from traindyno.core.jobs.batch_finding import BatchFinding, BatchProbe, read_batch_finding
+from traindyno.core.jobs.run_end import BatchFinding, BatchProbe, read_batch_finding
 from traindyno.core.search.largest_batch import Probe
 
 PROBES = [Probe(batch=4, fits=True, peak_bytes=100, samples_per_second=2.5), Probe(batch=8, fits=False)]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.unit.core.jobs.damages import damaged
 from tests.unit.core.jobs.written_jobs import START, WrittenJob, described, written_job
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import ended_runs, read_job_journal
+from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 
 RUNS = ("a-t1", "b-t1", "c-t1")
 HOSTS = 2

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.unit.core.jobs.damages import damaged
 from tests.unit.core.jobs.written_jobs import START, WrittenJob, written_job
-from traindyno.core.jobs.attempt import Attempt, trained_seconds
-from traindyno.core.jobs.bound import Bound
-from traindyno.core.jobs.job_journal import JobJournal
-from traindyno.core.jobs.journal import read_job_journal
+from traindyno.core.jobs.attempt import Attempt, divide_whole, trained_seconds
+from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
-from traindyno.core.jobs.run_end import RunEnd
-from traindyno.core.jobs.run_share import divide_whole
+from traindyno.core.jobs.run_end import Bound, RunEnd
 
 RUNS = ("a-t1", "b-t1", "c-t1", "d-t1")
 Told = tuple[Attempt, JobJournal | None]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from traindyno.core.measurement.contention import LARGEST_FOREIGN_SHARE, Contention, measure_contention
+from traindyno.core.measurement.measured_run import LARGEST_FOREIGN_SHARE, Contention, measure_contention
 from traindyno.core.step_log.content import Environment, HostLoad, ProcessLog, Session
 from traindyno.core.step_log.steps import Steps
 

@@ -1,9 +1,9 @@
 import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
-from traindyno.core.measurement.downsample import downsample_loss, downsample_results, downsample_timeline
 from traindyno.core.measurement.loss_curve import LossCurve, LossPoint
 from traindyno.core.measurement.measured_run import StepTimeline
+from traindyno.core.verdict.report_data import downsample_loss, downsample_results, downsample_timeline
 
 
 def test_a_thinned_timeline_keeps_the_mean_of_what_it_joins() -> None:

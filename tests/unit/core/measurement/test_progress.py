@@ -7,7 +7,7 @@ from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.progress import divide_steps, wall_seconds
+from traindyno.core.measurement.run_phases import divide_steps, wall_seconds
 from traindyno.core.measurement.run_result import RunResult, build_run_result
 from traindyno.core.step_log.line import IN_BACKGROUND, phase_line
 from traindyno.core.step_log.reader import read_step_log

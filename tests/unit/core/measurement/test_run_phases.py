@@ -4,8 +4,7 @@ import pytest
 
 from tests.unit.run_samples import make_attempt
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.measurement.progress import divide_steps
-from traindyno.core.measurement.run_phases import measure_phases
+from traindyno.core.measurement.run_phases import divide_steps, measure_phases
 from traindyno.core.step_log.line import IN_BACKGROUND, phase_line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps

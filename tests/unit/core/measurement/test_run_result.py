@@ -17,13 +17,13 @@ from tests.unit.run_samples import (
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import (
     PaidPrice,
     build_run_result,
     parse_run_result,
     run_result_document,
 )
+from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import Precision

@@ -5,8 +5,7 @@ from statistics import median
 
 import pytest
 
-from traindyno.core.measurement.steadiness import SteadyState
-from traindyno.core.measurement.steady_window import find_steady_window
+from traindyno.core.measurement.steady_window import SteadyState, find_steady_window
 from traindyno.core.measurement.step_time import measure_step_time
 
 

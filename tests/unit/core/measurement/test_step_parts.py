@@ -10,8 +10,7 @@ import pytest
 
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.measurement.measured_run import measure_run
-from traindyno.core.measurement.part_seconds import PartSeconds
-from traindyno.core.measurement.step_parts import StepParts, mean_parts
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts, mean_parts
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps

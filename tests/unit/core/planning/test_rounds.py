@@ -19,7 +19,7 @@ from traindyno.core.planning.planned_jobs import most_rounds, planned_jobs, typi
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.suite import Limits, Measurement, Suite
-from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.next_round import plan_round
 
 G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
 

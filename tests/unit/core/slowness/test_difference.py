@@ -6,11 +6,20 @@ from random import Random
 import pytest
 
 from tests.unit.core.slowness.test_step_shares import probed
-from traindyno.core.measurement.part_seconds import PartSeconds
-from traindyno.core.measurement.step_parts import StepParts
-from traindyno.core.slowness.difference import PARTS, START_UP, CellTime, Difference, Seconds, explain_difference
-from traindyno.core.slowness.difference_text import describe_difference
-from traindyno.core.slowness.step_shares import COMMUNICATION, COMPUTE, DATA, OPTIMIZER
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.slowness.slowness_text import describe_difference
+from traindyno.core.slowness.step_shares import (
+    COMMUNICATION,
+    COMPUTE,
+    DATA,
+    OPTIMIZER,
+    PARTS,
+    START_UP,
+    CellTime,
+    Difference,
+    Seconds,
+    explain_difference,
+)
 
 EXAMPLES = 10_000
 STEP_PARTS = (DATA, COMMUNICATION, OPTIMIZER, COMPUTE)

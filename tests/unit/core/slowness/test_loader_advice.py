@@ -4,9 +4,8 @@ from itertools import product
 
 import pytest
 
-from traindyno.core.measurement.part_seconds import PartSeconds
-from traindyno.core.measurement.step_parts import StepParts
-from traindyno.core.slowness.loader_advice import LoaderAdvice, advise_workers
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.slowness.step_shares import LoaderAdvice, advise_workers
 from traindyno.core.suite.settings import Settings
 
 G5 = "ml.g5.2xlarge"  # 8 vCPUs for one GPU

@@ -2,8 +2,7 @@
 
 import pytest
 
-from traindyno.core.measurement.part_seconds import PartSeconds
-from traindyno.core.measurement.step_parts import StepParts
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.slowness.slowness_text import describe_parts
 
 

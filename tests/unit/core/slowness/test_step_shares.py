@@ -6,11 +6,16 @@ from random import Random
 
 import pytest
 
-from traindyno.core.measurement.part_seconds import PartSeconds
-from traindyno.core.measurement.step_parts import StepParts
-from traindyno.core.slowness.loader_advice import LEAST_NAMED_SHARE, advise_workers
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.slowness.slowness_text import describe_parts
-from traindyno.core.slowness.step_shares import COMMUNICATION, DATA, OPTIMIZER, divide_step
+from traindyno.core.slowness.step_shares import (
+    COMMUNICATION,
+    DATA,
+    LEAST_NAMED_SHARE,
+    OPTIMIZER,
+    advise_workers,
+    divide_step,
+)
 from traindyno.core.suite.settings import Settings
 
 RAW = (DATA, COMMUNICATION, OPTIMIZER)

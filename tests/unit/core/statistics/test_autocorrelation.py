@@ -14,7 +14,7 @@ from traindyno.core.statistics.autocorrelation import (
     long_run_variance,
     robust_long_run_deviation,
 )
-from traindyno.core.statistics.student_t import two_sided_p
+from traindyno.core.statistics.distributions import two_sided_p
 
 
 def autoregression(weight: float, count: int, *, deviation: float = 0.02, seed: int = 3) -> list[float]:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
+from traindyno.core.statistics.distributions import adjust_by_holm, two_sided_p
 from traindyno.core.statistics.estimates import (
     Comparison,
     Estimate,
@@ -20,8 +21,6 @@ from traindyno.core.statistics.estimates import (
     log_mean,
     satterthwaite,
 )
-from traindyno.core.statistics.many_comparisons import adjust_by_holm
-from traindyno.core.statistics.student_t import two_sided_p
 
 
 def test_an_estimate_by_hand() -> None:

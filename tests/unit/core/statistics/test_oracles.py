@@ -13,12 +13,17 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from tests.properties import examples
 from tests.unit.run_samples import make_cell
+from traindyno.core.statistics.distributions import (
+    adjust_by_holm,
+    gamma_quantile,
+    incomplete_beta,
+    t_density,
+    t_quantile,
+    two_sided_p,
+)
 from traindyno.core.statistics.estimates import compare, comparison_of, estimate, estimate_share
-from traindyno.core.statistics.gamma import gamma_quantile
 from traindyno.core.statistics.hosts import Trial, compare_on_hosts
-from traindyno.core.statistics.many_comparisons import adjust_by_holm
 from traindyno.core.statistics.selection import Relation, count_contenders, relate
-from traindyno.core.statistics.student_t import incomplete_beta, t_density, t_quantile, two_sided_p
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.recommendation import Recommendation, Rival
 

@@ -4,6 +4,8 @@ from math import ceil, exp, log, sqrt
 
 import pytest
 
+from traindyno.core.statistics.autocorrelation import serial_correlation, variance_inflation
+from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.selection import (
     Looks,
@@ -13,8 +15,6 @@ from traindyno.core.statistics.selection import (
     relate,
     trials_to_decide,
 )
-from traindyno.core.statistics.serial_correlation import serial_correlation, variance_inflation
-from traindyno.core.statistics.student_t import t_quantile
 
 
 def behind(percent: float, error: float, degrees: float = 8) -> Comparison:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from traindyno.core.statistics.serial_correlation import (
+from traindyno.core.statistics.autocorrelation import (
     largest_correlation,
     serial_correlation,
     variance_inflation,

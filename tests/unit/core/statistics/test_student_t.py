@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
-from traindyno.core.statistics import student_t
-from traindyno.core.statistics.student_t import (
+from traindyno.core.statistics import distributions
+from traindyno.core.statistics.distributions import (
     incomplete_beta,
     t_half_width,
     t_quantile,
@@ -62,7 +62,7 @@ def test_a_quantile_takes_few_steps_of_newtons_method(
         return two_sided_p(t, degrees_of_freedom)
 
     t_quantile.cache_clear()
-    monkeypatch.setattr(student_t, "two_sided_p", counted)
+    monkeypatch.setattr(distributions, "two_sided_p", counted)
     assert share_below(t_quantile(probability, degrees), degrees) == pytest.approx(probability, abs=1e-12)
     assert len(evaluations) <= 13
 

@@ -7,9 +7,8 @@ from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.step_log import line
 from traindyno.core.step_log.content import Phase
 from traindyno.core.step_log.line import IN_BACKGROUND
-from traindyno.core.step_log.nested_phases import phases_apart
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.step_log.step_table import tabulate_steps
+from traindyno.core.step_log.step_table import phases_apart, tabulate_steps
 
 
 def phase(name: str, begin: float, end: float, **facts: object) -> Phase:

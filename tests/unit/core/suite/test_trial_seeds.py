@@ -16,7 +16,7 @@ from traindyno.core.suite.runs import parse_run, trial_runs, with_seeds
 from traindyno.core.suite.settings import MOST_SEED
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter
-from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.sagemaker.request import build_training_job_request
 
 ARGUMENT = "measurement.seed_argument"

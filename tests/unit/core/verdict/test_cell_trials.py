@@ -6,8 +6,8 @@ from math import log
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_cell
+from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_share import RunShare
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, group_trials
 from traindyno.core.verdict.extra_time import ExtraTime, extra_time

@@ -16,8 +16,7 @@ from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.goal import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.comparison import Change, NotComparable, compare_executions
-from traindyno.core.verdict.execution_record import ExecutionRecord
+from traindyno.core.verdict.comparison import Change, ExecutionRecord, NotComparable, compare_executions
 
 INSTANCE = "ml.p4d.24xlarge"
 

@@ -10,9 +10,9 @@ from tests.unit.run_samples import completed_result, failed_result, make_attempt
 from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.measurement.recurrence import OneTimeEvent
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.ranges import Range
+from traindyno.core.measurement.stalls import OneTimeEvent
+from traindyno.core.statistics.estimates import Range
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms

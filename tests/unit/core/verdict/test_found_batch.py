@@ -12,9 +12,9 @@ from tests.unit.run_samples import completed_result, failed_result
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import says, script_document, unprepared_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.jobs.batch_finding import BatchFinding, BatchProbe
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding, usable_memory_bytes
@@ -28,7 +28,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_settings
 from traindyno.core.verdict.cell_figures import CELL_FIGURES
 from traindyno.core.verdict.found_batch import with_batches
-from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import judge
 from traindyno.parent.batch_search import with_batch
 from traindyno.parent.document import read_document

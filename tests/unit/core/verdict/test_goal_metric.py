@@ -9,6 +9,7 @@ from traindyno.core.costs.prediction import Prediction
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.goal_metric import (
     Metric,
     choose_metric,
@@ -18,7 +19,6 @@ from traindyno.core.verdict.goal_metric import (
     quantity_of,
 )
 from traindyno.core.verdict.quantity import SecondsToTarget, projected_instance_hours, projected_usd
-from traindyno.core.verdict.trade_off import find_trade_offs
 
 CHEAPEST, FASTEST = Goal(kind=GoalKind.CHEAPEST), Goal(kind=GoalKind.FASTEST)
 USD = {usd: Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(usd)) for usd in ("8.9", "9", "9.9", "10", "10.9", "11")}

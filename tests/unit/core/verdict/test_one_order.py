@@ -10,22 +10,21 @@ from random import Random
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
+from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_share import RunShare
-from traindyno.core.measurement.part_seconds import PartSeconds
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.measurement.step_parts import StepParts
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal, PlanTerms, Pricing
 from traindyno.core.suite.suite import Measurement, Run, Suite
+from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.goal_metric import estimate_of
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.pricing import price_options
-from traindyno.core.verdict.rounds import plan_round
-from traindyno.core.verdict.trade_off import find_trade_offs
 from traindyno.core.verdict.verdict import Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 

@@ -11,8 +11,8 @@ from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.output import Terminal
 from traindyno.core.costs.success import measure_success
-from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import Bound
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
@@ -22,7 +22,7 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.cells_section import draw_cells
-from traindyno.report.raw_data_section import _runs_csv
+from traindyno.report.provenance_section import _runs_csv
 from traindyno.report.runs_section import draw_runs
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SMDDP)

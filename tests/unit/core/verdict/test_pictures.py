@@ -9,7 +9,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.axes import find_axes
-from traindyno.core.verdict.trade_off import find_trade_offs
+from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.verdict import judge
 
 

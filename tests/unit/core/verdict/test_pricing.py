@@ -15,8 +15,8 @@ from tests.unit.run_samples import completed_result, make_suite
 from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.spot import observe_discounts
-from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind

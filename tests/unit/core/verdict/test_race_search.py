@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_suite
-from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import Bound
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
@@ -16,8 +16,7 @@ from traindyno.core.suite.runs import is_probed
 from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.goal_metric import estimate_of
-from traindyno.core.verdict.open_cells import MOST_UNTOLD
-from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.next_round import MOST_UNTOLD, plan_round
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, looks_of
 from traindyno.core.verdict.verdict_text import describe_verdict
 

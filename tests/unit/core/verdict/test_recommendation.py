@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.run_samples import completed_result, make_cell
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import Comparison, comparison_of
 from traindyno.core.statistics.selection import Relation, trials_to_decide
-from traindyno.core.statistics.student_t import t_quantile
 from traindyno.core.verdict.cell_row import build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, group_trials
 from traindyno.core.verdict.quantity import projected_seconds

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.contention import Contention
+from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostSpread
 from traindyno.core.step_log import line

@@ -10,7 +10,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Run, Suite
-from traindyno.core.verdict.rounds import plan_round
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import judge
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)

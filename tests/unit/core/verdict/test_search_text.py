@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.unit.verdict_samples import SECOND, make_row, make_verdict
-from traindyno.core.verdict.search_text import none_near
+from traindyno.core.verdict.open_text import none_near
 from traindyno.core.verdict.verdict import Verdict
 
 

@@ -15,8 +15,8 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
-from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict

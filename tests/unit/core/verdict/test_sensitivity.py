@@ -8,9 +8,10 @@ import pytest
 
 from tests.unit.verdict_samples import BEST, SECOND, make_estimate, make_row
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import Metric, estimate_of
-from traindyno.core.verdict.sensitivity import (
+from traindyno.core.verdict.goal_metric import (
+    Metric,
     cell_line,
+    estimate_of,
     find_break_even,
     find_break_evens,
     find_crossover,

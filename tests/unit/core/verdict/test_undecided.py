@@ -7,12 +7,11 @@ import pytest
 
 from tests.unit.run_samples import completed_result, make_cell, make_suite
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.measurement.recurrence import RecurringEvent
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.measurement.steady_window import Drift
-from traindyno.core.measurement.step_time import measure_step_time
-from traindyno.core.measurement.undecided_stalls import SingleStall, UndecidedStalls
-from traindyno.core.statistics.ranges import NO_RANGE, Range
+from traindyno.core.measurement.step_time import SingleStall, UndecidedStalls, measure_step_time
+from traindyno.core.statistics.estimates import NO_RANGE, Range
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.undecided import find_undecided, range_between

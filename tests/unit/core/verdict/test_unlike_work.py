@@ -10,14 +10,14 @@ from tests.unit.core.verdict.test_control_cells import script_suite
 from tests.unit.run_samples import completed_result
 from tests.unit.step_log_samples import START
 from traindyno.callbacks.log import TEARDOWN
-from traindyno.core.jobs.bound import Bound
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import Bound
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import CPU_SECONDS, SETUP, UNLOGGED_STEPS, WAIT_SECONDS, WORK_UNIT, phase_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
+from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.recommendation_text import recommendation_sentences
-from traindyno.core.verdict.rounds import plan_round
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 

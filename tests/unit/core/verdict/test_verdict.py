@@ -9,8 +9,8 @@ import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.recurrence import OneTimeEvent
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.measurement.stalls import OneTimeEvent
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy

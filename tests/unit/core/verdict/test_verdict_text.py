@@ -14,8 +14,7 @@ from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.sensitivity import BreakEven, Crossover
+from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding
 from traindyno.core.verdict.verdict_text import (
     VerdictText,

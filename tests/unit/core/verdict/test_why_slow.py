@@ -12,10 +12,9 @@ from tests.unit.run_samples import PRICE, make_attempt, make_run, make_suite
 from tests.unit.step_log_samples import file_name, log_lines
 from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.part_seconds import PartSeconds
 from traindyno.core.measurement.run_result import build_run_result, parse_run_result, run_result_document
-from traindyno.core.measurement.step_parts import StepParts
-from traindyno.core.slowness.loader_advice import LoaderAdvice
+from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.slowness.step_shares import LoaderAdvice
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log

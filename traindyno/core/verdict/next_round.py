@@ -1,0 +1,136 @@
+"""The next runs of an execution, from the results so far."""
+
+from collections.abc import Sequence, Set
+
+from traindyno.core.measurement.loss_parity import LossSpread
+from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.race import PASSES
+from traindyno.core.statistics.hosts import HostPriors
+from traindyno.core.statistics.selection import Relation
+from traindyno.core.suite.runs import make_runs, planned_cell_id, round_of, trial_runs, with_seeds
+from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
+from traindyno.core.verdict.found_batch import missing_trials, searches_batch
+from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
+
+# A cell is dropped after so many trials without information (no capacity, an image that can't be pulled).
+MOST_UNTOLD = 2
+# If the answer needs more than so many times the suite's trials (80 % power), the suite's trials seldom settle it.
+MOST_TIMES_NEEDED = 4
+
+
+def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTrials]:
+    """None of ``searched`` if the answer is settled: one cell is left, which is not near the goal's limit."""
+    if verdict.finding in SETTLED:
+        return []
+    near_limit = set(verdict.refused)
+    rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
+    found = [each for each in searched if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}]
+    is_open = len(found) > 1 or any(each.cell.cell_id in near_limit for each in found)
+    return found if is_open else []
+
+
+def is_futile(suite: Suite, verdict: Verdict) -> bool:
+    """Whether the remaining trials are unlikely to settle the answer, because it needs far more."""
+    if not verdict.related(Relation.OPEN):
+        return False
+    needed = verdict.trials_to_decide
+    return needed is None or needed > MOST_TIMES_NEEDED * suite.measurement.trials
+
+
+Trial = tuple[Cell, int]
+
+
+def most_rounds(suite: Suite) -> int:
+    """The rounds of a race without lost results: those of a suite whose runs have jobs of their own."""
+    return suite.measurement.trials
+
+
+def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[Trial, ...]:
+    """The trials of the next round; none if the answer is settled, the contenders' trials are used up, or cells do
+    unlike work.
+
+    ``evidence`` is that of ``results``. A trial whose result was lost is planned again.
+    """
+    if evidence.unlike is not None:
+        return ()
+    done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.trials}
+    for result in results:
+        done.setdefault(planned_cell_id(result.run), set()).add(result.run.trial)
+    left = {
+        cell_id: [trial for trial in range(1, suite.measurement.trials + 1) if trial not in trials]
+        for cell_id, trials in done.items()
+    }
+    gone = frozenset(
+        result.run.run_id
+        for each in evidence.trials
+        if not each.outpaced and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
+        for result in each.measured
+    )
+    untold = [each for each in evidence.trials if _is_untold(each, gone) and left[each.cell.cell_id]]
+    if untold:
+        return tuple((each.cell, left[each.cell.cell_id][0]) for each in untold)
+    chosen = _choose(suite, evidence)
+    passes = PASSES if evidence.shares_jobs else 1
+    return tuple((each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][:passes])
+
+
+def _is_untold(trials: CellTrials, gone: Set[str]) -> bool:
+    """Whether no trial told how the cell does, which another one may. ``gone``: runs that outpace no cell."""
+    is_out = trials.failed or any(result.bound is None or result.bound.by not in gone for result in trials.outpaced)
+    return not trials.measured and not is_out and len(trials.others) < MOST_UNTOLD
+
+
+def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
+    able = [each for each in evidence.trials if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured]
+    contenders = evidence.contenders
+    searched = [each for each in able if len(each.measured) > 1 or each.cell.cell_id in contenders]
+    if all(len(each.measured) == 1 for each in searched):
+        return searched
+    if _looks(suite, searched) >= looks_of(suite, evidence).count:
+        return []
+    verdict = judge_evidence(suite, evidence)
+    return [] if is_futile(suite, verdict) else open_cells(verdict, searched)
+
+
+def _looks(suite: Suite, searched: Sequence[CellTrials]) -> int:
+    """The rounds that ran cells again. A cell that left the race and came back adds none to the planned ones."""
+    return len({round_of(result.run) for each in searched for result in each.measured[1:]})
+
+
+def plan_round(
+    suite: Suite,
+    cells: Sequence[Cell],
+    *,
+    execution_id: str,
+    round_number: int,
+    results: Sequence[RunResult] = (),
+    host_priors: HostPriors | None = None,
+    loss_spread: LossSpread | None = None,
+) -> tuple[Run, ...]:
+    """Rounds count from 1; no runs means that the search has ended. ``results``: of all earlier rounds.
+
+    ``host_priors`` and ``loss_spread`` are the verdict's own, so that a search ends when the verdict is decided, and
+    does not measure refused cells again.
+
+    There are no runs after ``last_round``, however many results were lost.
+    """
+    if round_number == 1:
+        has_one = suite.search.is_race or searches_batch(cells)
+        trials = [1] if has_one else range(1, suite.measurement.trials + 1)
+        return with_seeds(suite, trial_runs(execution_id, cells, trials))
+    if round_number > last_round(suite, cells):
+        return ()
+    if not suite.search.is_race:
+        missing = missing_trials(suite, cells, results) if searches_batch(cells) else []
+        return with_seeds(suite, make_runs(execution_id, missing, round_number=round_number))
+    evidence = gather_evidence(suite, cells, results, host_priors=host_priors, loss_spread=loss_spread)
+    chosen = next_race_trials(suite, evidence, results)
+    return with_seeds(suite, make_runs(execution_id, chosen, round_number=round_number))
+
+
+def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
+    """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
+    rounds = most_rounds(suite) if suite.search.is_race else 1 + searches_batch(cells)
+    return 2 * rounds
