@@ -43,7 +43,7 @@ def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Temp
     looks = {"logs:CreateLogStream", "logs:PutLogEvents", "states:ListExecutions", "dynamodb:Query"}
     deletes = {f"sagemaker:{name}" for name in ("DeleteEndpoint", "DeleteEndpointConfig", "DeleteModel")}
     asks = {f"sagemaker:{name}" for name in ("ListEndpoints", "DescribeEndpoint", "ListTags")}
-    assert actions == looks | asks | deletes | {"dynamodb:UpdateItem", "s3:DeleteObject"}
+    assert actions == looks | asks | deletes | {"s3:ListBucket", "s3:GetObject", "s3:DeleteObject"}
     (function,) = [each for name, each in template.of_type("AWS::Lambda::Function").items() if "GuardLab" in name]
     machine = function["Environment"]["Variables"]["STATE_MACHINE_ARN"]
     name = template.machine()["StateMachineName"]
