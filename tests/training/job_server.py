@@ -28,7 +28,7 @@ TIMED_OUT = 124
 IMPORTED = (
     "training.main",
     "training.prepare_data",
-    *(f"training.strategies.{name}" for name in ("single", "ddp", "zero1", "mesh")),
+    *(f"training.strategies.{name}" for name in ("ddp", "zero1", "mesh", "whole_model")),
     *(f"transformers.models.{name}.modeling_{name}" for name in ("gpt2", "gptj", "bert", "albert", "llama")),
 )
 

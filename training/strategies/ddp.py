@@ -6,7 +6,7 @@ from importlib import import_module
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.choices import TRAITS
 from traindyno.core.suite.processes import replica_count
 from training.errors import MissingFromImage
 from training.models.gradients import leaves_parameters_out
@@ -72,4 +72,4 @@ class SageMakerDataParallel(DataParallel):
 
 
 def build(setup: Setup) -> TrainingStrategy:
-    return (SageMakerDataParallel if setup.settings.strategy is Strategy.SMDDP else DataParallel)(setup)
+    return (SageMakerDataParallel if TRAITS[setup.settings.strategy].sagemaker_collectives else DataParallel)(setup)

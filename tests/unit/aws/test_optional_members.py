@@ -12,7 +12,7 @@ from botocore import xform_name
 
 ROOT = Path(__file__).parents[3] / "traindyno"
 # Modules without a client that read these answers of SageMaker.
-READERS = ("job_description", "held_instances", "kept_instances")
+READERS = ("job_description", "held_instances")
 READ_ANSWERS = ("DescribeTrainingJob", "ListTrainingJobs", "ListTags")
 ADAPTERS = [
     *sorted((ROOT / "aws").glob("*.py")),
