@@ -35,7 +35,11 @@ def make_endpoint(
 ) -> None:
     archive = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
     aws.objects[f"{BUCKET}/models/{name}/model.tar.gz"] = archive
-    container = {"Image": "local", "ModelDataUrl": f"s3://{BUCKET}/models/{name}/model.tar.gz"}
+    host_model(sagemaker, name, f"s3://{BUCKET}/models/{name}/model.tar.gz", instance_type)
+
+
+def host_model(sagemaker: Any, name: str, model_uri: str, instance_type: str = "local.cpu") -> None:
+    container = {"Image": "local", "ModelDataUrl": model_uri}
     sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE)
     variant = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": instance_type, "InitialInstanceCount": 1}
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])

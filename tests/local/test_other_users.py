@@ -29,7 +29,7 @@ from localcloud.home import ENVIRONMENTS, REPO_ROOT, HomeUnusable
 from localcloud.worker_fork_server import SERVICES
 from tests.archives import tar_gz
 from tests.local.local_lab import LocalLab
-from tests.local.test_hosting import HANDLER, make_endpoint, wait_for
+from tests.local.test_hosting import HANDLER, host_model, wait_for
 
 pytestmark = pytest.mark.local
 
@@ -90,7 +90,7 @@ def hosted(lab: LocalLab) -> Iterator[LocalLab]:
     model = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", "pass")})
     lab.client("s3").put_object(Bucket=bucket, Key=key, Body=model)
     sagemaker = lab.client("sagemaker")
-    make_endpoint(sagemaker, ENDPOINT, f"s3://{bucket}/{key}")
+    host_model(sagemaker, ENDPOINT, f"s3://{bucket}/{key}")
     wait_for(sagemaker, ENDPOINT, "InService")
     yield lab
     sagemaker.delete_endpoint(EndpointName=ENDPOINT)

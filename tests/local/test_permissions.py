@@ -162,7 +162,7 @@ def rows() -> Table:
 
 
 def submit(functions: Lambdas, run: dict[str, Any]) -> str:
-    functions.call("submit_run", {"run": run, "token": "nobody"})
+    functions.call("submit_run", {"item": {"run": run}, "token": "nobody"})
     jobs = RunRows(rows()).read(EXECUTION, run["run_id"]).jobs
     return max(jobs, default="")
 

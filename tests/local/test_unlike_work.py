@@ -45,7 +45,7 @@ def ran(lab: LocalLab, name: str, search: str, matrix: dict[str, Any]) -> Answer
             "training": {"instance": "local.cpu", "strategy": "single"},
             "matrix": matrix,
             "measurement": {"trials": 2},
-            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300, "max_contended_repeats": 0},
+            "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
         },
     )
     answer = lab.traindyno("run", str(suite), "--local", "--name", f"{name}-1", "--format", "json")

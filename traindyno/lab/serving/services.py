@@ -5,7 +5,7 @@ from functools import partial
 
 from traindyno.aws import clients
 from traindyno.aws.endpoints import Endpoints
-from traindyno.core.s3_keys import MODELS_PREFIX, deployment_key
+from traindyno.core.s3_keys import MODELS_PREFIX, deployment_key, served_model_key
 from traindyno.core.serving.deployment import ModelDeployment, parse_deployment
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.sagemaker.job_settings import read_lab_jobs
@@ -39,7 +39,8 @@ class Serving:
 
     def names(self) -> list[str]:
         """Deployments that have a record or a copy of their model."""
-        return sorted({key.split("/")[1] for key in self.bucket.list_keys(MODELS_PREFIX)})
+        parts = ((key, key.split("/")[1]) for key in self.bucket.list_keys(MODELS_PREFIX))
+        return sorted({name for key, name in parts if key in (deployment_key(name), served_model_key(name))})
 
 
 def open_serving(environment: BucketEnvironment) -> Serving:
