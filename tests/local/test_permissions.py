@@ -45,10 +45,17 @@ judge_suite sagemaker:ListTrainingJobs
 judge_suite sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*
 plan_round s3:GetObject Bucket=$BUCKET Object=$BUCKET/tokens/*
 plan_round s3:ListObjectsV2 Bucket=$BUCKET
+reconcile_runs s3:DeleteObject Object=$BUCKET/models/*
+reconcile_runs s3:GetObject Bucket=$BUCKET Object=$BUCKET/models/*
+reconcile_runs sagemaker:DeleteEndpoint EndpointName=$LAB--*
+reconcile_runs sagemaker:DeleteEndpointConfig EndpointConfigName=$LAB--*
+reconcile_runs sagemaker:DeleteModel ModelName=$LAB--*
+reconcile_runs sagemaker:DescribeEndpoint EndpointName=$LAB--*
+reconcile_runs sagemaker:ListTags
 record_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*
 submit_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*
 submit_run s3:ListObjectsV2 Bucket=$BUCKET
-submit_run s3:PutObject Object=$BUCKET/code/*
+submit_run s3:PutObject Object=$BUCKET/code/*/jobs/*
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites/*
 """
@@ -135,7 +142,7 @@ def go_through_everything(functions: Lambdas, service: str) -> None:
 
     abandoned_job = submit(functions, given_up)
     wait_for_end(abandoned_job)
-    functions.call("record_run", {"run": given_up, "failure": {"Error": "States.Timeout", "Cause": ""}})
+    functions.call("record_run", {"run": given_up, "end": {"Error": "States.Timeout", "Cause": ""}})
     with throttled(service):
         submit(functions, refused)
     orphaned_job = submit(functions, orphaned)
