@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 # The manifest of a folder that its owner tokenised.
 TOKENISED = "train/traindyno-data.json"
 PINNED = "by its revision"
-GB = 10**9
-ROOM_GB = 10  # for the image's writable layer, the code and what the run writes
+GB, ROOM_GB = 10**9, 10  # room for the image's writable layer, the code and what the run writes
 # Step Functions takes causes of up to 32,768 characters.
 REFUSAL_LENGTH = 32_000
 STAGED_CODE = (
@@ -122,7 +121,8 @@ def plan_execution(
 def _full_volume(suite: Suite, cells: Sequence[Cell], settings: JobSettings, listing: DataListing) -> Iterator[str]:
     """A model in S3 is copied to each instance's volume before a run starts. Instance storage replaces the volume."""
     path = suite.workload.model.path if suite.workload.model else None
-    on_volume = sorted({cell.settings.instance for cell in cells if _has_volume(cell.settings.instance)})
+    types = {cell.settings.instance for cell in cells if not cell.settings.instance.startswith(LOCAL_PREFIX)}
+    on_volume = sorted(name for name in types if not has_instance_storage(name))
     size_gb = suite.job.volume_size_gb or settings.jobs.volume_size_gb
     found = listing.size_bytes(path) if is_s3_uri(path) and on_volume else None
     if found is not None and found > size_gb * GB:
@@ -130,10 +130,6 @@ def _full_volume(suite: Suite, cells: Sequence[Cell], settings: JobSettings, lis
             f"workload.model.path: {path} has {found / GB:.1f} GB, and the volume of {on_volume[0]} {size_gb} GB;"
             f" expected job.volume_size_gb of at least {-(-found // GB) + ROOM_GB}"
         )
-
-
-def _has_volume(instance: str) -> bool:
-    return not instance.startswith(LOCAL_PREFIX) and not has_instance_storage(instance)
 
 
 def _prefixes(workload: Workload) -> Iterator[tuple[str, str]]:

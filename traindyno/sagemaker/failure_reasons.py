@@ -124,7 +124,6 @@ BY_SIGNAL = {
     signal.SIGFPE: "arithmetic error in compiled code",
     signal.SIGKILL: "another program, a person or the kernel ended the process",
 }
-OTHER_SIGNAL = "a signal ended the process"
 # How torchrun tells of its processes, after their output; SageMaker may have joined the lines.
 TORCHRUN_LINE = re.compile(
     r"(?:\A|\s)(?:[EW]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*torch/distributed/elastic/"
@@ -170,7 +169,7 @@ def _describe(reason: str) -> str | None:
 
 def _killed(reason: str, killed_by: signal.Signals, code: int, output: str) -> str:
     kernel = OF_KERNEL.search(reason)
-    what = kernel[0] if kernel else BY_SIGNAL.get(killed_by, OTHER_SIGNAL)
+    what = kernel[0] if kernel else BY_SIGNAL.get(killed_by, "a signal ended the process")
     last = "" if not output or (kernel and kernel[0] in output) else f"; its last output: {' '.join(output.split())}"
     return f"{what} ({killed_by.name}, exit code {code}){last}"
 

@@ -131,6 +131,11 @@ def none_near(verdict: Verdict) -> str | None:
             return f"only it was measured again; the closest alternative was {closest} behind in its single run"
         if verdict.dropped and not behind:
             return "only it was measured again, and trials of the others failed"
+        best = next((row.seconds for row in verdict.rows if row.cell_id == verdict.recommended), None)
+        ended = (row.seconds for row in verdict.rows if Outcome.OUTPACED.value in row.outcomes and not row.failed)
+        near = min((each.mean / best.mean - 1 for each in ended if each and best), default=within)
+        if near < within:
+            return f"a run of a cell {share_text(max(near, 0.0))} behind was ended as too slow; run the suite again"
         return f"no other cell was within {share_text(within, digits=0)} of it"
     return None
 
