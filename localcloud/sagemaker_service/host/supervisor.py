@@ -130,10 +130,13 @@ def _watch(
     """
     deadline = tells_at = float("inf")
     inputs, ends = [sys.stdin.fileno()], _end_of(launcher)
+    was_held_open = False
     while launcher.poll() is None or copying.is_alive():
         readable, _, _ = select.select([*inputs, *ends], [], [], LOOK_AGAIN_SECONDS)
         if set(readable) & set(inputs):
             command = os.read(inputs[0], 64)
+            if deadline == float("inf"):
+                was_held_open = launcher.poll() is not None
             seconds = grace_seconds if command else min(grace_seconds, ORPHANED_GRACE_SECONDS)
             deadline = min(deadline, time.monotonic() + seconds)
             inputs = inputs if command else []
@@ -148,7 +151,7 @@ def _watch(
         if time.monotonic() >= tells_at:
             tells_at = float("inf")
             file.write(_held_open_text().encode())
-    if time.monotonic() >= deadline and not launcher.returncode:
+    if (was_held_open or time.monotonic() >= deadline) and not launcher.returncode:
         return 128 + signal.SIGKILL  # the toolkit, which still read, did not end by itself
     return launcher.returncode if launcher.returncode >= 0 else 128 - launcher.returncode
 
