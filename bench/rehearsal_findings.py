@@ -1,4 +1,4 @@
-"""What the claims come out as in a rehearsal: what its traces were made of is played, and nothing is reproduced."""
+"""What the claims come out as in a rehearsal: figures that its traces were given are played, none is reproduced."""
 
 from collections.abc import Iterator, Mapping
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from bench.rehearsal_model import DEVICES_PER_NODE, SMDDP_GAINS, TRAIN_SECONDS, WORKER_GAINS, fit_scaling
+from bench.rehearsal_model import DEVICES_PER_NODE, fit_scaling
 from bench.transformer_flops import ALBERT, BERT, GPT2, GPT_J, TransformerSize
 
 STEPS = 40
@@ -25,27 +25,13 @@ GPTJ_BLOCKS, GPTJ_BATCH = 404, 8
 GPTJ_EPOCH_SECONDS, GPTJ_LOAD_SECONDS, GPTJ_TRACE_SECONDS, GPTJ_BEFORE_SECONDS = 480.0, 35.0, 50.0, 3480.0
 
 
-# The claims that the traces use: their figures are taken, fitted to, or assumed in the direction that they state.
-ALBERT_GIVEN = (
-    *(f"train-time-{nodes}-nodes" for nodes in TRAIN_SECONDS),
-    *(f"loader-workers-{nodes}-nodes-batch-{batch}" for batch, gains in WORKER_GAINS.items() for nodes in gains),
-    *(f"smddp-over-ddp-{nodes}-nodes" for nodes in SMDDP_GAINS),
-    *("saturation-batch-16", "saturation-batch-32"),
-)
-BERT_GIVEN = tuple(
-    f"{kind}-{figure}" for kind in ("trn1", "p4d") for figure in ("throughput", "accuracy", "billed-time")
-)
-GPT2_GIVEN = ("throughput-rises", "training-time-falls", "billed-time-falls")
-GPTJ_GIVEN = ("epoch-alone", "epoch-before")
-
-
 def work_of(size: TransformerSize) -> TraceDocument:
     return {"flops_per_sample": size.training_flops_per_sample, "flops_source": size.flops_source}
 
 
 def albert_scaling() -> Iterator[TraceDocument]:
     model = fit_scaling()
-    made_of = {**COMMON, **work_of(ALBERT), "given_claims": ALBERT_GIVEN}
+    made_of = {**COMMON, **work_of(ALBERT)}
     for nodes in (2, 4, 8, 16):
         for batch in (16, 32):
             for workers in (0, 4, 8, 12, 16):
@@ -77,7 +63,6 @@ def bert_trainium() -> Iterator[TraceDocument]:
         yield {
             **COMMON,
             **work_of(BERT),
-            "given_claims": BERT_GIVEN,
             "name": instance,
             "match": {"instance_type": instance, "per_device_train_batch_size": POLARITY_BATCH // devices},
             "step_seconds": 1 / steps_per_second,
@@ -100,7 +85,6 @@ def gptj_parallel() -> Iterator[TraceDocument]:
             **work_of(GPT_J),
             # The post's minutes include the first steps.
             "warmup_factor": 1.0,
-            "given_claims": GPTJ_GIVEN,
             "name": name,
             "match": degree,
             "step_seconds": epoch_seconds / steps,
@@ -116,7 +100,6 @@ def gpt2_compiler() -> Iterator[TraceDocument]:
         yield {
             **COMMON,
             **work_of(GPT2),
-            "given_claims": GPT2_GIVEN,
             "name": f"{name}-assumed",
             "match": {"per_device_train_batch_size": batch},
             "step_seconds": step_seconds,

@@ -18,7 +18,6 @@ from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED, JOURNAL
 from traindyno.core.step_log.line import (
     CHECKPOINT,
     DIRECTORY_VARIABLE,
-    GIVEN_CLAIMS,
     end_line,
     environment_line,
     evaluation_line,
@@ -152,7 +151,6 @@ def simulated_facts(job: TrainingJob, trace: Trace, work: JobWork) -> dict[str, 
         "device": job.instance_type,
         "strategy": work.values.get("strategy"),
         "simulated_share_of_peak": implied_rate(trace, job, work).text,
-        **({GIVEN_CLAIMS: list(trace.given_claims)} if trace.given_claims else {}),
     }
 
 

@@ -64,8 +64,6 @@ class Trace:
     #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its devices' peak fails.
     flops_per_sample: float | None = None
     flops_source: str | None = None
-    #: The ids of the claims whose figures this trace was made of.
-    given_claims: tuple[str, ...] = ()
 
 
 def read_traces(folder: Path) -> tuple[Trace, ...]:

@@ -119,14 +119,13 @@ def test_what_is_not_known_is_said_and_refuses_nothing(
     assert end_of(trace, job, faults).status is Status.COMPLETED
 
 
-def test_simulated_step_log_has_its_share_of_the_peak_and_its_given_claims() -> None:
+def test_simulated_step_log_has_its_share_of_the_peak() -> None:
     job = job_of(make_cell(**P4D))
-    trace = Trace(name="mine", step_seconds=1.0, given_claims=("epoch-alone",))
+    trace = Trace(name="mine", step_seconds=1.0)
     work = read_work(job)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
     log = read_step_log({f"job/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
     facts = log.environments[0].facts
-    assert facts["given_claims"] == ["epoch-alone"]
     assert facts["simulated_share_of_peak"] == implied_rate(trace, job, work).text
 
 

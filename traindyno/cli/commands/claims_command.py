@@ -1,4 +1,4 @@
-"""`traindyno claims`: published figures against their own arithmetic and against what an execution measured."""
+"""`traindyno claims`: published figures against what an execution measured."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,9 +32,6 @@ STYLES = {
 }
 
 
-CONSISTENCY = {True: "consistent", False: "contradicts", None: "none"}
-
-
 class NothingMeasured(TraindynoError):
     """The execution has no report to check claims against."""
 
@@ -44,7 +41,7 @@ class NothingMeasured(TraindynoError):
     need(
         *("local", "lab", "region", "profile"),
         option="execution",
-        why="without an execution the claims are checked by their own arithmetic, and no lab is read",
+        why="without an execution no measurement is compared, and no lab is read",
     ),
 )
 def claims(
@@ -53,13 +50,13 @@ def claims(
     execution: Annotated[
         str | None,
         typer.Argument(
-            help="An execution with measurements; without it, only the arithmetic is checked.",
+            help="An execution with measurements; without it, only the file is checked.",
             callback=execution_name,
         ),
     ] = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Check published figures by their own arithmetic, and against what an execution measured, if one is named."""
+    """List published figures and what contradicts them, and compare them with what an execution measured."""
     found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
     if execution is None:
         judgements = judge_claims(found, (), ())
@@ -71,7 +68,7 @@ def claims(
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
         judgements = judge_claims(found, suite_trials(report.suite, report.cells, report.results), report.results)
     if output is OutputFormat.JSON:
-        print_json([{**to_document(each), "is_consistent": each.is_consistent} for each in judgements])
+        print_json([to_document(each) for each in judgements])
     else:
         STANDARD_OUTPUT.print(_table(found, judgements))
         for line in summary_lines(judgements, len(found.statements)):
@@ -80,14 +77,13 @@ def claims(
 
 def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
     table = Table(title=found.title, title_justify="left", pad_edge=False)
-    for heading in ("claim", "published", "arithmetic", "measured", "finding", "why"):
+    for heading in ("claim", "published", "measured", "finding", "why"):
         table.add_column(heading, justify="right" if heading in {"published", "measured"} else "left", overflow="fold")
     for each in judgements:
         finding = styled(each.finding.value.replace("_", " "), STYLES.get(each.finding, ""))
         table.add_row(
             each.claim.text,
             number_text(each.claim.published, digits=4),
-            CONSISTENCY[each.is_consistent],
             _measured(each),
             finding,
             each.reason,
@@ -96,18 +92,11 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
 
 
 def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> Iterator[str]:
-    """How many claims agree with the author's other figures, which contradict them, and the findings."""
-    names = {
-        is_consistent: [each.claim.claim_id for each in judgements if each.is_consistent is is_consistent]
-        for is_consistent in CONSISTENCY
-    }
-    yield (
-        f"{len(judgements)} claims; consistent with the source's other figures: {len(names[True])};"
-        f" contradicting them: {len(names[False])}; without arithmetic: {len(names[None])}"
-    )
-    for heading, is_consistent in (("consistent", True), ("contradicting", False), ("without arithmetic", None)):
-        if names[is_consistent]:
-            yield f"{heading}: {', '.join(names[is_consistent])}"
+    """Which claims contradict the author's other figures, and the number of each finding."""
+    names = [each.claim.claim_id for each in judgements if each.claim.contradiction]
+    yield f"{len(judgements)} claims; contradicting the source's other figures: {len(names)}"
+    if names:
+        yield f"contradicting: {', '.join(names)}"
     counted = Counter(each.finding.value.replace("_", " ") for each in judgements)
     yield f"findings: {', '.join(f'{count} {finding}' for finding, count in sorted(counted.items()))}"
     if statements:

@@ -51,8 +51,6 @@ WORK_UNIT = "work_unit"
 TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
 # The fact of a built-in task: what its run is
 RUN = "run"
-# A simulated run's fact: the ids of the claims that its times were made of
-GIVEN_CLAIMS = "given_claims"
 FAILURE_PREFIX = "traindyno-outcome"
 # Why a process ended itself before its last step
 TARGET_REACHED, RATE_KNOWN = "target_reached", "rate_known"

@@ -1,6 +1,6 @@
-"""A published figure, machine-readable: its value, its arithmetic, and the cells that would show it."""
+"""A published figure, machine-readable: its value, and the cells that would show it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -13,8 +13,6 @@ from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.errors import DocumentInvalid, Problem
-from traindyno.core.suite.arithmetic import ArithmeticInvalid
-from traindyno.core.suite.printed_precision import rounding_reach
 
 
 class ClaimsInvalid(DocumentInvalid):
@@ -59,16 +57,11 @@ class ClaimedBound(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derivation:
-    """The same figure computed from other published numbers, of which integers are exact and decimals rounded.
+class Contradiction:
+    """The value that other figures of the source give instead. ``text``: the calculation, and their claim ids."""
 
-    ``tolerance``: a share, for a figure whose digits don't say how exact it is (6 billion; no drop, which is 1); it
-    replaces the rounding of the figure. ``from_claims``: the ids of the claims whose figures it uses.
-    """
-
-    arithmetic: str
-    tolerance: float | None = None
-    from_claims: tuple[str, ...] = ()
+    value: float
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +70,7 @@ class Claim:
 
     ``tolerance`` is a share of the published value (of its distance from 0 for a gain or a saving).
     ``sentence`` is the sentence or table row of the source that states the figure, word for word.
-    ``untestable`` says why it can no longer be measured; the arithmetic is still checked.
+    ``untestable`` says why it can no longer be measured.
     """
 
     claim_id: str
@@ -89,8 +82,7 @@ class Claim:
     tolerance: float
     cell: Mapping[str, JsonScalar] = field(default_factory=dict)
     against: Mapping[str, JsonScalar] = field(default_factory=dict)
-    numbers: Mapping[str, float] = field(default_factory=dict)
-    derivations: tuple[Derivation, ...] = ()
+    contradiction: Contradiction | None = None
     bound: ClaimedBound = ClaimedBound.EXACTLY
     sentence: str | None = None
     untestable: str | None = None
@@ -128,7 +120,6 @@ def parse_claims(document: Mapping[str, Any]) -> Claims:
         raise ClaimsInvalid(list(problems_of(error, ""))) from error
     problems = [problem for index, claim in enumerate(found.claims) for problem in _problems(claim, f"claims[{index}]")]
     names = [claim.claim_id for claim in found.claims]
-    problems += [*_unknown_sources(found.claims)]
     problems += [
         Problem(path="claims", message=f"claim_id {name} occurs twice")
         for name in sorted(set(names))
@@ -150,22 +141,7 @@ def _problems(claim: Claim, path: str) -> list[Problem]:
         problems.append(Problem(path=f"{path}.quantity", message=message))
     if claim.tolerance <= 0:
         problems.append(Problem(path=f"{path}.tolerance", message=f"got {claim.tolerance}, expected a share above 0"))
-    for index, derivation in enumerate(claim.derivations):
-        try:
-            rounding_reach(derivation.arithmetic, claim.numbers)
-        except ArithmeticInvalid as error:
-            problems.append(Problem(path=f"{path}.derivations[{index}].arithmetic", message=str(error)))
     return problems
-
-
-def _unknown_sources(claims: Sequence[Claim]) -> Iterator[Problem]:
-    names = [claim.claim_id for claim in claims]
-    for index, claim in enumerate(claims):
-        for place, derivation in enumerate(claim.derivations):
-            for name in derivation.from_claims:
-                if name not in names:
-                    path = f"claims[{index}].derivations[{place}].from_claims"
-                    yield Problem(path=path, message=f"got {name}, expected the id of a claim of this file")
 
 
 @cache

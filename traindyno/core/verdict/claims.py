@@ -1,6 +1,6 @@
-"""Judge published figures: against their own arithmetic, and against what a suite measured."""
+"""Judge published figures against what a suite measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -10,10 +10,9 @@ from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
+from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.verdict.cell_trials import CellTrials
-from traindyno.core.verdict.claim_arithmetic import WorkedDerivation, accepted, work_out
-from traindyno.core.verdict.claimed_cells import matches
-from traindyno.core.verdict.played_claims import played_claims
 from traindyno.core.verdict.quantity import (
     Quantity,
     last_accuracy,
@@ -39,13 +38,19 @@ CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
     ClaimedQuantity.ACCURACY: last_accuracy,
 }
 
-PLAYED = "the simulated runs were given this figure, or those that it follows from"
+PLAYED = "the runs are simulated and play the figures that their traces were given"
+SHAPES: dict[ClaimedForm, Callable[[float, float], float]] = {
+    ClaimedForm.RATIO: lambda ratio, instances: ratio,
+    ClaimedForm.GAIN: lambda ratio, instances: ratio - 1,
+    ClaimedForm.SAVING: lambda ratio, instances: 1 - ratio,
+    ClaimedForm.SCALING_EFFICIENCY: lambda ratio, instances: ratio / instances,
+}
 
 
 class ClaimFinding(StrEnum):
-    """Played: within the tolerance, in simulated runs that were given this figure or those that it follows from.
-    Undecided: the measured interval extends beyond the tolerance, and more trials would decide. Ambiguous: several
-    cells of the suite match the claim. No cell: none matches.
+    """Played: within the tolerance, in simulated runs. Inconsistent: the claim has a contradiction that is larger than
+    its tolerance, or that no measurement decides. Undecided: the measured interval extends beyond the tolerance.
+    Ambiguous: several cells of the suite match the claim. No cell: none matches.
     """
 
     REPRODUCED = "reproduced"
@@ -70,61 +75,52 @@ class MeasuredFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimJudgement:
-    """``is_consistent`` is None if the claim has no arithmetic to check."""
-
     claim: Claim
     finding: ClaimFinding
-    worked: tuple[WorkedDerivation, ...]
     measured: MeasuredFigure | None
     reason: str
-
-    @property
-    def is_consistent(self) -> bool | None:
-        return all(worked.is_consistent for worked in self.worked) if self.worked else None
 
 
 def judge_claims(
     claims: Claims, trials: Sequence[CellTrials], results: Sequence[RunResult]
 ) -> tuple[ClaimJudgement, ...]:
-    """``trials`` are those of the ``results``. Checks only the arithmetic if there are none."""
-    played = played_claims(claims.claims, [each.cell for each in trials], results)
-    return tuple(_judge(claim, trials, is_played=claim.claim_id in played) for claim in claims.claims)
+    """``trials`` are those of the ``results``; without any, only contradictions are found."""
+    is_simulated = any(result.is_simulated for result in results)
+    return tuple(_judge(claim, trials, is_simulated=is_simulated) for claim in claims.claims)
 
 
-def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_played: bool) -> ClaimJudgement:
-    worked = tuple(work_out(claim, derivation) for derivation in claim.derivations)
+def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) -> ClaimJudgement:
     unclear = _unclear_match(claim, trials)
     measured = None if unclear else _measure(claim, trials)
-    contradiction = _contradiction(claim, worked)
-    if contradiction and (measured is None or _is_beyond_tolerance(claim, worked)):
+    low, high = _accepted(claim)
+    other = claim.contradiction
+    contradiction = (
+        f"published {_bound_text(claim.bound)}{number_text(claim.published, digits=5)}, but {other.text}"
+        if other
+        else ""
+    )
+    if other and (measured is None or not low <= other.value <= high):
         finding, reason = ClaimFinding.INCONSISTENT, contradiction
     elif measured is not None:
-        finding, compared = _find_measured(claim, measured, is_played=is_played)
+        finding, compared = _find_measured(measured, low, high, is_simulated=is_simulated)
         reason = "; ".join(filter(None, (compared, contradiction)))
     elif claim.untestable:
         finding, reason = ClaimFinding.NOT_TESTABLE, claim.untestable
     else:
         finding, reason = unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells of this claim")
-    return ClaimJudgement(claim=claim, finding=finding, worked=worked, measured=measured, reason=reason)
+    return ClaimJudgement(claim=claim, finding=finding, measured=measured, reason=reason)
 
 
-def _contradiction(claim: Claim, worked: Sequence[WorkedDerivation]) -> str | None:
-    wrong = next((each for each in worked if not each.is_consistent), None)
-    if wrong is None:
-        return None
-    against = f"; contradicts {', '.join(wrong.from_claims)}" if wrong.from_claims else ""
-    published = f"published {_bound_text(claim.bound)}{number_text(claim.published, digits=5)}"
-    return f"{published}, but {wrong.text}{against}"
+def _accepted(claim: Claim) -> tuple[float, float]:
+    """The measured values that agree with the claim."""
+    margin = abs(claim.published) * claim.tolerance
+    low = -inf if claim.bound is ClaimedBound.AT_MOST else claim.published - margin
+    return low, inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
 
 
-def _is_beyond_tolerance(claim: Claim, worked: Sequence[WorkedDerivation]) -> bool:
-    """No measurement can agree with both the figure and the author's other numbers."""
-    low, high = accepted(claim)
-    return not all(each.is_consistent or low <= each.value <= high for each in worked)
-
-
-def _find_measured(claim: Claim, measured: MeasuredFigure, *, is_played: bool) -> tuple[ClaimFinding, str]:
-    low, high = accepted(claim)
+def _find_measured(
+    measured: MeasuredFigure, low: float, high: float, *, is_simulated: bool
+) -> tuple[ClaimFinding, str]:
     reach = measured.interval
     text = (
         f"measured {number_text(measured.value)}"
@@ -134,7 +130,7 @@ def _find_measured(claim: Claim, measured: MeasuredFigure, *, is_played: bool) -
     if reach is None:
         return ClaimFinding.UNDECIDED, text
     if low <= reach.low and reach.high <= high:
-        return (ClaimFinding.PLAYED, f"{text}; {PLAYED}") if is_played else (ClaimFinding.REPRODUCED, text)
+        return (ClaimFinding.PLAYED, f"{text}; {PLAYED}") if is_simulated else (ClaimFinding.REPRODUCED, text)
     return (ClaimFinding.NOT_REPRODUCED if reach.high < low or reach.low > high else ClaimFinding.UNDECIDED), text
 
 
@@ -164,48 +160,29 @@ def _bound_text(bound: ClaimedBound) -> str:
 
 def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | None:
     quantity = CLAIMED_QUANTITIES.get(claim.quantity)
-    if quantity is None:
-        return None
-    own = _values(trials, claim.cell, quantity)
-    if not own:
+    own = [each for each in trials if matches(each.cell, claim.cell)]
+    values = [value for each in own for value in each.values(quantity)] if quantity else []
+    if quantity is None or not values:
         return None
     if claim.form is ClaimedForm.VALUE:
-        found = estimate(own)
+        found = estimate(values)
         return MeasuredFigure(value=found.mean, interval=found.interval, trials=found.count)
-    other = _values(trials, claim.against, quantity)
-    if not other:
+    against = [each for each in trials if matches(each.cell, claim.against)]
+    others = [value for each in against for value in each.values(quantity)]
+    if not others:
         return None
-    compared = compare(own, other)
-    scale = _instances(trials, claim.against) / _instances(trials, claim.cell)
+    compared, shape = compare(values, others), SHAPES[claim.form]
+    instances = own[0].cell.settings.instance_count / against[0].cell.settings.instance_count
     interval = compared.interval
+    if interval:
+        low, high = sorted(shape(end, instances) for end in (interval.low, interval.high))
+        interval = Interval(low=low, high=high, confidence=interval.confidence)
     return MeasuredFigure(
-        value=_shape(claim.form, compared.ratio, scale),
-        interval=_shape_interval(claim.form, interval, scale) if interval else None,
-        trials=min(len(own), len(other)),
+        value=shape(compared.ratio, instances), interval=interval, trials=min(len(values), len(others))
     )
 
 
-def _shape(form: ClaimedForm, ratio: float, scale: float) -> float:
-    match form:
-        case ClaimedForm.VALUE | ClaimedForm.RATIO:
-            return ratio
-        case ClaimedForm.GAIN:
-            return ratio - 1
-        case ClaimedForm.SAVING:
-            return 1 - ratio
-        case ClaimedForm.SCALING_EFFICIENCY:
-            return ratio * scale
-
-
-def _shape_interval(form: ClaimedForm, interval: Interval, scale: float) -> Interval:
-    ends = sorted((_shape(form, interval.low, scale), _shape(form, interval.high, scale)))
-    return Interval(low=ends[0], high=ends[1], confidence=interval.confidence)
-
-
-def _values(trials: Sequence[CellTrials], wanted: Mapping[str, JsonScalar], quantity: Quantity) -> list[float]:
-    return [value for each in trials if matches(each.cell, wanted) for value in each.values(quantity)]
-
-
-def _instances(trials: Sequence[CellTrials], wanted: Mapping[str, JsonScalar]) -> float:
-    counts = [each.cell.settings.instance_count for each in trials if matches(each.cell, wanted)]
-    return min(counts, default=inf)
+def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
+    settings = settings_document(cell.settings)
+    settings.update({f"hyperparameters.{name}": value for name, value in cell.hyperparameters.items()})
+    return all(settings.get(name) == value for name, value in wanted.items())
