@@ -440,29 +440,6 @@ def test_requests_are_throttled_and_refused_as_asked(aws: AwsDouble, tmp_path: P
         assert impatient(running).list_training_jobs()["TrainingJobSummaries"] == []
 
 
-SEVERAL = {
-    "InstancePreferences": [{"InstanceType": "ml.g5.12xlarge"}, {"InstanceType": "ml.g6.12xlarge"}],
-    "InstanceCount": 1,
-    "VolumeSizeInGB": 30,
-}
-
-
-def test_of_several_types_the_next_is_selected_where_the_first_is_short(aws: AwsDouble, tmp_path: Path) -> None:
-    short = [{"name_contains": "short", "fault": "capacity_error"}]
-    with replaying(tmp_path, aws, named=short) as running:
-        first = run_one(running, simulated_request("enough", ResourceConfig=SEVERAL))
-        second = run_one(running, simulated_request("short", ResourceConfig=SEVERAL))
-        rows = ledger(running)
-    assert first["ResourceConfig"]["SelectedInstanceType"] == "ml.g5.12xlarge"
-    assert (second["ResourceConfig"]["SelectedInstanceType"], second["ResourceConfig"]["SelectedInstanceCount"]) == (
-        "ml.g6.12xlarge",
-        1,
-    )
-    assert (second["TrainingJobStatus"], statuses(second)[:2]) == ("Completed", ["Starting", "Pending"])
-    assert rows["short"]["instance_type"] == "ml.g6.12xlarge"
-    assert {each.facts["device"] for each in logged(aws, "short").environments} == {"ml.g6.12xlarge"}
-
-
 def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws) as running:
         with pytest.raises(urllib.error.HTTPError) as caught:

@@ -148,33 +148,17 @@ def test_more_instances_than_the_limit_are_refused_in_awss_words(sagemaker: Any)
     assert "a request delta of 17 Instances" in message
 
 
-TWO = [{"InstanceType": "ml.g5.xlarge"}, {"InstanceType": "ml.g6.xlarge"}]
-COUNTED = [{**each, "InstanceCount": 1} for each in TWO]
-STOPPING = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
-
-
-@pytest.mark.parametrize(
-    ("resources", "changes", "says"),
-    [
-        ({"InstancePreferences": TWO, "InstanceType": "ml.g5.xlarge", "InstanceCount": 1}, {}, "exactly one of"),
-        ({"InstancePreferences": [TWO[0], TWO[0]], "InstanceCount": 1}, {}, "only once"),
-        ({"InstancePreferences": TWO}, {}, "either on every preference or on ResourceConfig"),
-        ({"InstancePreferences": COUNTED, "InstanceCount": 1}, {}, "not on both"),
-        ({"InstancePreferences": [COUNTED[0], TWO[1]]}, {}, "either on every preference"),
-        (
-            {"InstancePreferences": TWO, "InstanceCount": 1},
-            {"EnableManagedSpotTraining": True, "StoppingCondition": STOPPING},
-            "not supported with EnableManagedSpotTraining",
-        ),
-    ],
-)
-def test_preferences_go_with_one_count_and_without_spot(
-    sagemaker: Any, resources: dict[str, Any], changes: dict[str, Any], says: str
-) -> None:
-    request = job_request("several", ResourceConfig={"VolumeSizeInGB": 1, **resources}, **changes)
-    code, message = refusal(sagemaker.create_training_job, **request)
-    assert code == "ValidationException"
-    assert says in message
+@pytest.mark.parametrize("name", ["InstanceGroups", "InstancePreferences"])
+def test_jobs_of_several_types_are_refused(sagemaker: Any, name: str) -> None:
+    several: list[dict[str, Any]] = [{"InstanceType": "ml.g5.xlarge"}, {"InstanceType": "ml.g6.xlarge"}]
+    if name == "InstanceGroups":
+        several = [{**each, "InstanceCount": 1, "InstanceGroupName": f"g{n}"} for n, each in enumerate(several)]
+    resources = {"VolumeSizeInGB": 1, "InstanceCount": 1, name: several}
+    code, message = refusal(sagemaker.create_training_job, **job_request("several", ResourceConfig=resources))
+    assert (code, message) == (
+        "ValidationException",
+        f"{name}: this local service offers jobs on instances of one type only",
+    )
 
 
 def test_spot_needs_a_longest_wait_that_covers_the_longest_run(sagemaker: Any) -> None:

@@ -90,17 +90,11 @@ def _settlement(row: AttemptRow, end: Attempt) -> Settlement | None:
         return None
     return Settlement(
         released_usd=row.reserved_usd - time_usd(row, end.keep_warm_seconds),
-        spent_usd=placed_usd(row, end, end.billable_seconds),
+        spent_usd=time_usd(row, end.billable_seconds),
         keeps_pool=bool(end.keep_warm_seconds),
     )
 
 
 def time_usd(row: AttemptRow, seconds: float) -> Decimal:
-    """The highest cost of this many seconds of the attempt's instances."""
+    """The cost of this many seconds of the attempt's instances."""
     return cost_usd(Decimal(str(seconds)), row.instance_count, row.usd_per_hour)
-
-
-def placed_usd(row: AttemptRow, end: Attempt, seconds: float) -> Decimal:
-    """The cost of this many seconds, at the price of the instance type that the job ran on."""
-    usd_per_hour = row.usd_by_type.get(end.instance_type or "", row.usd_per_hour)
-    return cost_usd(Decimal(str(seconds)), row.instance_count, usd_per_hour)

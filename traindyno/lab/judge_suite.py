@@ -13,7 +13,6 @@ from traindyno.core.s3_keys import (
     suite_key,
     verdict_key,
 )
-from traindyno.core.suite.cells import with_cells_of
 from traindyno.core.suite.claim import parse_claims
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -55,9 +54,8 @@ def report_results(
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
     results = with_warm_pools(load_results(bucket, execution_id), pools)
-    cells = with_cells_of(plan.cells, (result.run for result in results))
     verdict = with_planned(
-        judge(suite, cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
+        judge(suite, plan.cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
         load_planned_runs(bucket, execution_id),
         results,
     )
@@ -65,20 +63,20 @@ def report_results(
         execution_id=execution_id,
         created_at=now,
         suite=suite,
-        cells=cells,
+        cells=plan.cells,
         verdict=verdict,
         results=results,
         facts=facts,
         preparations=load_preparations(bucket, execution_id),
         pricing=price_options(
             suite,
-            cells,
+            plan.cells,
             results,
             loss_spread=plan.loss_spread,
             host_priors=plan.host_priors,
         ),
         memory=load_memory(bucket, plan),
-        claims=_judge_claims(suite, cells, results),
+        claims=_judge_claims(suite, plan.cells, results),
     )
 
 

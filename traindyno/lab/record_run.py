@@ -7,13 +7,12 @@ from typing import Protocol
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
-from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt, instance_type_of
+from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt
 from traindyno.core.jobs.job import runs_of, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result, run_result_document
 from traindyno.core.s3_keys import result_key, suite_key
 from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
-from traindyno.core.suite.cells import run_on
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
@@ -141,8 +140,6 @@ def record_run(run: Run, *, final: FinalOutcome | None, services: RecordRunServi
     step_log, log_problem = read_run_log(run, services, last)
     decided = _decide(last, final, step_log, log_problem)
     suite = services.bucket.read_fixed(suite_key(run.execution_id), read_stored_suite)
-    placed_on = instance_type_of(attempts)
-    run = run_on(suite, run, placed_on) if placed_on else run
     execution = services.executions.find(run.execution_id)
     result = build_run_result(
         run,

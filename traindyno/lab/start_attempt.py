@@ -1,6 +1,6 @@
 """Start one attempt's training job, once its start slot and its worst-case cost are reserved."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
@@ -21,30 +21,28 @@ from traindyno.store.spending import Spending
 from traindyno.store.start_slots import StartSlot, StartSlots
 
 
-def price_types(owner: AttemptOwner, terms: JobTerms, execution: ExecutionRow) -> dict[str, Decimal]:
-    """The price of each instance type that the job may run on, as the suite was planned."""
-    unknown = [name for name in terms.types if name not in execution.prices]
-    if unknown:
+def planned_price(owner: AttemptOwner, terms: JobTerms, execution: ExecutionRow) -> Decimal:
+    """The price of one instance, as the suite was planned."""
+    price = execution.prices.get(terms.instance_type)
+    if price is None:
         raise JobRefused(
-            Outcome.INTERNAL_ERROR, f"{owner_text(owner)}: its execution has no price of {', '.join(unknown)}"
+            Outcome.INTERNAL_ERROR, f"{owner_text(owner)}: its execution has no price of {terms.instance_type}"
         )
-    return {name: execution.prices[name].usd_per_hour for name in terms.types}
+    return price.usd_per_hour
 
 
 def new_attempt(
     owner: AttemptOwner,
     terms: JobTerms,
-    usd_by_type: Mapping[str, Decimal],
+    usd_per_hour: Decimal,
     *,
     job_name: str,
     number: int,
     is_last: bool,
     token: str,
     submitted_at: float,
-    placed_on: str | None,
 ) -> AttemptRow:
-    """The attempt with what it reserves under the cap: its worst case at the highest of its prices."""
-    highest = max(usd_by_type.values())
+    """The attempt with what it reserves under the cap: its worst case."""
     return AttemptRow(
         job_name=job_name,
         owner=owner,
@@ -56,10 +54,8 @@ def new_attempt(
         max_job_seconds=terms.max_job_seconds,
         ending_seconds=terms.ending_seconds,
         keep_warm_seconds=terms.keep_warm_seconds,
-        usd_per_hour=highest,
-        reserved_usd=terms.worst_case_usd(highest),
-        usd_by_type=usd_by_type if len(usd_by_type) > 1 else {},
-        placed_on=placed_on,
+        usd_per_hour=usd_per_hour,
+        reserved_usd=terms.worst_case_usd(usd_per_hour),
     )
 
 

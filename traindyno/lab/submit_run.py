@@ -12,8 +12,7 @@ from traindyno.aws.client_errors import AwsError, temporary
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
 from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
-from traindyno.core.jobs.attempt import instance_type_of
-from traindyno.core.jobs.job import AttemptOwner, Job, owner_text, runs_of
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import is_last_attempt
 from traindyno.core.planning.admission import Decision, admit_time
@@ -25,7 +24,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of
 from traindyno.lab.prepare_data import PreparationAnswers, answer_preparation, fail_preparation
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
-from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices, new_attempt, price_types
+from traindyno.lab.start_attempt import AttemptStart, AttemptStartServices, new_attempt, planned_price
 from traindyno.sagemaker.job_document import RunNotShared, job_document
 from traindyno.sagemaker.job_names import job_name_of
 from traindyno.sagemaker.job_settings import JobSettings
@@ -121,23 +120,21 @@ class _Submission(AttemptStart):
         shared = shared_runs_of(latest, self.services) if latest else None
         if latest and latest.end and (latest.end.outcome or (shared and not shared.left)):
             return self._answer_again(latest)
-        placed_on = self._placed_on(suite, attempts)
-        terms = job_terms(self.owner, suite, placed_on=placed_on)
+        terms = job_terms(self.owner, suite)
         self._refuse_late(suite, terms, execution)
-        usd_by_type = price_types(self.owner, terms, execution)
+        usd_per_hour = planned_price(self.owner, terms, execution)
         slot = self.reserve_slot(known.start_at)
         number = latest.number + 1 if latest else 1
-        request = self._request(suite, execution, number, placed_on, attempts)
+        request = self._request(suite, execution, number, attempts)
         row = new_attempt(
             self.owner,
             terms,
-            usd_by_type,
+            usd_per_hour,
             job_name=job_name_of(request),
             number=number,
             is_last=_is_last(number, attempts, shared, suite),
             token=self.token,
             submitted_at=self.now,
-            placed_on=placed_on,
         )
         started = self.start(row, request, cap_usd=execution.max_usd, slot=slot)
         self._close_earlier(attempts)
@@ -146,7 +143,7 @@ class _Submission(AttemptStart):
     def _take_over(self, row: AttemptRow, suite: Suite, execution: ExecutionRow, attempts: Sequence[AttemptRow]) -> str:
         if not self.services.attempts.hand_over(row.job_name, self.token):
             raise ServiceFault(f"{row.job_name} ended while another task took it over")
-        self.services.jobs.start(self._request(suite, execution, row.number, row.placed_on, attempts))
+        self.services.jobs.start(self._request(suite, execution, row.number, attempts))
         return row.job_name
 
     def _close_earlier(self, attempts: Sequence[AttemptRow]) -> None:
@@ -172,12 +169,6 @@ class _Submission(AttemptStart):
             )
         return found
 
-    def _placed_on(self, suite: Suite, attempts: list[AttemptRow]) -> str | None:
-        """The type on which runs with several possible types have started: each is measured on one type only."""
-        if not any(run.cell.settings.instance in suite.instance_preferences for run in runs_of(self.owner)):
-            return None
-        return instance_type_of([row.end for row in attempts if row.end])
-
     def _refuse_late(self, suite: Suite, terms: JobTerms, execution: ExecutionRow) -> None:
         name = owner_text(self.owner)
         if execution.is_stopping:
@@ -192,12 +183,7 @@ class _Submission(AttemptStart):
             raise JobRefused(Outcome.TIMED_OUT, f"{name} was not started: {admission.reason}")
 
     def _request(
-        self,
-        suite: Suite,
-        execution: ExecutionRow,
-        number: int,
-        placed_on: str | None,
-        attempts: Sequence[AttemptRow],
+        self, suite: Suite, execution: ExecutionRow, number: int, attempts: Sequence[AttemptRow]
     ) -> dict[str, Any]:
         """It has the code and images that the suite was planned with, whatever was deployed or uploaded since. The
         document of a shared job, which its request names, is in the bucket when this returns.
@@ -215,12 +201,12 @@ class _Submission(AttemptStart):
             case DataPreparation() as preparation:
                 return build_preparation_request(preparation, suite, attempt=number, settings=settings)
             case Run() as run:
-                return build_training_job_request(run, suite, attempt=number, settings=settings, placed_on=placed_on)
+                return build_training_job_request(run, suite, attempt=number, settings=settings)
             case Job() as job:
                 cut_off = [row.job_name for row in attempts if row.end and row.end.was_cut_off]
-                document = job_document(job, suite, settings, placed_on=placed_on, cut_off=cut_off)
+                document = job_document(job, suite, settings, cut_off=cut_off)
                 self.services.bucket.write_json(job_document_key(job.execution_id, job.job_id), document)
-                return build_shared_job_request(job, suite, attempt=number, settings=settings, placed_on=placed_on)
+                return build_shared_job_request(job, suite, attempt=number, settings=settings)
 
 
 def _is_last(number: int, attempts: Sequence[AttemptRow], shared: SharedRuns | None, suite: Suite) -> bool:

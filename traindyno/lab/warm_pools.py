@@ -6,7 +6,7 @@ from typing import Protocol
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.measurement.run_result import RunResult, with_kept_warm
-from traindyno.lab.budget import placed_usd, time_usd
+from traindyno.lab.budget import time_usd
 from traindyno.sagemaker.job_names import job_name_prefix
 from traindyno.store.attempts import AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows
@@ -69,7 +69,7 @@ def settle_pool(pool: WarmPool, *, services: WarmPoolServices) -> bool:
         row.owner.execution_id,
         row.job_name,
         reserved_usd=time_usd(row, row.end.keep_warm_seconds),
-        spent_usd=placed_usd(row, row.end, pool.retained_seconds),
+        spent_usd=time_usd(row, pool.retained_seconds),
     )
 
 

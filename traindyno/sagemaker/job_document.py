@@ -18,7 +18,7 @@ from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import Launcher, own_hyperparameters, select_launcher, workload_program
 from traindyno.sagemaker.request import known_type, run_environment
-from traindyno.sagemaker.shared_request import placed_runs, shared_channels
+from traindyno.sagemaker.shared_request import shared_channels, staged_runs
 
 LAUNCHERS = {Launcher.PROCESS: PROCESS, Launcher.TORCHRUN: TORCHRUN}
 # A job that reaches its limit has STOP_SECONDS more, and its upload does not count. What is kept is for a run that ends
@@ -32,11 +32,9 @@ class RunNotShared(TraindynoError):
     """A run can't share a job: its processes are not started by a parent process of ours."""
 
 
-def job_document(
-    job: Job, suite: Suite, settings: JobSettings, *, placed_on: str | None = None, cut_off: Sequence[str] = ()
-) -> dict[str, Any]:
+def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequence[str] = ()) -> dict[str, Any]:
     """``cut_off``: earlier attempts' jobs that the service ended at their time limit."""
-    runs = placed_runs(job, suite, placed_on)
+    runs = staged_runs(job, suite)
     first, staged = runs[0]
     instance_type = known_type(first)
     limit_seconds = suite.limits.max_job_seconds

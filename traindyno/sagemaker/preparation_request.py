@@ -65,7 +65,7 @@ def build_preparation_request(
         "ResourceConfig": {
             "InstanceType": preparation.instance,
             "InstanceCount": 1,
-            **volume(settings.jobs, [preparation.instance], size_gb=suite.job.volume_size_gb),
+            **volume(settings.jobs, preparation.instance, size_gb=suite.job.volume_size_gb),
         },
         "StoppingCondition": {"MaxRuntimeInSeconds": preparation_seconds(suite)},
         "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, preparation.preparation_id))},

@@ -1,6 +1,6 @@
 """The CreateTrainingJob request of one attempt, equal to what the SageMaker SDK sends for the same job."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from traindyno.core.step_log.line import (
     DIRECTORY_VARIABLE,
     SEED_VARIABLE,
 )
-from traindyno.core.suite.cells import accepted_types, run_on
 from traindyno.core.suite.choices import InputMode, Purchase, Task
 from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.suite import JobOptions, Run, Suite
@@ -53,12 +52,12 @@ def network(jobs: LabJobs) -> dict[str, Any]:
     return fields
 
 
-def volume(jobs: LabJobs, instance_types: Iterable[str], *, size_gb: int | None = None) -> dict[str, Any]:
+def volume(jobs: LabJobs, instance_type: str, *, size_gb: int | None = None) -> dict[str, Any]:
     """Fields of ResourceConfig; ``size_gb`` of None is the lab's. SageMaker refuses a volume key for types with
     instance storage.
     """
     fields: dict[str, Any] = {"VolumeSizeInGB": size_gb or jobs.volume_size_gb}
-    if jobs.volume_key_arn and not any(map(has_instance_storage, instance_types)):
+    if jobs.volume_key_arn and not has_instance_storage(instance_type):
         fields["VolumeKmsKeyId"] = jobs.volume_key_arn
     return fields
 
@@ -81,14 +80,9 @@ OWNER_TAG = "traindyno:run"
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 
 
-def build_training_job_request(
-    run: Run, suite: Suite, *, attempt: int, settings: JobSettings, placed_on: str | None = None
-) -> dict[str, Any]:
-    """``placed_on``: the instance type on which an earlier attempt of the run ran."""
-    planned = run
+def build_training_job_request(run: Run, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
     suite = with_staged_model(suite, run)
-    run = run_on(suite, run, placed_on) if placed_on else run
-    job_name = training_job_name(planned, suite.name, attempt=attempt, lab=settings.lab)
+    job_name = training_job_name(run, suite.name, attempt=attempt, lab=settings.lab)
     image_uri = select_image_uri(run.cell.settings, suite.workload, settings)
     return job_request(
         run,
@@ -100,7 +94,6 @@ def build_training_job_request(
         channels=run_channels(run, suite.workload),
         environment=run_environment(run, suite),
         settings=settings,
-        is_placed=bool(placed_on),
     )
 
 
@@ -115,12 +108,8 @@ def job_request(
     channels: Sequence[Mapping[str, Any]],
     environment: Mapping[str, str],
     settings: JobSettings,
-    is_placed: bool,
 ) -> dict[str, Any]:
-    """The request of the job of ``run``, or of the job that it shares with others. ``owner_id``: of the run or the job.
-
-    ``is_placed``: an earlier attempt has run on the run's type, so the next one uses the same type.
-    """
+    """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or the job's."""
     bucket, execution_id = settings.results_bucket, run.execution_id
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
@@ -132,7 +121,7 @@ def job_request(
             "S3OutputPath": s3_uri(bucket, output_prefix(execution_id, owner_id)),
             **output_key(settings.jobs),
         },
-        "ResourceConfig": _resources(run, suite, settings.jobs, is_placed=is_placed),
+        "ResourceConfig": _resources(run, suite, settings.jobs),
         "StoppingCondition": _stopping_condition(suite, known_type(run)),
         "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, owner_id))},
         "Environment": dict(environment),
@@ -170,27 +159,18 @@ def known_type(run: Run) -> InstanceType:
     return instance_type
 
 
-def _resources(run: Run, suite: Suite, jobs: LabJobs, *, is_placed: bool) -> dict[str, Any]:
+def _resources(run: Run, suite: Suite, jobs: LabJobs) -> dict[str, Any]:
     settings = run.cell.settings
-    is_open = settings.instance in suite.instance_preferences and not is_placed
-    types = accepted_types(suite, settings.instance) if is_open else (settings.instance,)
     resources: dict[str, Any] = {
+        "InstanceType": settings.instance,
         "InstanceCount": settings.instance_count,
-        **volume(jobs, types, size_gb=suite.job.volume_size_gb),
+        **volume(jobs, settings.instance, size_gb=suite.job.volume_size_gb),
     }
-    if is_open:
-        return {"InstancePreferences": [_preference(name, suite) for name in types], **resources}
-    resources["InstanceType"] = settings.instance
     if suite.warm_pool_seconds:
         resources["KeepAlivePeriodInSeconds"] = suite.warm_pool_seconds
     if settings.instance in suite.training_plans:
         resources["TrainingPlanArn"] = suite.training_plans[settings.instance]
     return resources
-
-
-def _preference(name: str, suite: Suite) -> dict[str, Any]:
-    plan = suite.training_plans.get(name)
-    return {"InstanceType": name, **({"TrainingPlanArns": [plan]} if plan else {})}
 
 
 def _stopping_condition(suite: Suite, instance_type: InstanceType) -> dict[str, int]:

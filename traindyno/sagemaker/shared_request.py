@@ -18,7 +18,6 @@ from traindyno.core.jobs.journal_format import (
     PROGRAM,
 )
 from traindyno.core.s3_keys import job_document_key, s3_uri
-from traindyno.core.suite.cells import run_on
 from traindyno.core.suite.checks.job_limits_check import SHARED_CHANNELS
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.job_time import upload_environment
@@ -31,10 +30,9 @@ from traindyno.sagemaker.launcher import CODE_CHANNEL, toolkit_hyperparameters
 from traindyno.sagemaker.request import job_request, with_staged_model
 
 
-def placed_runs(job: Job, suite: Suite, placed_on: str | None) -> tuple[tuple[Run, Suite], ...]:
-    """Each run, on the type on which an earlier attempt of the job ran, and the suite with the model that it reads."""
-    staged = ((run, with_staged_model(suite, run)) for run in job.runs)
-    return tuple((run_on(own, run, placed_on) if placed_on else run, own) for run, own in staged)
+def staged_runs(job: Job, suite: Suite) -> tuple[tuple[Run, Suite], ...]:
+    """Each run with the suite that has the model that it reads."""
+    return tuple((run, with_staged_model(suite, run)) for run in job.runs)
 
 
 class TooManyChannels(TraindynoError):
@@ -81,11 +79,8 @@ def _free_name(name: str, reserved: set[str]) -> str:
     return next(found for number in count(2) if (found := f"{name}-{number}") not in reserved)
 
 
-def build_shared_job_request(
-    job: Job, suite: Suite, *, attempt: int, settings: JobSettings, placed_on: str | None = None
-) -> dict[str, Any]:
-    """``placed_on``: the instance type on which an earlier attempt of the job ran."""
-    runs = placed_runs(job, suite, placed_on)
+def build_shared_job_request(job: Job, suite: Suite, *, attempt: int, settings: JobSettings) -> dict[str, Any]:
+    runs = staged_runs(job, suite)
     first, staged = runs[0]
     job_name = shared_job_name(job, suite.name, attempt=attempt, lab=settings.lab)
     document = s3_uri(settings.results_bucket, job_document_key(job.execution_id, job.job_id))
@@ -99,7 +94,6 @@ def build_shared_job_request(
         channels=[*shared_channels(runs).entries, channel(DOCUMENT_CHANNEL, document, InputMode.FILE)],
         environment=_environment(job, staged),
         settings=settings,
-        is_placed=bool(placed_on),
     )
 
 

@@ -1,7 +1,7 @@
 """Rows of attempts: the training job, the task that waits for it, and the job's end."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Self
 
@@ -44,14 +44,10 @@ class AttemptRow:
     ending_seconds: int = STOP_SECONDS
     #: The longest time for which the job's instances may be billed after its end.
     keep_warm_seconds: int = 0
-    #: The price of one instance, as the suite was planned; the highest if the job may run on several types.
+    #: The price of one instance, as the suite was planned.
     usd_per_hour: Decimal
     #: The most that the job may cost, reserved under the execution's cap until the job has ended.
     reserved_usd: Decimal = Decimal(0)
-    #: Instance type → its price, if the job may run on several types.
-    usd_by_type: Mapping[str, Decimal] = field(default_factory=dict)
-    #: The instance type on which an earlier attempt has run, which this one keeps.
-    placed_on: str | None = None
     #: True until the waiting task has its answer.
     is_open: bool = True
     #: Why the lab asked the job to stop, if it did.

@@ -11,7 +11,6 @@ from traindyno.core.planning.memory import CellMemory, MemoryFinding, memory_of_
 from traindyno.core.planning.plan import Plan, read_stored_plan
 from traindyno.core.planning.waves import run_ids_of
 from traindyno.core.s3_keys import plan_key, preparations_prefix, results_prefix, rounds_prefix, s3_uri, suite_key
-from traindyno.core.suite.cells import with_cells_of
 from traindyno.core.suite.preparation import MEMORY_FILE
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -36,7 +35,7 @@ def load_record(bucket: ResultsBucket, execution_id: str) -> ExecutionRecord:
     return ExecutionRecord(
         execution_id=execution_id,
         suite=suite,
-        cells=with_cells_of(planned.cells, (result.run for result in results)),
+        cells=planned.cells,
         results=tuple(results),
         loss_spread=planned.loss_spread,
         host_priors=planned.host_priors,

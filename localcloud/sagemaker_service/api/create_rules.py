@@ -28,36 +28,13 @@ def _check_resources(request: Mapping[str, Any]) -> None:
     resources = request.get("ResourceConfig")
     if resources is None:
         raise validation_error("ResourceConfig is required")
-    if resources.get("InstanceGroups"):
-        raise validation_error("InstanceGroups: this local service does not offer heterogeneous clusters")
-    given = [name for name in ("InstanceType", "InstancePreferences") if resources.get(name)]
-    if len(given) != 1:
-        raise validation_error(
-            "ResourceConfig must have exactly one of InstanceType, InstanceGroups, InstancePreferences"
-        )
-    if resources.get("InstancePreferences"):
-        _check_preferences(resources)
-    if resources.get("InstanceType") and not resources.get("InstanceCount"):
-        raise validation_error("ResourceConfig must have InstanceCount together with InstanceType")
-    if resources.get("InstancePreferences") and request.get("EnableManagedSpotTraining"):
-        raise validation_error("InstancePreferences is not supported with EnableManagedSpotTraining")
+    for name in ("InstanceGroups", "InstancePreferences"):
+        if resources.get(name):
+            raise validation_error(f"{name}: this local service offers jobs on instances of one type only")
+    if not resources.get("InstanceType") or not resources.get("InstanceCount"):
+        raise validation_error("ResourceConfig must have InstanceType and InstanceCount")
     if resources.get("KeepAlivePeriodInSeconds") and request.get("EnableManagedSpotTraining"):
         raise validation_error("KeepAlivePeriodInSeconds is not supported with EnableManagedSpotTraining")
-
-
-def _check_preferences(resources: Mapping[str, Any]) -> None:
-    preferences = resources["InstancePreferences"]
-    if resources.get("InstancePlacementConfig"):
-        raise validation_error("InstancePreferences is not supported with InstancePlacementConfig")
-    if len({preference["InstanceType"] for preference in preferences}) < len(preferences):
-        raise validation_error("An instance type can appear only once in InstancePreferences")
-    counted = sum("InstanceCount" in preference for preference in preferences)
-    if counted not in {0, len(preferences)} or bool(counted) == ("InstanceCount" in resources):
-        raise validation_error(
-            "InstanceCount must be set either on every preference or on ResourceConfig, and not on both"
-        )
-    if resources.get("TrainingPlanArn") and any("TrainingPlanArns" in preference for preference in preferences):
-        raise validation_error("TrainingPlanArn is not supported with TrainingPlanArns of a preference")
 
 
 def _check_stopping(request: Mapping[str, Any]) -> None:

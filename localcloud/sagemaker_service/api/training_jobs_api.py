@@ -120,9 +120,7 @@ class TrainingJobsApi:
         arn = f"{self._arn_prefix}{request['TrainingJobName']}"
         tags = tags_of(request)
         kept = {name: value for name, value in request.items() if name != "Tags"}
-        resources = request["ResourceConfig"]
-        wanted_type = resources.get("InstanceType") or resources["InstancePreferences"][0]["InstanceType"]
-        engine = self._engine_for(wanted_type)
+        engine = self._engine_for(request["ResourceConfig"]["InstanceType"])
         if engine is Engine.REPLAY:
             tags[SIMULATED_TAG] = "true"
         now_ms = self._clocks[engine].now_ms()

@@ -107,7 +107,6 @@ class TrainingJob:
     training_end_ms: int | None = None
     billable_seconds: int | None = None
     failure_reason: str | None = None
-    selected_instance_type: str | None = None
     warm_pool: Mapping[str, Any] | None = None
     pool_began_seconds: float | None = None
     pool_longest_seconds: int = 0
@@ -125,20 +124,11 @@ class TrainingJob:
 
     @property
     def instance_type(self) -> str:
-        """The type that the job runs on, or the first that it would accept."""
-        resources = self.request["ResourceConfig"]
-        preferences = resources.get("InstancePreferences")
-        first_preference = preferences[0]["InstanceType"] if preferences else None
-        return str(self.selected_instance_type or resources.get("InstanceType") or first_preference)
+        return str(self.request["ResourceConfig"]["InstanceType"])
 
     @property
     def instance_count(self) -> int:
-        resources = self.request["ResourceConfig"]
-        preferences = resources.get("InstancePreferences")
-        if preferences:
-            chosen = next(item for item in preferences if item["InstanceType"] == self.instance_type)
-            return int(chosen.get("InstanceCount", resources.get("InstanceCount", 1)))
-        return int(resources.get("InstanceCount", 1))
+        return int(self.request["ResourceConfig"].get("InstanceCount", 1))
 
     @property
     def hosts(self) -> list[str]:

@@ -55,12 +55,6 @@ def described(job: TrainingJob) -> dict[str, Any]:
         TrainingTimeInSeconds=_training_seconds(job),
         WarmPoolStatus=job.warm_pool,
     )
-    if job.selected_instance_type:
-        view["ResourceConfig"] = {
-            **view["ResourceConfig"],
-            "SelectedInstanceType": job.selected_instance_type,
-            "SelectedInstanceCount": job.instance_count,
-        }
     if job.engine is Engine.PROCESS and job.status in TERMINAL and job.status is not Status.FAILED:
         name = "model/" if is_uncompressed(job) else "model.tar.gz"
         view["ModelArtifacts"] = {"S3ModelArtifacts": f"{output_uri(job)}/output/{name}"}

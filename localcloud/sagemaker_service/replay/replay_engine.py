@@ -34,7 +34,7 @@ from localcloud.sagemaker_service.jobs.warm_pools import (
 )
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
-from localcloud.sagemaker_service.replay.timeline import plan_stop, select_type
+from localcloud.sagemaker_service.replay.timeline import plan_stop
 from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
 from localcloud.sagemaker_service.service_health import (
     RETRY_SECONDS,
@@ -130,8 +130,6 @@ class ReplayEngine:
             return None
         if job.status in TERMINAL:
             return self._keep_pool(job)
-        if not job.planned:
-            job = self._selected(job)
         simulation = simulation_of(job, self._files, self._work_of, self._faults)
         if not job.planned:
             job = self._plan(job, simulation)
@@ -140,13 +138,6 @@ class ReplayEngine:
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
             job = self._apply(job, job.planned[0], simulation)
         return NextCheck(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
-
-    def _selected(self, job: TrainingJob) -> TrainingJob:
-        """The job with its instance type: the first of its preferences, or the next if the first has no capacity."""
-        chosen = select_type(job, self._faults)
-        if chosen == job.selected_instance_type:
-            return job
-        return self._store.change(job.name, lambda stored: replace(stored, selected_instance_type=chosen))
 
     def _plan(self, job: TrainingJob, simulation: Simulation) -> TrainingJob:
         begun = replace(job, started_warm=take_pool(self._store, job, time.monotonic()))

@@ -44,15 +44,6 @@ class PlannedJob:
     failure_reason: str | None = None
 
 
-def select_type(job: TrainingJob, faults: FaultInjector) -> str | None:
-    """The type of a job with preferences: the first, or the next if a fault leaves the first without capacity."""
-    preferences = job.request["ResourceConfig"].get("InstancePreferences", ())
-    if not preferences:
-        return job.selected_instance_type
-    is_short = faults.job_fault(job.name) is JobFault.CAPACITY_ERROR and len(preferences) > 1
-    return str(preferences[1 if is_short else 0]["InstanceType"])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingTimes:
     """Seconds of the training: without a fault, until a fault in its midst, and again after that one.
@@ -129,9 +120,6 @@ def _plan_job(
     if refusal is not None:
         return _failure(begun, _script_failed(refusal))
     match faults.job_fault(job.name):
-        case JobFault.CAPACITY_ERROR if _has_alternative(job):
-            short = TimedStatus(secondary_status=S.PENDING, seconds=start_seconds, message=NO_CAPACITY_MESSAGE)
-            planned = PlannedJob(statuses=(short, *planned.statuses))
         case JobFault.CAPACITY_ERROR:
             planned = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
         case JobFault.CAPACITY_WAIT:
@@ -166,10 +154,6 @@ def impossible_text(implied: ImpliedRate) -> str:
 def _script_failed(text: str) -> str:
     """The failure reason of a job."""
     return f"AlgorithmError: {text}, exit code: 1"
-
-
-def _has_alternative(job: TrainingJob) -> bool:
-    return len(job.request["ResourceConfig"].get("InstancePreferences", ())) > 1
 
 
 def _failure(statuses: tuple[TimedStatus, ...], reason: str) -> PlannedJob:

@@ -21,7 +21,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key
 from traindyno.core.suite.suite import Tokens
-from traindyno.lab.budget import placed_usd
+from traindyno.lab.budget import time_usd
 from traindyno.lab.reconcile_runs import Swept, sweep
 from traindyno.lab.stop_runs import Pace
 from traindyno.parent.output import RunOutput
@@ -85,7 +85,7 @@ def check_money(world: World) -> None:
 def paid_usd(row: AttemptRow) -> Decimal:
     """An end without a billed time keeps the reservation, which no run of these worlds leaves behind."""
     assert row.end is not None
-    return rounded_up(placed_usd(row, row.end, row.end.billable_seconds or 0))
+    return rounded_up(time_usd(row, row.end.billable_seconds or 0))
 
 
 def attempts_in(results: Iterable[RunResult]) -> list[Attempt]:

@@ -149,7 +149,7 @@ def random_job(rng: random.Random, name: str) -> Played:
         stop_seconds=rng.choice([0.0, rng.uniform(0, 1000)]),
         upload_seconds=rng.choice([0.0, rng.uniform(0, upload), rng.uniform(0, 5 * upload)]),
     )
-    terms = JobTerms(types=("local.cpu",), instance_count=1, max_job_seconds=limit, max_upload_seconds=upload)
+    terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=limit, max_upload_seconds=upload)
     return Played(terms=terms, trace=trace, is_spot=rng.random() < 0.3)
 
 
@@ -184,7 +184,7 @@ def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore,
 
 def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: JobStore) -> None:
     clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=600)
-    terms = JobTerms(types=("local.cpu",), instance_count=1, max_job_seconds=600, max_upload_seconds=20)
+    terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=600, max_upload_seconds=20)
     trace = Trace(name="long", download_seconds=10, load_seconds=10, step_seconds=1, steps=10, upload_seconds=7200)
     for name in ("ended", "unheeded"):
         add_job(store, name, Engine.REPLAY, terms, now_ms=clock.now_ms())
@@ -242,7 +242,10 @@ class NoLogs:
 
 
 # 120 s to stop become less in these tests.
-GRACE_SECONDS, SHORT = 0.3, JobTerms(types=("local.cpu",), instance_count=1, max_job_seconds=1, max_upload_seconds=1)
+GRACE_SECONDS, SHORT = (
+    0.3,
+    JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=1, max_upload_seconds=1),
+)
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 FROZEN = "import os, signal, time\n"
 SCRIPTS = {

@@ -192,16 +192,6 @@ def test_a_completed_job_tells_its_time_and_place() -> None:
     assert (end.created_at, end.ended_at) == (1_800_000_000, 1_800_000_900)
 
 
-def test_the_type_that_sagemaker_selected_is_the_one_that_counts() -> None:
-    resources = {
-        "InstancePreferences": [{"InstanceType": "ml.p5.48xlarge"}, {"InstanceType": "ml.p4d.24xlarge"}],
-        "SelectedInstanceType": "ml.p4d.24xlarge",
-        "SelectedInstanceCount": 4,
-    }
-    end = read_job_end(described("Completed", ResourceConfig=resources))
-    assert (end.instance_type, end.instance_count) == ("ml.p4d.24xlarge", 4)
-
-
 @pytest.mark.parametrize(
     ("secondary", "stopped_for", "outcome"),
     [

@@ -51,7 +51,6 @@ SUITES = {
         training={"strategy": "single"},
         measurement={"seed_argument": "seed"},
     ),
-    "preferences": small_document(instance_preferences={"ml.g5.xlarge": ["ml.g6.xlarge"]}),
 }
 
 
@@ -63,19 +62,17 @@ def shared_job(suite: Suite) -> Job:
     return Job(execution_id="execution-1", job_id=JOB_ID, runs=with_tokens)
 
 
-@pytest.mark.parametrize(
-    ("name", "placed_on"), [*((name, None) for name in sorted(SUITES)), ("preferences", "ml.g6.xlarge")]
-)
-def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str, placed_on: str | None) -> None:
+@pytest.mark.parametrize("name", sorted(SUITES))
+def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str) -> None:
     suite = parse_suite(SUITES[name])
     job = shared_job(suite)
-    ours = build_shared_job_request(job, suite, attempt=1, settings=SETTINGS, placed_on=placed_on)
+    ours = build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)
     channels = {entry["ChannelName"]: without_name(entry) for entry in ours["InputDataConfig"]}
     assert len(channels) == len(ours["InputDataConfig"])
-    document = job_document(job, suite, SETTINGS, placed_on=placed_on)
+    document = job_document(job, suite, SETTINGS)
     assert [told["run_id"] for told in document["runs"]] == [run.run_id for run in job.runs]
     for run, told in zip(job.runs, document["runs"], strict=True):
-        alone = build_training_job_request(run, suite, attempt=1, settings=SETTINGS, placed_on=placed_on)
+        alone = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
         program = read_program(new_job(alone, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message=""))
         assert (told["hyperparameters"], document["program"]) == (program.user, program.entry_point)
         assert told["launcher"] == ("torchrun" if program.uses_torchrun else "process")

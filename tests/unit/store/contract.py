@@ -81,7 +81,7 @@ class StoreContract:
 
     @pytest.fixture
     def attempt(self, table: Table, execution: str) -> AttemptRow:
-        row = replace(attempt_row(execution, "0.6"), usd_by_type={"ml.g5.xlarge": usd("1.2")})
+        row = attempt_row(execution, "0.6")
         assert Spending(table).reserve(row, cap_usd=usd("50")) is Reservation.MADE
         return row
 

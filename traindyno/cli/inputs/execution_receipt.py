@@ -9,14 +9,13 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import Execution, ExecutionUnknown
 from traindyno.core.costs.quantity_text import UNKNOWN
 from traindyno.core.costs.receipt import Receipt, write_receipt
-from traindyno.core.jobs.attempt import Attempt, instance_type_of
+from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import AttemptOwner, owner_id, runs_of
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.cells import run_on
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -96,10 +95,8 @@ def _end(attempt: Attempt, services: LabServices) -> Attempt:
 
 
 def _unrecorded(owned: _Owned, suite: Suite) -> AnyResult:
-    """A result made from the attempts, at the price of its instance type; while this is unknown, at the highest one."""
-    owner, first = owned.owner, owned.rows[0]
-    placed_on = instance_type_of(owned.attempts)
-    price = PaidPrice(usd_per_instance_hour=first.usd_by_type.get(placed_on or "", first.usd_per_hour))
+    """A result made from the attempts."""
+    owner, price = owned.owner, PaidPrice(usd_per_instance_hour=owned.rows[0].usd_per_hour)
     if isinstance(owner, DataPreparation):
         return PreparationResult(
             preparation=owner,
@@ -112,7 +109,7 @@ def _unrecorded(owned: _Owned, suite: Suite) -> AnyResult:
         )
     (run,) = runs_of(owner)
     return build_run_result(
-        run_on(suite, run, placed_on) if placed_on else run,
+        run,
         suite=suite,
         outcome=Outcome.STOPPED_BY_USER,
         attempts=owned.attempts,

@@ -91,7 +91,6 @@ class Attempt:
     #: Status of the service (waiting, starting, downloading, training, uploading) → wall clock.
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     image_uri: str | None = None
-    #: Type on which it ran or for which it was submitted; None if SageMaker had selected none of several.
     instance_type: str | None = None
     #: Whether it began on the warm pool of an earlier job; None without a warm pool.
     started_warm: bool | None = None
@@ -127,13 +126,6 @@ def trained_seconds(attempt: Attempt) -> float | None:
         # SageMaker does not document whether its training time includes the time without instances.
         return min(training, billed)
     return training
-
-
-def instance_type_of(attempts: Sequence[Attempt]) -> str | None:
-    """The type on which the run ran; None while nothing was billed."""
-    return next(
-        (each.instance_type for each in reversed(attempts) if each.billable_seconds and each.instance_type), None
-    )
 
 
 def ended_attempt(

@@ -1,11 +1,10 @@
 """What a job may use at most, whether it is submitted for a run, for several runs or for a preparation."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.job import AttemptOwner, runs_of
-from traindyno.core.suite.cells import accepted_types
 from traindyno.core.suite.job_time import MARGIN_SECONDS, STOP_SECONDS, ending_seconds
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.settings import Settings
@@ -14,9 +13,9 @@ from traindyno.core.suite.suite import Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTerms:
-    """``types`` are the instance types that the job may run on. ``keep_warm_seconds`` follow the job's end."""
+    """``keep_warm_seconds`` follow the job's end."""
 
-    types: tuple[str, ...]
+    instance_type: str
     instance_count: int
     max_job_seconds: int
     max_upload_seconds: int
@@ -49,18 +48,16 @@ class JobTerms:
         return cost_usd(self.longest_seconds - self.keep_warm_seconds, self.instance_count, usd_per_hour)
 
 
-def job_terms(owner: AttemptOwner, suite: Suite, *, placed_on: str | None = None) -> JobTerms:
-    """``placed_on``: the instance type of an earlier attempt; the next attempt uses the same type."""
+def job_terms(owner: AttemptOwner, suite: Suite) -> JobTerms:
     if isinstance(owner, DataPreparation):
         return preparation_terms(owner.instance, suite)
     first, *_ = runs_of(owner)  # runs that share a job agree in all that it fixes
-    terms = run_terms(first.cell.settings, suite)
-    return replace(terms, types=(placed_on,)) if placed_on else terms
+    return run_terms(first.cell.settings, suite)
 
 
 def preparation_terms(instance: str, suite: Suite) -> JobTerms:
     return JobTerms(
-        types=(instance,),
+        instance_type=instance,
         instance_count=1,
         max_job_seconds=preparation_seconds(suite),
         max_upload_seconds=suite.limits.max_upload_seconds,
@@ -70,7 +67,7 @@ def preparation_terms(instance: str, suite: Suite) -> JobTerms:
 def run_terms(settings: Settings, suite: Suite) -> JobTerms:
     """The terms of each run with these settings."""
     return JobTerms(
-        types=accepted_types(suite, settings.instance),
+        instance_type=settings.instance,
         instance_count=settings.instance_count,
         max_job_seconds=suite.limits.max_job_seconds,
         max_upload_seconds=suite.limits.max_upload_seconds,

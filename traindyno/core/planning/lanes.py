@@ -6,7 +6,6 @@ from decimal import Decimal
 from itertools import accumulate, groupby
 
 from traindyno.core.costs.prices import Price, PriceList
-from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
 from traindyno.core.planning.history import Histories
@@ -14,7 +13,6 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.planned_jobs import Rounds
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
 from traindyno.core.planning.waves import wave_counts, wave_size
-from traindyno.core.suite.cells import accepted_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.settings import Settings
@@ -146,7 +144,7 @@ def _fits_account(runs: dict[str, int], peaks: dict[str, list[int]], lanes: int,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanePlan:
-    """The runs of one instance type. Where runs may use other types, both bounds take the highest price."""
+    """The runs of one instance type."""
 
     lane_id: str
     instance_type: str
@@ -168,7 +166,6 @@ class LanePlan:
     expected: Expectation = NOTHING_KNOWN
     #: Size of the lane's waves in instances; None if ``concurrency`` counts runs.
     instances_at_once: int | None = None
-    fallback_prices: tuple[Price, ...] = ()
 
 
 def plan_lane(
@@ -186,8 +183,7 @@ def plan_lane(
     at_once = concurrency.runs[lane.lane_id]
     most_at_once = concurrency.instances[lane.lane_id]
     instances_at_once = wave_size(lane.rounds[0], concurrency=at_once, instances=most_at_once)
-    fallbacks = tuple(prices[name] for name in accepted_types(suite, lane.instance_type)[1:] if name in prices)
-    limit_usd = max(each.usd_per_hour for each in (price, *fallbacks)) if price else None
+    usd_per_hour = price.usd_per_hour if price else None
     attempts = [most_attempts(job, suite) for job in lane.jobs]
     terms = run_terms(lane.largest, suite)
     once = replace(terms, instance_count=sum(job.instance_count for job in lane.jobs))
@@ -205,13 +201,12 @@ def plan_lane(
         instances_at_once=instances_at_once,
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
-        fallback_prices=fallbacks,
-        one_attempt_usd=None if limit_usd is None else once.one_attempt_usd(limit_usd),
-        worst_case_usd=None if limit_usd is None else worst.worst_case_usd(limit_usd),
+        one_attempt_usd=None if usd_per_hour is None else once.one_attempt_usd(usd_per_hour),
+        worst_case_usd=None if usd_per_hour is None else worst.worst_case_usd(usd_per_hour),
         expected=expect(
             typical,
             histories,
-            usd_per_hour=price.usd_per_hour if price else None,
+            usd_per_hour=usd_per_hour,
             concurrency=at_once,
             instances=instances_at_once,
         ),
@@ -224,11 +219,10 @@ def most_attempts(job: Job, suite: Suite) -> int:
 
 
 def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) -> Iterator[str]:
-    """What else to know about the lanes: unknown quotas, instances in use, other types, missing warm pools."""
+    """What else to know about the lanes: unknown quotas, instances in use, missing warm pools."""
     for lane in lanes:
         if is_host_shared(lane.instance_type):
             continue
-        yield from _fallback_note(lane)
         if lane.quota is not None and lane.quota.is_not_listed:
             continue
         if lane.quota is None or lane.quota.limit is None:
@@ -241,13 +235,3 @@ def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) 
         warm_pool = quotas.get(warm_pool_quota(lane.instance_type).name)
         if suite.warm_pool_seconds and (warm_pool is None or not warm_pool.limit):
             yield f"no warm pool quota for {lane.instance_type}: its jobs run, but instances are not kept warm"
-
-
-def _fallback_note(lane: LanePlan) -> Iterator[str]:
-    if lane.fallback_prices and lane.price:
-        others = " or ".join(price.instance_type for price in lane.fallback_prices)
-        highest = max(price.usd_per_hour for price in (lane.price, *lane.fallback_prices))
-        yield (
-            f"runs on {lane.instance_type} may use {others} if it has no capacity:"
-            f" cost bounds take the highest price, {exact_usd_text(highest)}/h"
-        )

@@ -39,7 +39,7 @@ from traindyno.core.planning.quotas import (
 from traindyno.core.planning.refusals import Refusal, refuse_hours, refuse_prices, refuse_quotas, refuse_searches
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.suite.cells import accepted_types, expand_cells
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.processes import Degrees, degrees_of, neighbour_count, world_size
@@ -162,9 +162,8 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
 
 def prices_of(plan: Plan) -> dict[str, Price]:
     """Instance type → the price that the plan was made with."""
-    fallbacks = [price for lane in plan.lanes for price in lane.fallback_prices]
-    own = [part.price for part in _parts(plan.lanes, plan.preparation)]
-    return {price.instance_type: price for price in (*own, *fallbacks) if price}
+    prices = (part.price for part in _parts(plan.lanes, plan.preparation))
+    return {price.instance_type: price for price in prices if price}
 
 
 def _parts(lanes: Sequence[LanePlan], preparation: PreparationPlan | None) -> list[LanePlan | PreparationPlan]:
@@ -209,13 +208,11 @@ def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReading
 
 
 def _demand(suite: Suite, lane: Lane, quotas: QuotaReadings) -> LaneDemand:
-    names = [instance_quota(name, suite.purchase).name for name in accepted_types(suite, lane.instance_type)]
-    available = [quotas[name].available if name in quotas else None for name in names]
-    known = [count for count in available if count is not None]
+    quota = quotas.get(instance_quota(lane.instance_type, suite.purchase).name)
     return LaneDemand(
         lane_id=lane.lane_id,
         sizes=tuple(job.instance_count for job in max(lane.rounds, key=len)),
-        available=min(known) if len(known) == len(available) else None,
+        available=quota.available if quota else None,
         shares_host=is_host_shared(lane.instance_type),
     )
 

@@ -9,7 +9,6 @@ from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.planning.job_terms import preparation_terms
 from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_quota, instance_quota, is_host_shared
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
-from traindyno.core.suite.cells import needed_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import (
     CHECK_LABEL,
@@ -108,7 +107,7 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[D
 def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
     """Every instance type whose price the plan needs, each once."""
     listed = list(cells)
-    types = list(needed_types(suite, listed))
+    types = [cell.settings.instance for cell in listed]
     if needed_tokens(suite, listed):
         types.append(preparation_instance(suite, listed))
     return tuple(dict.fromkeys(types))

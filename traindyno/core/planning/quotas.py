@@ -15,7 +15,6 @@ from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, refusal, shown
 from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.instances.instance_types import find_instance_type, instance_types
-from traindyno.core.suite.cells import needed_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import needed_tokens, preparation_instance
 from traindyno.core.suite.suite import Cell, Suite
@@ -117,7 +116,8 @@ def run_time_quota() -> Quota:
 def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
     """The quotas to read before the suite can be planned; none for this machine's own types."""
     listed = tuple(cells)
-    remote = [name for name in needed_types(suite, listed) if not is_host_shared(name)]
+    types = dict.fromkeys(cell.settings.instance for cell in listed)
+    remote = [name for name in types if not is_host_shared(name)]
     quotas = [instance_quota(name, suite.purchase) for name in remote]
     if suite.warm_pool_seconds:
         quotas += [warm_pool_quota(name) for name in remote]

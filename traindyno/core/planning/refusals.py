@@ -22,7 +22,6 @@ from traindyno.core.planning.quotas import (
     job_size_quota,
     run_time_quota,
 )
-from traindyno.core.suite.cells import accepted_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 
@@ -52,16 +51,14 @@ def _increase_text(increase: QuotaIncrease) -> str:
 def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[Refusal]:
     for lane in lanes:
         terms = run_terms(lane.largest, suite)
-        unknown = [name for name in terms.types if name not in prices]
-        yield from (Refusal(reason=_no_price_text(name)) for name in unknown)
-        if unknown:
+        if lane.instance_type not in prices:
+            yield Refusal(reason=_no_price_text(lane.instance_type))
             continue
-        dearest = max(terms.types, key=lambda name: prices[name].usd_per_hour)
-        price = prices[dearest].usd_per_hour
+        price = prices[lane.instance_type].usd_per_hour
         one_job_usd = terms.worst_case_usd(price)
         if one_job_usd > suite.limits.max_usd:
             yield Refusal(
-                reason=f"one job on {terms.instance_count} x {dearest} may cost"
+                reason=f"one job on {terms.instance_count} x {lane.instance_type} may cost"
                 f" {exact_usd_text(one_job_usd)} at {exact_usd_text(price)} per instance hour ({terms.longest_text}),"
                 f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
                 " limits.max_job_seconds or limits.max_upload_seconds"
@@ -100,8 +97,7 @@ def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) ->
     for lane in remote:
         largest = lane.largest.instance_count
         what = f"a run on {largest} x {lane.instance_type}"
-        for name in accepted_types(suite, lane.instance_type):
-            yield from refuse_instances(name, suite.purchase, largest, f"a run on {largest} x {name}", quotas)
+        yield from refuse_instances(lane.instance_type, suite.purchase, largest, what, quotas)
         yield from refuse_quota(quotas.get(job_size_quota(suite.purchase).name), largest, what)
     if remote:
         largest = max(lane.largest.instance_count for lane in remote)

@@ -44,11 +44,6 @@ def most_probe_steps(run_steps: int) -> int:
     return ROUNDS * MOST_PROBES * (WARM_UP_STEPS + probe_steps(run_steps))
 
 
-def planned_cell_id(run: Run) -> str:
-    """The id of the cell that the run was planned for: its own cell unless it ran on another instance type."""
-    return run.run_id.rpartition("-t")[0]
-
-
 def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) -> tuple[Run, ...]:
     return make_runs(execution_id, [(cell, trial) for trial in trials for cell in cells])
 

@@ -230,10 +230,6 @@ class Suite:
         default_factory=dict,
         metadata=describe("instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use"),
     )
-    instance_preferences: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict,
-        metadata=describe("instance type → up to four types that its jobs may run on instead, in this order"),
-    )
     job: JobOptions = field(default=JobOptions(), metadata=describe("what SageMaker adds to each job", default="none"))
     pricing: Pricing = field(
         default_factory=Pricing,

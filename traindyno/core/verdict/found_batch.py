@@ -8,7 +8,6 @@ from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, fitting_batch, usable_memory_bytes
 from traindyno.core.suite.processes import dividing_batches, world_size
-from traindyno.core.suite.runs import planned_cell_id
 from traindyno.core.suite.suite import Cell, Run, Suite
 
 MEASURED = (Outcome.COMPLETED, Outcome.OUTPACED)
@@ -76,8 +75,8 @@ def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunRes
     """Missing trials of a grid after its first round. A cell that was not measured with any batch has no
     further trial.
     """
-    measured = {planned_cell_id(result.run) for result in results if result.outcome in MEASURED}
-    done = {(planned_cell_id(result.run), result.run.trial) for result in results}
+    measured = {result.run.cell.cell_id for result in results if result.outcome in MEASURED}
+    done = {(result.run.cell.cell_id, result.run.trial) for result in results}
     going_on = [cell for cell in cells if not cell.settings.batch_search or cell.cell_id in measured]
     trials = range(2, suite.measurement.trials + 1)
     return [(cell, trial) for trial in trials for cell in going_on if (cell.cell_id, trial) not in done]

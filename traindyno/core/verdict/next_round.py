@@ -7,7 +7,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import PASSES
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.suite.runs import make_runs, planned_cell_id, round_of, trial_runs, with_seeds
+from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
@@ -57,7 +57,7 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
         return ()
     done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.trials}
     for result in results:
-        done.setdefault(planned_cell_id(result.run), set()).add(result.run.trial)
+        done.setdefault(result.run.cell.cell_id, set()).add(result.run.trial)
     left = {
         cell_id: [trial for trial in range(1, suite.measurement.trials + 1) if trial not in trials]
         for cell_id, trials in done.items()

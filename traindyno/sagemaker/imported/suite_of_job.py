@@ -180,12 +180,17 @@ def _placement(job: Mapping[str, Any]) -> dict[str, Any]:
     resources = job.get("ResourceConfig", {})
     if resources.get("InstanceGroups"):
         raise JobNotImportable(f"{job_name(job)}: it has instance groups, expected instances of one type")
-    preferred = [each["InstanceType"] for each in resources.get("InstancePreferences", ())]
-    instance = resources.get("InstanceType") or (preferred[0] if preferred else None)
+    instance = resources.get("InstanceType") or next(iter(_preferred(job)), None)
     if instance is None or find_instance_type(str(instance)) is None:
         close = ", ".join(close_instance_types(str(instance))) or "a training instance type"
         raise JobNotImportable(f"{job_name(job)}: its instance type is {instance}, expected {close}")
     return {"instance": instance, "instance_count": resources.get("InstanceCount", 1)}
+
+
+def _preferred(job: Mapping[str, Any]) -> Mapping[str, str | None]:
+    """Instance types of its InstancePreferences → training plan; the suite measures the first."""
+    preferences = job.get("ResourceConfig", {}).get("InstancePreferences", ())
+    return {each["InstanceType"]: next(iter(each.get("TrainingPlanArns", ())), None) for each in preferences}
 
 
 def _image(job: Mapping[str, Any]) -> dict[str, str]:
@@ -258,14 +263,9 @@ def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reserved(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     resources = job.get("ResourceConfig", {})
-    plans = {resources.get("InstanceType"): resources.get("TrainingPlanArn")}
-    preferred = resources.get("InstancePreferences", ())
-    plans |= {each["InstanceType"]: next(iter(each.get("TrainingPlanArns", ())), None) for each in preferred}
+    plans = {resources.get("InstanceType"): resources.get("TrainingPlanArn"), **_preferred(job)}
     if known := {name: plan for name, plan in plans.items() if name and plan}:
         yield "training_plans", known
-    if len(preferred) > 1:
-        first, *others = (each["InstanceType"] for each in preferred)
-        yield "instance_preferences", {first: others}
 
 
 def _options(job: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     suite = small_suite(limits=LIMITS, warm_pool_seconds=600, matrix={"instance_count": [3]}, baseline={})
     terms = job_terms(run_of(suite), suite)
     assert terms == JobTerms(
-        types=("ml.g5.xlarge",),
+        instance_type="ml.g5.xlarge",
         instance_count=3,
         max_job_seconds=1320,
         max_upload_seconds=300,
@@ -51,16 +51,10 @@ def test_the_longest_time_of_an_attempt_has_its_stop_its_upload_and_a_margin() -
     assert terms.longest_text.startswith(f"{terms.longest_seconds} s: 1320 s")
 
 
-def test_an_attempt_that_was_placed_keeps_its_type() -> None:
-    suite = small_suite(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge"]})
-    assert job_terms(run_of(suite), suite).types == ("ml.g5.xlarge", "ml.g5.2xlarge")
-    assert job_terms(run_of(suite), suite, placed_on="ml.g5.2xlarge").types == ("ml.g5.2xlarge",)
-
-
 def test_a_preparation_is_one_instance_of_its_own() -> None:
     suite = small_suite(warm_pool_seconds=600)
     owner = DataPreparation(execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge")
     terms = job_terms(owner, suite)
-    assert (terms.types, terms.instance_count, terms.keep_warm_seconds) == (("ml.m5.xlarge",), 1, 0)
+    assert (terms.instance_type, terms.instance_count, terms.keep_warm_seconds) == ("ml.m5.xlarge", 1, 0)
     assert terms.max_job_seconds == preparation_seconds(suite)
     assert terms.longest_seconds == preparation_seconds(suite) + 480

@@ -197,7 +197,7 @@ FORM = {
         [
             'serch: unknown field "serch": did you mean "search"? Expected one of name, goal, workload, matrix, '
             "training, baseline, include, exclude, preparation, measurement, limits, tolerance, search, purchase, "
-            "warm_pool_seconds, training_plans, instance_preferences, job, pricing, claims, "
+            "warm_pool_seconds, training_plans, job, pricing, claims, "
             "notes"
         ],
     ),

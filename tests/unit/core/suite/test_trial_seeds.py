@@ -10,7 +10,7 @@ from tests.unit.run_samples import completed_result
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import says, script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.cells import expand_cells, run_on
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import parse_run, trial_runs, with_seeds
 from traindyno.core.suite.settings import MOST_SEED
@@ -75,12 +75,6 @@ def test_a_run_of_an_earlier_version_trains_with_the_cells_seed() -> None:
     told = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
     assert "trial_seed" not in told
     assert completed_result(run.cell, 2).seed == 1
-
-
-def test_a_run_keeps_its_seed_on_another_instance_type() -> None:
-    suite = small_suite(instance_preferences={"ml.g5.xlarge": ["ml.g5.2xlarge"]})
-    run = with_seeds(suite, trial_runs("e", expand_cells(suite), [2]))[0]
-    assert run_on(suite, run, "ml.g5.2xlarge").seed == 1
 
 
 def test_a_built_in_task_gets_the_trials_seed_beside_the_cells() -> None:

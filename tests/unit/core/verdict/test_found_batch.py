@@ -19,7 +19,7 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result, r
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding, usable_memory_bytes
 from traindyno.core.planning.refusals import refuse_searches
-from traindyno.core.suite.cells import expand_cells, run_on
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Search, Strategy
 from traindyno.core.suite.processes import global_batch_size, planned_learning_rate
@@ -78,22 +78,6 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
     assert not any(run.searches_batch for run in resolved)
     later = [replace(completed_result(run.cell, run.trial, suite=suite), run=run) for run in resolved]
     assert plan_round(suite, cells, execution_id="e", round_number=3, results=[*results, *later]) == ()
-
-
-def test_a_batch_holds_on_the_type_on_which_it_was_found() -> None:
-    """The first trial of ``eager`` ran on a larger type."""
-    larger = "ml.p4d.24xlarge"
-    suite = replace(suite_of(), instance_preferences={INSTANCE: (larger,)})
-    elsewhere, own = first_results(suite, [48, 24])
-    elsewhere = replace(elsewhere, run=run_on(suite, elsewhere.run, larger))
-    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=[elsewhere, own])
-    resolved = with_batches(runs, [elsewhere, own], [])
-    assert {(run.cell.label, run.found_batch) for run in resolved} == {("eager", None), ("compiled", 24)}
-    placed = [run_on(suite, run, larger) for run in resolved if run.found_batch]
-    assert placed
-    for run in placed:
-        assert run.searches_batch
-        assert trained_settings(run).batch_size == 24
 
 
 def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:

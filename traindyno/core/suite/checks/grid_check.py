@@ -11,8 +11,6 @@ from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.cells import (
-    accepted_types,
-    cell_on,
     expand_cells,
     grid_points,
     included_point,
@@ -168,7 +166,7 @@ def _check_included(suite: Suite) -> Iterator[Problem]:
 def _check_combinations(suite: Suite) -> Iterator[Problem]:
     """Each reason once, with the cells that it concerns."""
     concerned: dict[tuple[str, str], list[str]] = {}
-    for cell in _cells_on_each_type(suite):
+    for cell in expand_cells(suite):
         for impossible in find_impossible(cell, suite.workload):
             concerned.setdefault((impossible.field, impossible.reason), []).append(cell.label)
     for (field, reason), labels in concerned.items():
@@ -211,12 +209,6 @@ def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
                     f"got {shown(word)}: SageMaker's training toolkit gives a script's arguments to a shell without"
                     f" quotes, which would read {what}. Expected one word without spaces, quotes and ;&|<>()$*?[]",
                 )
-
-
-def _cells_on_each_type(suite: Suite) -> Iterator[Cell]:
-    cells = expand_cells(suite)
-    for cell in cells:
-        yield from (cell_on(cells, cell, name) for name in accepted_types(suite, cell.settings.instance))
 
 
 def _point_text(point: Mapping[str, Any]) -> str:

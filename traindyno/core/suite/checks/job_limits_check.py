@@ -118,7 +118,6 @@ def _efa_variables(suite: Suite) -> int:
     """Most EFA variables of a job that the suite does not set itself."""
     most = max((count for count in _values(suite, "instance_count") if isinstance(count, int)), default=1)
     named = [name for name in _values(suite, "instance") if isinstance(name, str)]
-    named += [fallback for name in named for fallback in suite.instance_preferences.get(name, ())]
     types = filter(None, map(find_instance_type, named))
     return max((len(efa_environment(each, most).keys() - suite.workload.environment) for each in types), default=0)
 

@@ -7,7 +7,7 @@ from typing import Any
 from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem, SuiteInvalid
-from traindyno.core.instances.instance_types import InstanceType, find_instance_type
+from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.checks.grid_check import (
     check_bounds,
     check_instance_type,
@@ -59,7 +59,6 @@ def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
 NAME_CHARACTERS = 40
-MOST_FALLBACKS = 4  # CreateTrainingJob takes five preferences
 
 
 def check_suite(suite: Suite) -> Iterator[Problem]:
@@ -83,7 +82,6 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from _check_preparation(suite)
     yield from _check_pricing(suite)
     yield from _check_claims(suite)
-    yield from _check_preferences(suite)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():
@@ -168,54 +166,6 @@ def _check_claims(suite: Suite) -> Iterator[Problem]:
     except ClaimsInvalid as error:
         for problem in error.problems:
             yield Problem(path=f"claims.{problem.path}" if problem.path else "claims", message=problem.message)
-
-
-def _check_preferences(suite: Suite) -> Iterator[Problem]:
-    path = "instance_preferences"
-    if suite.instance_preferences and suite.purchase is Purchase.SPOT:
-        yield Problem(
-            path=path, message="SageMaker takes no preferences for spot instances, expected none with purchase spot"
-        )
-    if suite.instance_preferences and suite.warm_pool_seconds:
-        yield Problem(path=path, message="warm pools hold instances of one type, expected none with warm_pool_seconds")
-    for name, fallbacks in suite.instance_preferences.items():
-        problems = [*_check_fallback_names(f"{path}.{name}", name, fallbacks)]
-        yield from problems or _check_fallbacks_alike(f"{path}.{name}", name, fallbacks)
-
-
-def _check_fallback_names(path: str, name: str, fallbacks: tuple[str, ...]) -> Iterator[Problem]:
-    yield from check_instance_type(path, name)
-    for index, fallback in enumerate(fallbacks):
-        yield from check_instance_type(f"{path}[{index}]", fallback)
-    if not 1 <= len(fallbacks) <= MOST_FALLBACKS:
-        yield Problem(path=path, message=f"got {len(fallbacks)} further types, expected 1 to {MOST_FALLBACKS}")
-    if len({name, *fallbacks}) <= len(fallbacks):
-        yield Problem(path=path, message=f"got {', '.join((name, *fallbacks))}, expected each type once")
-
-
-def _check_fallbacks_alike(path: str, name: str, fallbacks: tuple[str, ...]) -> Iterator[Problem]:
-    own = find_instance_type(name)
-    for index, fallback in enumerate(fallbacks):
-        other = find_instance_type(fallback)
-        if own is None or other is None:
-            continue
-        if own.is_local or other.is_local:
-            message = f"got {fallback} for {name}: instance_preferences applies to SageMaker types only, expected ml.*"
-            yield Problem(path=f"{path}[{index}]", message=message)
-        elif _devices(own) != _devices(other):
-            message = (
-                f"{fallback} has {_devices_text(other)}: it would shard the work differently and needs cells of its own"
-                f" in the matrix. Expected a type with {_devices_text(own)}, as {name} has"
-            )
-            yield Problem(path=f"{path}[{index}]", message=message)
-
-
-def _devices(instance_type: InstanceType) -> tuple[str, int | None]:
-    return instance_type.accelerator_kind.value, instance_type.devices_per_instance
-
-
-def _devices_text(instance_type: InstanceType) -> str:
-    return f"{instance_type.devices_per_instance} devices of kind {instance_type.accelerator_kind.value}"
 
 
 def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
