@@ -66,37 +66,3 @@ def test_a_log_of_the_first_rank_alone_says_that_every_process_must_log(tmp_path
         "job job: no log of rank 1 (world size 2); every process must log its own steps, because the work of all is "
         "counted",
     )
-
-
-def test_a_wall_clock_that_jumps_changes_no_duration(tmp_path: Path) -> None:
-    source = """
-import time
-for number in range(4):
-    with step_log.step(samples=1):
-        time.sleep(0.02)
-        if number == 1:
-            time.time = lambda: 0.0  # as if the clock had been set back to 1970
-"""
-    assert run(tmp_path, source, {}).returncode == 0
-    _, session = logged(tmp_path)
-    seconds = [step.end - step.begin for step in session.processes[0].steps]
-    assert len(seconds) == 4
-    assert all(0.02 <= one < 2 for one in seconds)
-
-
-def test_throughput_is_that_of_a_stopwatch_in_the_script(tmp_path: Path) -> None:
-    source = """
-import time
-step_log.open()
-began = time.perf_counter()
-for _ in range(150):
-    time.sleep(0.002)  # loads data
-    with step_log.step(samples=16):
-        time.sleep(0.008)
-print(16 * 150 / (time.perf_counter() - began))
-"""
-    by_stopwatch = float(run(tmp_path, source, {}).stdout)
-    _, session = logged(tmp_path)
-    steps = session.processes[0].steps
-    by_log = sum(step.samples for step in steps) / (steps[-1].end - steps[0].begin)
-    assert by_log == pytest.approx(by_stopwatch, rel=0.02)

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -47,21 +46,6 @@ def test_a_plain_loop_logs_every_step_of_every_rank(tmp_path: Path, processes: i
         assert lines[-1]["steps"] == 6
 
 
-def test_steps_follow_on_each_other_so_that_the_time_between_them_is_waiting(tmp_path: Path) -> None:
-    steps = run_forked(tmp_path, PLAIN).of_kind("step")
-    for before, after in pairwise(steps):
-        assert after["begin"] == before["end"]
-        assert 0 <= after["wait_seconds"] < after["end"] - after["begin"]
-
-
-def test_the_analysis_reads_what_the_callbacks_write(tmp_path: Path) -> None:
-    end = run_forked(tmp_path, PLAIN, processes=2)
-    log = read_step_log({path.name: path.read_text().splitlines() for path in end.log_files})
-    assert log.measured is not None
-    assert log.measured.missing_ranks == ()
-    assert len(log.measured.common_steps) == 6
-
-
 @pytest.mark.parametrize(
     ("mode", "outcome", "words"),
     [
@@ -81,14 +65,6 @@ def test_an_error_is_named_in_the_log_and_in_the_failure_file(
     assert end.failure in end.output
     assert len(end.of_kind("step")) == 3
     assert end.of_kind("end") == []
-
-
-def test_a_loss_that_is_no_number_is_named_but_does_not_end_a_users_script(tmp_path: Path) -> None:
-    end = run_forked(tmp_path, PLAIN, "nan")
-    assert end.exit_code == 0
-    (error,) = end.of_kind("error")
-    assert (error["outcome"], error["message"]) == (Outcome.LOSS_DIVERGED, "the loss of step 4 is nan")
-    assert [step["loss"] for step in end.of_kind("step")][3:] == ["nan", "nan", "nan"]
 
 
 def test_outside_traindyno_nothing_is_written(tmp_path: Path) -> None:

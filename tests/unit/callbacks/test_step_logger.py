@@ -163,9 +163,10 @@ def test_the_time_between_two_trainings_is_a_pause_around_its_phases(log: StepLo
     assert pause["end"] - pause["begin"] >= 0.07
 
 
-def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(log: StepLogger) -> None:
-    with pytest.raises(ValueError, match="samples=0; expected the number of samples"):
-        log.step(samples=0)
+@pytest.mark.parametrize("samples", [0, -4])
+def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(log: StepLogger, samples: int) -> None:
+    with pytest.raises(ValueError, match=f"samples={samples}; expected the number of samples"):
+        log.step(samples=samples)
 
 
 def test_a_process_among_others_may_have_no_samples_left(
