@@ -11,9 +11,7 @@ from traindyno.core.jobs.job import owner_document
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import block_of, make_runs, parse_run, trial_runs
-from traindyno.core.suite.settings import Settings
 
 
 def labels(**changes: object) -> list[str]:
@@ -51,11 +49,6 @@ def test_a_label_is_made_of_short_words() -> None:
         "2 × local.cpu · compiled · packed",
         "1 × local.cpu · eager · not packed",
     ]
-
-
-def test_a_count_is_said_in_the_right_number() -> None:
-    found = labels(matrix={"loader_workers": [0, 1, 4]}, baseline={})
-    assert found == ["0 loader workers", "1 loader worker", "4 loader workers"]
 
 
 def test_a_single_cell_is_labelled_by_its_instance() -> None:
@@ -123,13 +116,6 @@ def test_the_order_in_which_hyperparameters_are_written_is_no_difference() -> No
     assert one.cell_id == other.cell_id
 
 
-def test_world_size_counts_devices_of_all_instances() -> None:
-    # 8 GPUs x 4 instances
-    assert world_size(Settings(instance="ml.p4d.24xlarge", instance_count=4)) == 32
-    assert world_size(Settings(instance="ml.trn1.32xlarge")) == 32
-    assert world_size(Settings(instance="ml.g7.24xlarge")) is None
-
-
 def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
     suite = small_suite(
         training={"instance": "ml.g5.xlarge"}, matrix={"instance_count": [1, 4, 2]}, baseline={"instance_count": 1}
@@ -151,15 +137,6 @@ def test_a_run_survives_its_document() -> None:
     document = script_document(matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]})
     for run in trial_runs("execution-1", expand_cells(parse_suite(document)), [1]):
         assert parse_run(json.loads(json.dumps(owner_document(run)["run"]))) == run
-
-
-def test_a_label_leaves_out_the_options_of_other_strategies() -> None:
-    assert labels(
-        matrix={"strategy": ["ddp"]},
-        training={"instance": "local.cpu", "instance_count": 2},
-        baseline={},
-        include=[{"strategy": "tensor", "tensor_degree": 2}, {"strategy": "fsdp"}],
-    ) == ["ddp", "tensor · tensor degree 2", "fsdp"]
 
 
 def test_the_runs_of_a_round_are_in_blocks_and_a_repeat_is_in_its_own_rounds() -> None:

@@ -90,7 +90,10 @@ def test_the_launchers_own_names_are_refused_but_for_mpis(given: dict[str, Any],
     ("name", "is_valid"), [("NAME_1", True), ("_x", True), ("1X", False), ("A-B", False), ("TRAINDYNO_X", False)]
 )
 def test_variables_have_names_of_a_shell(name: str, is_valid: bool) -> None:
-    assert (problems(environment={name: "1"}) == []) is is_valid
+    expected = f'workload.environment.{name}: got "{name}", expected letters, digits and _, not beginning with a digit'
+    assert [found.partition(" or TRAINDYNO_")[0] for found in problems(environment={name: "1"})] == (
+        [] if is_valid else [expected]
+    )
 
 
 @pytest.mark.parametrize(("name", "is_valid"), [("extra", True), ("train", False), ("a b", False), ("a" * 65, False)])

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import SETTINGS
+from tests.unit.planned_suites import ample_quotas, prices_of
 from tests.unit.suites import script_document, small_document, small_suite, unprepared_document
-from traindyno.core.costs.prices import Price
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
-from traindyno.core.planning.quotas import QuotaReading, needed_quotas
+from traindyno.core.planning.quotas import needed_quotas
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.memory_settings import distinct_settings, parse_memory_parts
@@ -170,12 +170,6 @@ def test_the_job_that_makes_tokens_checks_the_models_plans() -> None:
     assert [(len(each.tensor_degrees), len(each.tensor_plans)) for each in (tokens, other)] == [(1, 1), (1, 0)]
     keys = {tokens_key(suite.workload, each, ORIGIN) for each in (tokens, replace(other, sequences=tokens.sequences))}
     assert len(keys) == 2
-
-
-def test_the_job_that_makes_tokens_checks_the_model_too() -> None:
-    data = {"path": "s3://bucket/data/abc/"}
-    (tokens,) = planned_of(named_suite(dataset=data, model="s3://bucket/model/")).preparation.tokens  # type: ignore[union-attr]
-    assert (tokens.packing, tokens.tensor_degrees) == (True, (4,))
 
 
 def test_a_users_script_has_its_own_model() -> None:
@@ -366,16 +360,7 @@ def planned(tokens: tuple[TokenSet, ...] | None = None, **changes: Any) -> Plan:
 
 
 def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None, *, usd: dict[str, str] = USD) -> Plan:
-    prices = {
-        name: Price(
-            instance_type=name, region="us-east-1", usd_per_hour=Decimal(value), as_of="2026-11-21", source="test"
-        )
-        for name, value in usd.items()
-    }
-    quotas = {
-        quota.name: QuotaReading(quota=quota, applied=500_000, default=None, in_use=0)
-        for quota in needed_quotas(suite, expand_cells(suite))
-    }
+    prices, quotas = prices_of(usd), ample_quotas(suite)
     return plan_suite(suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={}, tokens=tokens)
 
 
@@ -400,25 +385,6 @@ def test_what_is_ready_costs_nothing_and_is_not_made_again() -> None:
     (due,) = due_preparations(planned((replace(ready, is_ready=False),)).preparation, "execution-1")
     assert due == DataPreparation(execution_id="execution-1", key=KEY, packing=True, instance="ml.m7i.xlarge")
     assert due.preparation_id == "prepare-01234567"
-
-
-def test_a_preparation_over_the_cap_or_the_hours_is_refused() -> None:
-    tight = {**LIMITS, "max_usd": "0.75"}
-    (refusal,) = planned(limits=tight, preparation={"max_seconds": 14_400}).refusals
-    assert refusal.reason.startswith("preparing the data on ml.m7i.xlarge may cost $0.992 (14880 s: 14400 s to")
-    (refusal,) = planned(preparation={"max_seconds": 14_401}).refusals
-    assert "may take 14401 s, over limits.max_hours 4" in refusal.reason
-
-
-def test_a_missing_quota_is_refused_with_its_request() -> None:
-    suite = small_suite(limits=LIMITS)
-    quotas = {
-        quota.name: QuotaReading(quota=quota, applied=0 if "m7i" in quota.name else 500_000, default=None, in_use=0)
-        for quota in needed_quotas(suite, expand_cells(suite))
-    }
-    plan = plan_suite(suite, execution_id="e", prices={}, quotas=quotas, histories={})
-    (increase,) = [refusal.increase for refusal in plan.refusals if refusal.increase]
-    assert (increase.code, increase.desired_value) == ("L-E84ADEB3", 1)
 
 
 def test_data_is_not_prepared_on_an_accelerator() -> None:

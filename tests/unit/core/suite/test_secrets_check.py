@@ -70,20 +70,6 @@ def test_a_secret_in_a_matrix_is_found_too() -> None:
     assert problem(document).startswith("matrix.hyperparameters.token[1]: this looks like")
 
 
-def test_names_of_special_tokens_and_short_values_are_no_secrets() -> None:
-    workload = {
-        **script_document()["workload"],
-        "hyperparameters": {
-            "bos_token": "begin_of_text",
-            "pad_token": "endoftext",
-            "max_tokens": "512",
-            "tokenizer": "gpt2",
-        },
-        "environment": {"BOS_TOKEN": "<s>", "HUB_SECRET": SECRET_ARN},
-    }
-    assert parse_suite(script_document(workload=workload)).workload.environment["BOS_TOKEN"] == "<s>"
-
-
 def test_a_gated_models_token_is_named_by_its_secret() -> None:
     workload = {**small_document()["workload"], "hub_token_secret": SECRET_ARN}
     assert parse_suite({**small_document(), "workload": workload}).workload.hub_token_secret == SECRET_ARN

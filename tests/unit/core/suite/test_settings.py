@@ -9,11 +9,6 @@ import pytest
 from traindyno.core.documents.field_description import Bound, description_of
 from traindyno.core.suite.checks.grid_check import check_value
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.processes import (
-    degrees_of,
-    global_batch_size,
-    replica_count,
-)
 from traindyno.core.suite.schema import TABLES, UnknownTable, field_rows, setting_schemas, with_tables
 from traindyno.core.suite.settings import (
     Effect,
@@ -109,25 +104,6 @@ def test_settings_are_listed_by_their_effect() -> None:
     assert settings_with(Effect.BATCH) == ("batch_size_per_device", "gradient_accumulation_steps", "global_batch_size")
     degrees = ("replicate_degree", "shard_degree", "tensor_degree", "pipeline_degree")
     assert settings_with(Effect.DEGREE) == degrees
-
-
-def test_replicas_share_a_batch_of_this_size() -> None:
-    # 32 processes, 4 to a replica: 8 replicas × 3 samples × 2 accumulated batches = 48 samples a step
-    settings = Settings(
-        instance="ml.p4d.24xlarge",
-        instance_count=4,
-        strategy=Strategy.TENSOR,
-        tensor_degree=4,
-        batch_size_per_device=3,
-        gradient_accumulation_steps=2,
-    )
-    assert (degrees_of(settings, 32).per_replica, replica_count(settings, 32)) == (4, 8)
-    assert global_batch_size(settings, 32) == 48
-
-
-def test_without_a_degree_all_processes_hold_one_replica() -> None:
-    settings = Settings(instance="ml.p4d.24xlarge", strategy=Strategy.PIPELINE, batch_size_per_device=5)
-    assert (degrees_of(settings, 8).per_replica, global_batch_size(settings, 8)) == (8, 5)
 
 
 def test_checkpoint_fixes_settings_of_losses_and_the_form_of_the_weights() -> None:

@@ -1,17 +1,15 @@
 """The suites that come with the project: each can be read and planned, and asks for jobs that SageMaker knows."""
 
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from tests.unit.planned_suites import ample_quotas, prices_of
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from tests.unit.suites import STAGED_SOURCE
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.costs.prices import Price
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.planning.quotas import QuotaReading, needed_quotas
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
@@ -38,20 +36,10 @@ PRICES = {
     "ml.m7i.xlarge": "0.242",
     "local.cpu": "0.10",  # nominal
 }
-ENOUGH = 64
 
 
 def plan(suite: Suite) -> Plan:
-    prices = {
-        name: Price(
-            instance_type=name, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="published"
-        )
-        for name, usd in PRICES.items()
-    }
-    quotas = {
-        quota.name: QuotaReading(quota=quota, applied=max(ENOUGH, quota.default or 0), default=quota.default, in_use=0)
-        for quota in needed_quotas(suite, expand_cells(suite))
-    }
+    prices, quotas = prices_of(PRICES), ample_quotas(suite)
     return plan_suite(suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={})
 
 
@@ -62,17 +50,7 @@ def named(path: Path) -> str:
 def with_staged_source(suite: Suite) -> Suite:
     """The suite that ``traindyno run`` sends: a script's folder is a tarball in S3."""
     is_script = suite.workload.source is not None
-    return (
-        replace(
-            suite,
-            workload=replace(
-                suite.workload,
-                source=STAGED_SOURCE,
-            ),
-        )
-        if is_script
-        else suite
-    )
+    return replace(suite, workload=replace(suite.workload, source=STAGED_SOURCE)) if is_script else suite
 
 
 def test_every_pack_has_its_suites_and_its_claims() -> None:

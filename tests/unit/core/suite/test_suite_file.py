@@ -178,19 +178,6 @@ def test_what_is_wrong_with_a_suites_claims_is_named_where_it_stands() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "arn",
-    [
-        "arn:aws:ec2:us-east-1:123456789012:capacity-reservation/cr-0123456789abcdef0",
-        "cr-0123456789abcdef0",
-    ],
-)
-def test_a_capacity_reservation_of_ec2_is_refused_with_what_to_use_instead(arn: str) -> None:
-    (problem,) = problems(small_document(training_plans={"ml.g5.xlarge": arn}))
-    assert "training jobs can't use EC2 capacity reservations (reserve a SageMaker training plan" in problem
-    assert problem.endswith(", expected arn:aws:sagemaker:<region>:<account>:training-plan/<name>")
-
-
 FORM = {
     "an unknown field": (
         {"serch": "grid"},
@@ -360,7 +347,6 @@ CONTENT = {
         {"limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 60, "max_pending_seconds": 60}},
         "limits.max_pending_seconds: got 60, expected at least 1800 and at most 2419200",
     ),
-    "a name unfit for jobs": ({"name": "my suite!"}, "name: expected 1 to 40 letters, digits and single hyphens"),
     "spot and warm": (
         {"purchase": "spot", "warm_pool_seconds": 60},
         "warm_pool_seconds: Expected 0 with purchase spot",
@@ -444,7 +430,6 @@ WORKLOADS = {
         {"model": {"config": {"model_type": "gpt2", "filler": "x" * 2500}}},
         "workload: expected at most 2500 (a job's limit)",
     ),
-    "a channel name that is taken": ({"channels": {"train": "s3://b/c"}}, "workload.channels.train: none of train,"),
 }
 
 
@@ -469,15 +454,6 @@ def test_a_script_needs_its_source_and_sees_only_its_own_axes() -> None:
     ]
 
 
-def test_problems_of_content_come_all_at_once() -> None:
-    document = small_document(
-        name="a b", matrix={"compiler": []}, limits={"max_usd": 0, "max_hours": -1, "max_job_seconds": 1}
-    )
-    assert [problem.split(":")[0] for problem in problems(document)] == [
-        "name", "limits.max_usd", "limits.max_hours", "limits.max_job_seconds", "matrix.compiler"
-    ]  # fmt: skip
-
-
 def test_content_is_checked_once_the_form_is_right() -> None:
     document = small_document(
         name="two words",
@@ -497,46 +473,6 @@ def test_content_is_checked_once_the_form_is_right() -> None:
     assert {problem.split(": ")[0] for problem in problems(document)} == {
         "name", "matrix.instance", "matrix.instance[1]", "limits.max_usd"
     }  # fmt: skip
-
-
-JOB_LIMITS: dict[str, tuple[dict[str, Any], str]] = {
-    "a hyperparameter too long": (
-        {"hyperparameters": {"text": "x" * 2500}},
-        "workload.hyperparameters.text: got 2502 characters, expected at most 2500",
-    ),
-    "too many hyperparameters": (
-        {"hyperparameters": {f"name_{index}": index for index in range(91)}},
-        "workload.hyperparameters: got 91 names, expected at most 90",
-    ),
-    "a hyperparameter of the SDK's": (
-        {"hyperparameters": {"sagemaker_program": "other.py"}},
-        "workload.hyperparameters.sagemaker_program: expected a name without it",
-    ),
-    "a variable that is none": (
-        {"environment": {"1ST": "x"}},
-        'workload.environment.1ST: got "1ST", expected letters, digits and _, not beginning with a digit or TRAINDYNO_',
-    ),
-    "a variable of the lab's": (
-        {"environment": {"TRAINDYNO_RUN_ID": "x"}},
-        "workload.environment.TRAINDYNO_RUN_ID: got",
-    ),
-    "a variable too long": (
-        {"environment": {"LONG": "x" * 513}},
-        "workload.environment.LONG: got 513 characters, expected at most 512",
-    ),
-    "an image too long": ({"image": "x" * 256}, "workload.image: got 256 characters, expected at most 255"),
-    "too many channels": (
-        {"channels": {f"c{index}": "s3://b/c" for index in range(18)}},
-        "workload.channels: got 18 channels, expected at most 16",
-    ),
-}
-
-
-@pytest.mark.parametrize(("changes", "expected"), JOB_LIMITS.values(), ids=JOB_LIMITS)
-def test_what_sagemaker_would_refuse_is_refused_before(changes: dict[str, Any], expected: str) -> None:
-    document = script_document(workload={**script_document()["workload"], **changes})
-    (problem,) = problems(document)
-    assert says(problem, expected)
 
 
 def without_search(**changes: Any) -> dict[str, Any]:
