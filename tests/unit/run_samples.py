@@ -62,6 +62,18 @@ def step_log_of(step_seconds: Sequence[float], **changes: Any) -> StepLog:
     return read_step_log({file_name(): log_lines(step_seconds=step_seconds, **changes)})
 
 
+def result_from(step_log: StepLog | None = None, *, run: Run | None = None, **changes: Any) -> RunResult:
+    """A completed run of one attempt; ``changes`` are arguments of build_run_result."""
+    given: dict[str, Any] = {
+        "suite": make_suite(),
+        "outcome": Outcome.COMPLETED,
+        "attempts": [make_attempt()],
+        "price": PRICE,
+        **changes,
+    }
+    return build_run_result(run or make_run(make_cell()), step_log=step_log, **given)
+
+
 def completed_result(
     cell: Cell,
     trial: int,
@@ -75,24 +87,20 @@ def completed_result(
     """A run of 60 even steps after a first step of 10 s: 60 s to start, and billed 100 s more than its steps took."""
     seconds = [10.0] + [step_seconds] * 60
     phases = {"starting": 60.0, "downloading": 20.0, "training": 60.0 + sum(seconds), "uploading": 20.0}
-    return build_run_result(
-        make_run(cell, trial),
+    return result_from(
+        step_log_of(seconds, samples=samples, tokens=samples * 10, **changes),
+        run=make_run(cell, trial),
         suite=suite or make_suite(),
-        outcome=Outcome.COMPLETED,
         attempts=[make_attempt(billable_seconds=100 + sum(seconds), phase_seconds=phases)],
-        step_log=step_log_of(seconds, samples=samples, tokens=samples * 10, **changes),
         price=price,
     )
 
 
 def failed_result(cell: Cell, trial: int, outcome: Outcome, message: str = "ended badly") -> RunResult:
-    return build_run_result(
-        make_run(cell, trial),
-        suite=make_suite(),
+    return result_from(
+        run=make_run(cell, trial),
         outcome=outcome,
         attempts=[make_attempt(outcome=outcome, billable_seconds=50.0)],
-        step_log=None,
-        price=PRICE,
         message=message,
         log_tail=("line one", "<b>line two</b>"),
     )

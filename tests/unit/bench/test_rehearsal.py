@@ -15,12 +15,11 @@ from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import read_work
 from localcloud.sagemaker_service.replay.simulated_log import simulated_facts, write_stretch
 from localcloud.sagemaker_service.replay.trace import CONVERTER, ImpliedRate, Trace, choose_trace, implied_rate
-from tests.unit.run_samples import make_attempt
+from tests.unit.run_samples import make_attempt, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import expand_cells
@@ -106,12 +105,11 @@ def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
     samples = (trace.samples_per_step or 0) * work.world_size
     ended = () if trace.accuracy is None else (evaluation_line(START, STEPS, {"accuracy": trace.accuracy}),)
     log = log_lines(step_seconds=seconds, samples=samples, after=ended, facts=simulated_facts(job, trace, work))
-    return build_run_result(
-        run,
+    return result_from(
+        read_step_log({file_name(): log}),
+        run=run,
         suite=suite,
-        outcome=Outcome.COMPLETED,
         attempts=[make_attempt(billable_seconds=sum(phases.values()), phase_seconds=phases)],
-        step_log=read_step_log({file_name(): log}),
         price=PaidPrice(usd_per_instance_hour=Decimal(PRICES[run.cell.settings.instance])),
         is_simulated=True,
     )

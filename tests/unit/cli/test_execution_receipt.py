@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
+from tests.unit.run_samples import result_from
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
@@ -17,7 +18,7 @@ from traindyno.core.jobs.attempt import Attempt, RunShare
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import PaidPrice, build_run_result, run_result_document
+from traindyno.core.measurement.run_result import PaidPrice, run_result_document
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -52,12 +53,10 @@ def note(lab: MemoryLab, run: Run, number: int, end: Attempt | None) -> None:
 
 
 def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
-    result = build_run_result(
-        run,
+    result = result_from(
+        run=run,
         suite=read_stored_suite(lab.bucket.read_json(f"suites/{EXECUTION}/suite.json")),
-        outcome=Outcome.COMPLETED,
         attempts=attempts,
-        step_log=None,
         price=PaidPrice(usd_per_instance_hour=PRICE.usd_per_hour),
     )
     lab.bucket.write_json(result_key(EXECUTION, run.run_id), run_result_document(result))

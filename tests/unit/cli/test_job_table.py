@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from tests.unit.planned_suites import past_cell
 from tests.unit.suites import unprepared_suite
 from traindyno.cli.display.plan_totals import WARM_NOTE, job_table, jobs_document, jobs_of_plan, totals_table
-from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
@@ -50,12 +50,7 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
 
 def test_a_cell_that_fills_a_job_alone_is_told_apart_from_one_without_another() -> None:
     suite = suite_of("shared")
-    long = {
-        cell.cell_id: CellHistory(
-            cell_id=cell.cell_id, run_count=1, billable_seconds=1, seconds=1800, is_simulated=False
-        )
-        for cell in expand_cells(suite)
-    }
+    long = {cell.cell_id: past_cell(cell.cell_id, 1800) for cell in expand_cells(suite)}
     planned = plan_suite(suite, execution_id="plan", prices={}, quotas={}, histories=long)
     reasons = Counter(job.why_alone for job in jobs_of_plan(suite, planned))
     assert reasons == {TOO_LONG: 2, NO_OTHER: 1}

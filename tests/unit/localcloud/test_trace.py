@@ -10,11 +10,9 @@ from localcloud.sagemaker_service.jobs.job import Engine, Status, TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import DEFAULT_SAMPLES, read_work
 from localcloud.sagemaker_service.replay.simulated_log import training_seconds, write_stretch
 from localcloud.sagemaker_service.replay.trace import NOMINAL_STEP_OVERHEAD_SECONDS, Trace, nominal_trace
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.run_samples import make_attempt, make_cell, make_run, make_suite, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.costs.full_run import reschedule
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import build_run_result
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.processes import planned_batch_size
@@ -147,14 +145,7 @@ def test_a_simulated_job_shows_what_the_full_run_does(checkpoint: float, evaluat
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=round(seconds * 1000), first_step=0)
     assert stretch.next_step == 40
     log = read_step_log({f"job-a1/{name}": text.splitlines(keepends=True) for name, text in stretch.files.items()})
-    result = build_run_result(
-        run,
-        suite=suite,
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt(job_name="job-a1")],
-        step_log=log,
-        price=PRICE,
-    )
+    result = result_from(log, run=run, suite=suite, attempts=[make_attempt(job_name="job-a1")])
     scheduled = reschedule(result)
     assert scheduled is not None
     throughput = result.measured.throughput if result.measured else None

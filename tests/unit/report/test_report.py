@@ -12,12 +12,12 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.unit.run_samples import (
-    PRICE,
     completed_result,
     failed_result,
     make_attempt,
     make_run,
     make_suite,
+    result_from,
     step_log_of,
 )
 from tests.unit.step_log_samples import START
@@ -25,7 +25,7 @@ from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
-from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
 from traindyno.core.suite.cells import expand_cells
@@ -314,14 +314,7 @@ def test_a_run_is_listed_with_its_seed(planned: int | None, shown: int | None, e
 def test_a_run_of_one_step_can_be_drawn() -> None:
     suite = sample_suite()
     cell = expand_cells(suite)[0]
-    result = build_run_result(
-        make_run(cell),
-        suite=suite,
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=step_log_of([1.0]),
-        price=PRICE,
-    )
+    result = result_from(step_log_of([1.0]), run=make_run(cell), suite=suite)
     page = render(report_of([result], suite))
     structure_of(page)
     assert "too few steps to find the end of the warm-up: 1 of at least 6" in page
@@ -334,13 +327,10 @@ def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:
         training={"instance": "ml.p4d.24xlarge"},
     )
     evaluation = evaluation_line(START + 1, 1, {"accuracy": 0.95})
-    result = build_run_result(
-        make_run(expand_cells(suite)[0]),
+    result = result_from(
+        step_log_of([1.0], after=[evaluation], end_reason=TARGET_REACHED),
+        run=make_run(expand_cells(suite)[0]),
         suite=suite,
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=step_log_of([1.0], after=[evaluation], end_reason=TARGET_REACHED),
-        price=PRICE,
     )
     page = render(report_of([result], suite))
     structure_of(page)

@@ -4,14 +4,14 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.run_samples import PRICE, make_attempt, make_suite, result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import JobTime, Projection, paid_usd, project, project_run, read_job_time
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.journal import read_job_journal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
-from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 
@@ -21,13 +21,10 @@ EXAMPLES = 80_008
 
 
 def run_of(*attempts: Attempt, files: dict[str, list[str]] | None = None) -> RunResult:
-    return build_run_result(
-        make_run(make_cell()),
+    return result_from(
+        read_step_log(files or {file_name(job="job-a1"): log_lines(step_seconds=STEPS)}),
         suite=make_suite(examples=EXAMPLES),
-        outcome=Outcome.COMPLETED,
         attempts=attempts,
-        step_log=read_step_log(files or {file_name(job="job-a1"): log_lines(step_seconds=STEPS)}),
-        price=PRICE,
     )
 
 

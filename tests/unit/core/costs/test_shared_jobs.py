@@ -17,6 +17,7 @@ from tests.unit.run_samples import (
     make_cell,
     make_run,
     make_suite,
+    result_from,
 )
 from tests.unit.step_log_samples import file_name, log_lines
 from traindyno.core.costs.hazard import observe_hazards
@@ -35,7 +36,6 @@ from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import (
     PaidPrice,
     RunResult,
-    build_run_result,
     parse_run_result,
     run_result_document,
     with_kept_warm,
@@ -89,13 +89,8 @@ def job(name: str, trained: float, *, price: PaidPrice, dies: bool = False, outc
 def result_of(work: Work, attempts: Sequence[Attempt], price: PaidPrice) -> RunResult:
     is_logged = work.outcome is Outcome.COMPLETED
     logs = {file_name(job=attempts[-1].job_name): log_lines(step_seconds=work.steps)}
-    return build_run_result(
-        work.run,
-        suite=make_suite(),
-        outcome=work.outcome,
-        attempts=attempts,
-        step_log=read_step_log(logs) if is_logged else None,
-        price=price,
+    return result_from(
+        read_step_log(logs) if is_logged else None, run=work.run, outcome=work.outcome, attempts=attempts, price=price
     )
 
 

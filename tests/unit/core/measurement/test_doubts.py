@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.unit.run_samples import make_attempt, make_cell, make_run, make_suite, step_log_of
+from tests.unit.run_samples import result_from, step_log_of
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
 
 CAUGHT = (
     "step 59",
@@ -18,12 +18,9 @@ TOOLKIT = ("2026-11-27 sagemaker-training-toolkit INFO     Reporting training SU
 
 
 def result_of(*tail: str, is_ended: bool = True, outcome: Outcome = Outcome.COMPLETED) -> RunResult:
-    return build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
+    return result_from(
+        step_log_of([1.0] * 40, is_ended=is_ended),
         outcome=outcome,
-        attempts=[make_attempt()],
-        step_log=step_log_of([1.0] * 40, is_ended=is_ended),
         price=PaidPrice(usd_per_instance_hour=None),
         log_tail=tail,
     )

@@ -2,13 +2,12 @@
 
 import pytest
 
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.run_samples import make_attempt, make_suite, result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.receipt import write_receipt
-from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_phases import divide_steps, wall_seconds
-from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import IN_BACKGROUND, phase_line
 from traindyno.core.step_log.reader import read_step_log
 
@@ -25,13 +24,10 @@ def three_sessions() -> dict[str, list[str]]:
 
 
 def result_of(files: dict[str, list[str]], **changes: object) -> RunResult:
-    return build_run_result(
-        make_run(make_cell()),
+    return result_from(
+        read_step_log(files),
         suite=make_suite(examples=8000),
-        outcome=Outcome.COMPLETED,
         attempts=[make_attempt(**{"job_name": "job-a1", **changes})],
-        step_log=read_step_log(files),
-        price=PRICE,
     )
 
 

@@ -5,13 +5,13 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import (
-    PRICE,
     completed_result,
     failed_result,
     make_attempt,
     make_cell,
     make_run,
     make_suite,
+    result_from,
     step_log_of,
 )
 from tests.unit.step_log_samples import START, file_name, log_lines
@@ -19,7 +19,6 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import (
     PaidPrice,
-    build_run_result,
     parse_run_result,
     run_result_document,
 )
@@ -32,33 +31,17 @@ from traindyno.core.verdict.summarise import summarise
 
 
 def test_cost_is_billable_seconds_times_instances_times_price() -> None:
-    result = build_run_result(
-        make_run(make_cell(instance_count=2)),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
+    result = result_from(
+        run=make_run(make_cell(instance_count=2)),
         attempts=[make_attempt(billable_seconds=100), make_attempt(number=2, billable_seconds=200)],
-        step_log=None,
-        price=PRICE,
     )
     # 300 s x 2 instances x $36/h / 3600 s/h
     assert paid_usd(result) == Decimal("6")
 
 
 def test_an_unknown_price_or_billing_leaves_cost_unknown() -> None:
-    common = {"suite": make_suite(), "outcome": Outcome.COMPLETED, "step_log": None}
-    run = make_run(make_cell())
-    unpriced = build_run_result(
-        run,
-        attempts=[make_attempt()],
-        price=PaidPrice(usd_per_instance_hour=None),
-        **common,  # type: ignore[arg-type]
-    )
-    unbilled = build_run_result(
-        run,
-        attempts=[make_attempt(), make_attempt(billable_seconds=None)],
-        price=PRICE,
-        **common,  # type: ignore[arg-type]
-    )
+    unpriced = result_from(price=PaidPrice(usd_per_instance_hour=None))
+    unbilled = result_from(attempts=[make_attempt(), make_attempt(billable_seconds=None)])
     assert paid_usd(unpriced) is None
     assert paid_usd(unbilled) is None
 
@@ -92,14 +75,7 @@ def test_the_loss_is_the_mean_over_the_ranks_that_know_it() -> None:
         return log_lines(rank=rank, world_size=3, step_seconds=[1.0] * 8, loss=lambda _: loss)
 
     files = {file_name(rank): of_rank(rank, loss) for rank, loss in enumerate((2.0, 4.0, None))}
-    result = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=read_step_log(files),
-        price=PRICE,
-    )
+    result = result_from(read_step_log(files))
     assert result.measured is not None
     # (2 + 4) / 2; the third rank logs none
     assert result.measured.loss.first == 3.0
@@ -110,14 +86,7 @@ def test_phases_do_not_count_a_second_twice() -> None:
         step_seconds=[10.0] + [1.0] * 60,
         before=[line.phase_line("load", START - 5, START), line.phase_line("compile", START, START + 7)],
     )
-    result = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=read_step_log({file_name(): lines}),
-        price=PRICE,
-    )
+    result = result_from(read_step_log({file_name(): lines}))
     # the compile phase of 7 s lies in the first step of 10 s; of 100 s of training, 5 + 7 + 3 + 60 are explained
     assert result.phases_seconds == pytest.approx(
         {
@@ -146,14 +115,7 @@ def test_a_document_reads_back_equal_and_is_plain_json() -> None:
 def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
     seconds = [1.0 + 0.001 * step for step in range(200)]
     seconds[120] += 40.0
-    result = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=step_log_of(seconds),
-        price=PRICE,
-    )
+    result = result_from(step_log_of(seconds))
     measured = parse_run_result(json.loads(json.dumps(run_result_document(result)))).measured
     assert measured == result.measured
     assert measured is not None
@@ -185,13 +147,8 @@ def test_events_of_a_version_without_their_variance_have_none() -> None:
 
 def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:
     nan = float("nan")
-    result = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.LOSS_DIVERGED,
-        attempts=[make_attempt()],
-        step_log=step_log_of([1.0] * 10, loss=lambda step: nan if step >= 6 else 3.0),
-        price=PRICE,
+    result = result_from(
+        step_log_of([1.0] * 10, loss=lambda step: nan if step >= 6 else 3.0), outcome=Outcome.LOSS_DIVERGED
     )
     assert result.measured is not None
     assert result.measured.loss.diverged_at_step == 6
@@ -201,14 +158,7 @@ def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:
 
 def test_a_missing_rank_leaves_the_rate_unknown() -> None:
     files = {file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 30)}
-    result = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=read_step_log(files),
-        price=PRICE,
-    )
+    result = result_from(read_step_log(files))
     assert result.measured is not None
     assert result.samples_per_second is None
     assert project_run(result) is None
@@ -235,13 +185,9 @@ def test_the_summary_is_flat() -> None:
 
 def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:
     def utilization(precision: Precision) -> float | None:
-        result = build_run_result(
-            make_run(make_cell(precision=precision)),
-            suite=make_suite(),
-            outcome=Outcome.COMPLETED,
-            attempts=[make_attempt()],
-            step_log=step_log_of([1.0] * 30, tokens=312, before=[line.model_line(START, 1, 0.25e12, "given")]),
-            price=PRICE,
+        result = result_from(
+            step_log_of([1.0] * 30, tokens=312, before=[line.model_line(START, 1, 0.25e12, "given")]),
+            run=make_run(make_cell(precision=precision)),
         )
         assert result.measured is not None
         assert result.measured.throughput is not None
@@ -254,15 +200,9 @@ def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:
 
 def test_a_completed_run_whose_log_says_that_the_loss_diverged_has_diverged() -> None:
     log = step_log_of([1.0] * 60, after=[line.error_line(START + 9, "loss_diverged", "the loss of step 4 is nan")])
-    common = {"suite": make_suite(), "attempts": [make_attempt()], "step_log": log, "price": PRICE}
-    diverged = build_run_result(make_run(make_cell()), outcome=Outcome.COMPLETED, **common)  # type: ignore[arg-type]
+    diverged = result_from(log)
     assert (diverged.outcome, diverged.message) == (Outcome.LOSS_DIVERGED, "the loss of step 4 is nan")
-    failed = build_run_result(
-        make_run(make_cell()),
-        outcome=Outcome.OUT_OF_MEMORY,
-        message="full",
-        **common,  # type: ignore[arg-type]
-    )
+    failed = result_from(log, outcome=Outcome.OUT_OF_MEMORY, message="full")
     assert (failed.outcome, failed.message) == (Outcome.OUT_OF_MEMORY, "full")
 
 
@@ -283,13 +223,6 @@ def test_steps_without_samples_have_no_throughput() -> None:
 
 
 def test_a_completed_run_of_which_only_the_first_rank_logged_says_so() -> None:
-    result = build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=step_log_of([1.0] * 60, world_size=2),
-        price=PRICE,
-    )
+    result = result_from(step_log_of([1.0] * 60, world_size=2))
     assert result.outcome is Outcome.USER_CODE_ERROR
     assert "no log of rank 1 (world size 2); every process must log its own steps" in str(result.message)

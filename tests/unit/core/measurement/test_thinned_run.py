@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.run_samples import make_suite, result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import RunResult, build_run_result, parse_run_result, run_result_document
+from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.step_log import line, thinning
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Measurement, Suite
@@ -45,14 +44,7 @@ def files() -> dict[str, list[str]]:
 
 
 def result(logs: dict[str, list[str]], suite: Suite | None = None) -> RunResult:
-    return build_run_result(
-        make_run(make_cell()),
-        suite=suite or make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=read_step_log(logs),
-        price=PRICE,
-    )
+    return result_from(read_step_log(logs), suite=suite or make_suite())
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.unit.planned_suites import past_cell
 from tests.unit.run_samples import make_cell
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.expectation import expect, expect_all
@@ -22,9 +23,7 @@ PRICE = Decimal(36)
 
 
 def history(cell_id: str, seconds: float, *, runs: int = 1, is_simulated: bool = False) -> CellHistory:
-    return CellHistory(
-        cell_id=cell_id, run_count=runs, billable_seconds=seconds / 2, seconds=seconds, is_simulated=is_simulated
-    )
+    return past_cell(cell_id, seconds, run_count=runs, billable_seconds=seconds / 2, is_simulated=is_simulated)
 
 
 KNOWN = {

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.core.planning.test_plan import LIMITS, price, readings
+from tests.unit.core.planning.test_plan import LIMITS, readings
+from tests.unit.planned_suites import past_cell, price
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.cli.display.plan_totals import expected_cost_text, expected_time_text
 from traindyno.core.jobs.outcome import Outcome
@@ -43,7 +44,7 @@ def past(**changes: Any) -> PastRun:
 
 
 def history(cell_id: str, *, billable: float, seconds: float, runs: int = 3) -> CellHistory:
-    return CellHistory(cell_id=cell_id, run_count=runs, billable_seconds=billable, seconds=seconds, is_simulated=False)
+    return past_cell(cell_id, seconds, run_count=runs, billable_seconds=billable)
 
 
 def plan(suite: Suite, *histories: CellHistory, usage: int = 100) -> Plan:

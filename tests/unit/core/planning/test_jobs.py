@@ -5,16 +5,14 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tests.unit.suites import script_document, small_suite, unprepared_suite
+from tests.unit.planned_suites import past_cell
+from tests.unit.suites import script_document, small_suite
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import MOST_RUNS, group_key, share_jobs, why_alone
-from traindyno.core.planning.plan import plan_suite
 from traindyno.core.planning.waves import wave_items
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -148,12 +146,7 @@ def test_several_processes_of_an_image_before_torchruns_support_stand_alone() ->
 def test_jobs_are_filled_to_half_of_the_limit_by_what_earlier_runs_took() -> None:
     suite = shared_suite(matrix={"batch_size_per_device": list(range(1, 13))}, baseline={})
     cells = expand_cells(suite)
-    histories = {
-        cell.cell_id: CellHistory(
-            cell_id=cell.cell_id, run_count=1, billable_seconds=1, seconds=300, is_simulated=False
-        )
-        for cell in cells
-    }
+    histories = {cell.cell_id: past_cell(cell.cell_id, 300) for cell in cells}
     by_trial: dict[int, list[int]] = defaultdict(list)
     for job in share_jobs(runs_of(suite), suite, histories):
         by_trial[job.trial].append(len(job.runs))
@@ -168,37 +161,10 @@ def test_a_repeated_trial_shares_with_the_others_of_its_round() -> None:
     assert [len(job.runs) for job in jobs] == [2]
 
 
-def test_the_plan_counts_jobs_and_bounds_their_cost() -> None:
-    prices: dict[str, Any] = {}
-    shared, separate = (
-        plan_suite(
-            unprepared_suite(measurement={"trials": 4, "jobs": jobs}),
-            execution_id="e",
-            prices=prices,
-            quotas={},
-            histories={},
-        )
-        for jobs in ("shared", "separate")
-    )
-    assert [(plan.run_count, plan.lanes[0].job_count) for plan in (shared, separate)] == [(8, 4), (8, 8)]
-    assert shared.one_attempt_hours == separate.one_attempt_hours / 2
-    # A job of two runs may need one attempt more than the five of a run.
-    assert shared.worst_case_hours / separate.worst_case_hours == Decimal(4 * 6) / Decimal(8 * 5)
-
-
-@pytest.mark.parametrize(
-    ("changes", "path"),
-    [
-        ({"warm_pool_seconds": 600}, "warm_pool_seconds"),
-        (
-            {"limits": {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_run_seconds": 1801}},
-            "max_run_seconds",
-        ),
-    ],
-)
-def test_what_contradicts_shared_jobs_is_refused(changes: dict[str, Any], path: str) -> None:
-    with pytest.raises(Exception, match=path):
-        shared_suite(**changes)
+def test_a_run_may_not_take_longer_than_its_shared_job() -> None:
+    limits = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_run_seconds": 1801}
+    with pytest.raises(SuiteInvalid, match="max_run_seconds"):
+        shared_suite(limits=limits)
 
 
 def test_a_further_job_of_a_race_runs_its_cells_forward_and_backward() -> None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from tests.unit.planned_suites import prices_of
 from tests.unit.suites import unprepared_suite
-from traindyno.core.costs.prices import Price
 from traindyno.core.planning.memory import (
     MemoryEstimate,
     MemoryFinding,
@@ -29,9 +28,6 @@ from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 
 GB = 10**9
-PRICE = Price(
-    instance_type="ml.g5.xlarge", region="us-east-1", usd_per_hour=Decimal("1.408"), as_of="2026-11-21", source="test"
-)
 
 
 def estimate(peak: int) -> MemoryEstimate:
@@ -112,7 +108,7 @@ def planned(suite: Suite, remedy: Mapping[str, Any] | None = None) -> Plan:
     return plan_suite(
         suite,
         execution_id="execution-1",
-        prices={PRICE.instance_type: PRICE},
+        prices=prices_of({"ml.g5.xlarge": "1.408"}),
         quotas={},
         histories={},
         memory=memory_of_cells(cells, findings),
@@ -216,11 +212,6 @@ def test_the_key_changes_with_what_changes_the_memory(changes: dict[str, Any], i
     keys = {memory_key(workload, settings, code="1") for settings in (p4d(), p4d(**changes))}
     assert (len(keys) == 1) is is_same
     assert memory_key(workload, p4d(), code="2") not in keys
-
-
-def test_memory_settings_keep_what_decides_the_memory() -> None:
-    settings = p4d(batch_size_per_device=3, seed=5)
-    assert memory_settings(settings) == p4d(batch_size_per_device=3)
 
 
 def test_checkpointing_alone_helps_where_activations_are_the_rest() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.planned_suites import price
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.measurement.loss_parity import LossSpread
@@ -26,12 +27,6 @@ LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts"
 # 1320 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is billed at most
 HALF_AN_HOUR = {**LIMITS, "max_job_seconds": 1320}
 LONE_RUNS = {"trials": 2, "jobs": "separate"}
-
-
-def price(instance_type: str, usd: str) -> Price:
-    return Price(
-        instance_type=instance_type, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="test"
-    )
 
 
 def readings(suite: Suite, **applied: int) -> dict[str, QuotaReading]:
@@ -172,29 +167,11 @@ def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> No
         " stop, 300 s to upload, 60 s of margin), over limits.max_usd $0.70: raise it, or lower limits.max_job_seconds"
         " or limits.max_upload_seconds"
     ]
-    just = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.71"})
-    assert plan_with_quotas(just).refusals == ()
-
-
-def test_a_job_that_may_cost_just_the_cap_is_planned() -> None:
     # half an hour at 1.408
     exact = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.704"})
     assert plan_with_quotas(exact).refusals == ()
     longer = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.704", "max_upload_seconds": 301})
     assert len(plan_with_quotas(longer).refusals) == 1
-
-
-def test_a_quota_that_is_just_enough_is_enough() -> None:
-    suite = unprepared_suite(training={"instance": "ml.g5.xlarge", "instance_count": 4}, limits=LIMITS)
-    assert plan(suite, usage=4, across_all=4).refusals == ()
-    assert len(plan(suite, usage=3, across_all=3).refusals) == 2
-
-
-def test_one_job_longer_than_the_suite_may_take_is_refused() -> None:
-    suite = unprepared_suite(limits={**LIMITS, "max_hours": "0.25"})
-    assert [refusal.reason for refusal in plan_with_quotas(suite).refusals] == [
-        "one job may take 1800 s, over limits.max_hours 0.25: raise it, or lower limits.max_job_seconds"
-    ]
 
 
 def test_this_machine_needs_no_quota() -> None:
@@ -206,17 +183,6 @@ def test_this_machine_needs_no_quota() -> None:
     assert (planned.refusals, planned.notes) == ((), ())
     # 2 jobs of half an hour, one after the other
     assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(1))
-
-
-def test_spot_has_quotas_of_its_own() -> None:
-    suite = unprepared_suite(purchase="spot")
-    names = [quota.name for quota in needed_quotas(suite, expand_cells(suite))]
-    assert names == [
-        "ml.g5.xlarge for spot training job usage",
-        "Maximum number of instances per spot training job",
-        "Number of instances across all spot training jobs",
-        "Longest run time for a training job",
-    ]
 
 
 def test_a_warm_pool_without_a_quota_is_a_note_and_no_refusal() -> None:
@@ -234,19 +200,6 @@ def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
     planned = plan(suite, price("ml.m5.xlarge", "0.1"), across_all=50)
     assert planned.lanes[0].concurrency == 1
     assert planned.notes == ("the quota for ml.m5.xlarge is unknown: its runs start one at a time",)
-
-
-def test_a_type_that_service_quotas_does_not_list_is_refused_with_what_is_meant() -> None:
-    suite = unprepared_suite(training={"instance": "ml.m5.xlarge"}, limits=LIMITS)
-    quota = instance_quota("ml.m5.xlarge", Purchase.ON_DEMAND)
-    unheard = QuotaReading(quota=quota, applied=None, default=None, in_use=None, is_not_listed=True)
-    listed = {"ml.m5.xlarge": price("ml.m5.xlarge", "1")}
-    planned = plan_suite(suite, execution_id="e", prices=listed, quotas={quota.name: unheard}, histories={})
-    assert [refusal.reason for refusal in planned.refusals] == [
-        'Service Quotas lists no quota "ml.m5.xlarge for training job usage" for this region, so SageMaker training '
-        "does not offer ml.m5.xlarge here: expected an instance type that it lists, such as ml.m5.4xlarge"
-    ]
-    assert planned.notes == ()
 
 
 @pytest.mark.parametrize(("account", "hours"), [(100, "0.5"), (2, "1"), (1, "2")])

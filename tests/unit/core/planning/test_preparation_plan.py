@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.planned_suites import price
 from tests.unit.suites import small_suite, unprepared_suite
-from traindyno.core.costs.prices import Price
 from traindyno.core.planning.preparation_plan import (
     PreparationPlan,
     due_preparations,
@@ -30,16 +30,12 @@ def suite_of(**limits: Any) -> Suite:
     return small_suite(limits=given, preparation={"instance": MACHINE, "max_seconds": 3120})
 
 
-def price(usd: str) -> Price:
-    return Price(instance_type=MACHINE, region="us-east-1", usd_per_hour=Decimal(usd), as_of="2026-11-21", source="t")
-
-
 def planned(suite: Suite, *ready: bool, usd: str | None = "0.50") -> PreparationPlan | None:
     tokens = [
         TokenSet(packing=index == 0, tensor_degrees=(), key=f"{index}" * 64, is_ready=is_ready)
         for index, is_ready in enumerate(ready)
     ]
-    prices = {} if usd is None else {MACHINE: price(usd)}
+    prices = {} if usd is None else {MACHINE: price(MACHINE, usd)}
     return plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens or None)
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.unit.planned_suites import past_cell, prices_of
 from tests.unit.run_samples import completed_result, make_suite
-from traindyno.core.costs.prices import Price
 from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.planned_jobs import most_rounds, planned_jobs, typical_rounds
@@ -40,24 +39,14 @@ def race_of(batches: Sequence[int], *, types: Sequence[str] = (G5,), trials: int
 
 def plan_of(suite: Suite, seconds: float | None = None) -> Plan:
     """At $1 per instance hour. ``seconds``: of an earlier run of each cell, half of them the start of its job."""
-    prices = {
-        name: Price(instance_type=name, region="us-east-1", usd_per_hour=Decimal(1), as_of="2026-11-21", source="test")
-        for name in (G5, G6)
-    }
     known = {
-        cell.cell_id: CellHistory(
-            cell_id=cell.cell_id,
-            run_count=1,
-            billable_seconds=seconds,
-            seconds=seconds,
-            is_simulated=False,
-            overhead_seconds=seconds / 2,
-            overhead_billable_seconds=seconds / 2,
+        cell.cell_id: past_cell(
+            cell.cell_id, seconds, overhead_seconds=seconds / 2, overhead_billable_seconds=seconds / 2
         )
         for cell in (expand_cells(suite) if seconds else ())
         if seconds
     }
-    return plan_suite(suite, execution_id="e", prices=prices, quotas={}, histories=known)
+    return plan_suite(suite, execution_id="e", prices=prices_of({G5: "1", G6: "1"}), quotas={}, histories=known)
 
 
 def test_the_worst_case_of_a_race_holds_all_of_its_further_jobs() -> None:

@@ -1,15 +1,12 @@
 """Waves: runs of different size fill a lane's instances, trial after trial, in a random order."""
 
 from collections import Counter
-from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
 from traindyno.core.jobs.job import Job
-from traindyno.core.planning.expectation import expect
-from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.lanes import LaneDemand, share_instances
 from traindyno.core.planning.waves import Wave, fill_waves, wave_count, wave_size
@@ -76,20 +73,6 @@ def test_the_order_of_waves_is_random_and_differs_between_trials() -> None:
 def test_neighbours_in_a_wave_differ_between_trials() -> None:
     waves = fill_waves(runs_of([8, 8, 8, 8], trials=8), QUOTA)
     assert len({frozenset(job.runs[0].cell.cell_id for job in wave) for wave in waves}) > 2
-
-
-def test_the_expected_time_is_that_of_each_waves_slowest_run() -> None:
-    cells = cells_of([16, 8, 4, 4])
-    runs = tuple(map(separate_job, trial_runs("e", cells, [1])))
-    histories = {
-        cell.cell_id: CellHistory(
-            cell_id=cell.cell_id, run_count=1, billable_seconds=60, seconds=seconds, is_simulated=False
-        )
-        for cell, seconds in zip(cells, (3600, 7200, 1800, 900), strict=True)
-    }
-    found = expect([runs], histories, usd_per_hour=None, concurrency=1, instances=QUOTA)
-    # 16 alone for 1 h, then 8 + 4 + 4 for the 2 h of the slowest
-    assert found.hours == Decimal(3)
 
 
 def test_runs_of_one_size_are_counted_and_fill_no_waves() -> None:

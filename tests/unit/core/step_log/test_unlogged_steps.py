@@ -6,10 +6,9 @@ from collections.abc import Collection
 
 import pytest
 
-from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
+from tests.unit.run_samples import result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log import thinning
 from traindyno.core.step_log.line import end_line
 from traindyno.core.step_log.reader import StepLog, read_step_log
@@ -29,14 +28,7 @@ def log_without(dropped: Collection[int], **changes: int) -> StepLog:
 
 
 def result_of(log: StepLog) -> RunResult:
-    return build_run_result(
-        make_run(make_cell()),
-        suite=make_suite(),
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=log,
-        price=PRICE,
-    )
+    return result_from(log)
 
 
 def every(number: int) -> set[int]:

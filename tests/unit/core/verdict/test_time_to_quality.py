@@ -7,13 +7,12 @@ from math import exp
 
 import pytest
 
-from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_suite, step_log_of
+from tests.unit.run_samples import PRICE, completed_result, make_attempt, make_suite, result_from, step_log_of
 from tests.unit.step_log_samples import START
 from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import Reached, reach_target
-from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
@@ -190,14 +189,7 @@ def stopped(cell: Cell, trial: int, suite: Suite, *, steps: int, accuracy: float
     ]
     log = step_log_of(seconds, samples=8, after=lines, end_reason=TARGET_REACHED)
     result = completed_result(cell, trial, suite=suite)
-    return build_run_result(
-        result.run,
-        suite=suite,
-        outcome=Outcome.COMPLETED,
-        attempts=result.attempts,
-        step_log=log,
-        price=result.price,
-    )
+    return result_from(log, run=result.run, suite=suite, attempts=result.attempts, price=result.price)
 
 
 @pytest.mark.parametrize("steps", [1, 4])
@@ -235,15 +227,11 @@ def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(steps: int,
     suite = suite_of(FASTEST)
     seconds = [3.0 if index in (20, 40) else 1.0 for index in range(steps)]
     begins = [START + sum(seconds[:index]) for index in range(20, steps + 1, 20)]
-    result = build_run_result(
-        completed_result(expand_cells(suite)[0], 1).run,
+    result = result_from(
+        step_log_of(seconds, samples=8, after=[phase_line("evaluate", at, at + 2) for at in begins], end_reason=reason),
+        run=completed_result(expand_cells(suite)[0], 1).run,
         suite=suite,
-        outcome=Outcome.COMPLETED,
         attempts=[make_attempt(phase_seconds={"starting": 60.0, "training": sum(seconds) + 2})],
-        step_log=step_log_of(
-            seconds, samples=8, after=[phase_line("evaluate", at, at + 2) for at in begins], end_reason=reason
-        ),
-        price=PRICE,
     )
     assert result.measured is not None
     assert (result.measured.steady_state.is_reached, result.measured.ended_at_target) == (True, reason is not None)

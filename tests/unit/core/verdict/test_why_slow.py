@@ -8,11 +8,10 @@ import pytest
 
 from tests.unit.core.measurement.test_step_parts import probe_line
 from tests.unit.report.test_report import report_of
-from tests.unit.run_samples import PRICE, make_attempt, make_run, make_suite
+from tests.unit.run_samples import make_run, make_suite, result_from
 from tests.unit.step_log_samples import file_name, log_lines
 from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import build_run_result, parse_run_result, run_result_document
+from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.slowness.step_shares import LoaderAdvice
 from traindyno.core.statistics.selection import Relation
@@ -78,14 +77,7 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
     seconds = {line.WHOLE_STEP: 0.1, line.HELD_BATCHES: 0.06, line.NO_OPTIMIZER: 0.05}
     probes = [probe_line(name, [each] * 10) for name, each in seconds.items()]
     log = log_lines(step_seconds=[0.1] * 200, wait_seconds=0.04, after=probes, facts={"torch": "2", **facts})
-    result = build_run_result(
-        make_run(cell),
-        suite=suite,
-        outcome=Outcome.COMPLETED,
-        attempts=[make_attempt()],
-        step_log=read_step_log({file_name(): log}),
-        price=PRICE,
-    )
+    result = result_from(read_step_log({file_name(): log}), run=make_run(cell), suite=suite)
     assert parse_run_result(run_result_document(result)) == result
     assert summarise(result).probe_seconds == pytest.approx(1)
     report = report_of([result], suite)
