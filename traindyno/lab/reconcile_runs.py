@@ -12,7 +12,7 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
-from traindyno.core.suite.job_time import MARGIN_SECONDS, STOP_SECONDS
+from traindyno.core.suite.job_time import ENDING_SECONDS, MARGIN_SECONDS, STOP_SECONDS
 from traindyno.lab.budget import BudgetServices, hold_all, hold_more, time_usd
 from traindyno.lab.finish_run import FinishRunServices, finish_run
 from traindyno.lab.stop_runs import Pace, StopRunsServices, stop_job, stop_jobs, stop_runs
@@ -178,7 +178,7 @@ def _holds_overrun(row: AttemptRow, billed_seconds: float, services: ReconcileRu
     needed_usd = needed_reservation_usd(
         billed_seconds=billed_seconds + row.keep_warm_seconds,
         next_look_seconds=NEXT_LOOK_SECONDS,
-        ending_seconds=row.ending_seconds,
+        ending_seconds=ENDING_SECONDS,
         instance_count=row.instance_count,
         usd_per_hour=row.usd_per_hour,
     )

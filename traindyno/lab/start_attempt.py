@@ -52,7 +52,6 @@ def new_attempt(
         submitted_at=submitted_at,
         instance_count=terms.instance_count,
         max_job_seconds=terms.max_job_seconds,
-        ending_seconds=terms.ending_seconds,
         keep_warm_seconds=terms.keep_warm_seconds,
         usd_per_hour=usd_per_hour,
         reserved_usd=terms.worst_case_usd(usd_per_hour),

@@ -69,7 +69,7 @@ def build_preparation_request(
         },
         "StoppingCondition": {"MaxRuntimeInSeconds": preparation_seconds(suite)},
         "CheckpointConfig": {"S3Uri": s3_uri(bucket, checkpoints_prefix(execution_id, preparation.preparation_id))},
-        "Environment": {**container_environment(preparation.preparation_id, suite), **workload.environment},
+        "Environment": {**container_environment(preparation.preparation_id), **workload.environment},
         "ProfilerConfig": {"DisableProfiler": True},
         "Tags": job_tags(suite.name, execution_id, preparation.preparation_id, settings),
         **network(settings.jobs),

@@ -15,7 +15,6 @@ from traindyno.core.step_log.line import (
     SEED_VARIABLE,
 )
 from traindyno.core.suite.choices import InputMode, Purchase, Task
-from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.suite import JobOptions, Run, Suite
 from traindyno.core.suite.workload import Model, Workload
 from traindyno.sagemaker.channels import channel, run_channels
@@ -193,7 +192,7 @@ def run_environment(
 ) -> dict[str, str]:
     """``step_log`` and ``checkpoints`` are folders of the container."""
     instance_type = known_type(run)
-    environment = {**container_environment(run.run_id, suite), DIRECTORY_VARIABLE: step_log}
+    environment = {**container_environment(run.run_id), DIRECTORY_VARIABLE: step_log}
     if suite.keeps_checkpoints:
         environment[CHECKPOINTS_VARIABLE] = checkpoints
     if suite.workload.task is Task.SCRIPT and run.seed is not None:
@@ -202,9 +201,8 @@ def run_environment(
     return {**environment, **suite.workload.environment}
 
 
-def container_environment(run_id: str, suite: Suite) -> dict[str, str]:
-    own = {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run_id}
-    return {**own, **upload_environment(suite.limits.max_upload_seconds)}
+def container_environment(run_id: str) -> dict[str, str]:
+    return {DIRECTORY_VARIABLE: CONTAINER_DIRECTORY, RUN_ID_VARIABLE: run_id}
 
 
 def job_tags(suite_name: str, execution_id: str, run_id: str, settings: JobSettings) -> list[dict[str, str]]:

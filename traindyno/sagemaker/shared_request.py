@@ -20,7 +20,6 @@ from traindyno.core.jobs.journal_format import (
 from traindyno.core.s3_keys import job_document_key, s3_uri
 from traindyno.core.suite.checks.job_limits_check import SHARED_CHANNELS
 from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.channels import CONTAINER_CHANNELS, channel, run_channels
 from traindyno.sagemaker.images import select_image_uri
@@ -103,4 +102,4 @@ def _environment(job: Job, suite: Suite) -> dict[str, str]:
         DOCUMENT_VARIABLE: f"{CONTAINER_CHANNELS}/{DOCUMENT_CHANNEL}/{job.job_id}.json",
         FOLDER_VARIABLE: CONTAINER_FOLDER,
     }
-    return {**own, **upload_environment(suite.limits.max_upload_seconds), **suite.workload.environment}
+    return {**own, **suite.workload.environment}

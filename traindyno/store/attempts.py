@@ -10,7 +10,6 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import AttemptOwner
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
-from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.store.items import attribute, attributes_of, read_row
 
 OPEN = "open"
@@ -40,8 +39,6 @@ class AttemptRow:
     instance_count: int
     #: The job's time limit.
     max_job_seconds: int
-    #: The longest time for which the job may be billed after its time limit, without its warm pool.
-    ending_seconds: int = STOP_SECONDS
     #: The longest time for which the job's instances may be billed after its end.
     keep_warm_seconds: int = 0
     #: The price of one instance, as the suite was planned.

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from localcloud.sagemaker_service.api_error import validation_error
-from traindyno.core.suite.job_time import UPLOAD_VARIABLE
 
 
 def check_combination(request: Mapping[str, Any]) -> None:
@@ -38,9 +37,6 @@ def _check_resources(request: Mapping[str, Any]) -> None:
 
 
 def _check_stopping(request: Mapping[str, Any]) -> None:
-    upload = request.get("Environment", {}).get(UPLOAD_VARIABLE)
-    if upload is not None and not (upload.isascii() and upload.isdigit()):
-        raise validation_error(f"Environment.{UPLOAD_VARIABLE}: got {upload!r}, expected a number of seconds")
     stopping = request.get("StoppingCondition", {})
     longest_wait = stopping.get("MaxWaitTimeInSeconds")
     if request.get("EnableManagedSpotTraining"):

@@ -40,18 +40,19 @@ from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, container_
 from localcloud.sagemaker_service.instance_table import local_instance_type
 from localcloud.sagemaker_service.jobs.job import (
     FAILURE_REASON_LIMIT,
+    UPLOAD_ENDED,
     SecondaryStatus,
     Status,
     TrainingJob,
     billed_so_far_ms,
     moved,
-    upload_ended_text,
     with_note,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings
 from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
 from localcloud.sagemaker_service.storage.s3_transfer import CheckpointSync, DataUnavailable, S3Transfer
+from traindyno.core.suite.job_time import UPLOAD_SECONDS
 
 LOG = logging.getLogger(__name__)
 
@@ -107,7 +108,7 @@ class JobRun:
         self._interruption: SpotInterruption | None = None  # of the training that runs or ended last
         self._context = context
         self._folder = context.settings.state_folder / "jobs" / job.name
-        self._upload_time = UploadTime(job.max_upload_seconds)
+        self._upload_time = UploadTime(UPLOAD_SECONDS)
         self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
         self._shipping: LogShipping | None = None
         self._watch = ClockWatch(context.machine)
@@ -259,7 +260,7 @@ class JobRun:
         if self._is_asked_to_stop():
             return STOPPED
         if training_end.is_success:
-            return failed(upload_ended_text(self._job)) if self._upload_time.is_exceeded else COMPLETED
+            return failed(UPLOAD_ENDED) if self._upload_time.is_exceeded else COMPLETED
         if self._ran_too_long():
             return RAN_TOO_LONG
         return failed(algorithm_error(trees, training_end, self._logs))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from traindyno.core.suite.job_time import DEFAULT_UPLOAD_SECONDS, UPLOAD_VARIABLE
+from traindyno.core.suite.job_time import UPLOAD_SECONDS
 
 
 class Status(StrEnum):
@@ -151,18 +151,12 @@ class TrainingJob:
     def max_runtime_seconds(self) -> int:
         return int(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400))
 
-    @property
-    def max_upload_seconds(self) -> int:
-        """SageMaker has no such limit; ``limits.max_upload_seconds`` of a lab's suite comes as a variable."""
-        return int(self.request.get("Environment", {}).get(UPLOAD_VARIABLE, DEFAULT_UPLOAD_SECONDS))
 
-
-def upload_ended_text(job: TrainingJob) -> str:
-    """The failure reason of a job whose upload was ended, which SageMaker never does."""
-    return (
-        f"ClientError: the upload of the outputs took longer than {job.max_upload_seconds} s"
-        " (limits.max_upload_seconds), so the local cloud ended it. SageMaker goes on, and bills it"
-    )
+# The failure reason of a job whose upload was ended, which SageMaker never does.
+UPLOAD_ENDED = (
+    f"ClientError: the upload of the outputs took longer than {UPLOAD_SECONDS} s, so the local cloud ended it."
+    " SageMaker goes on, and bills it"
+)
 
 
 def decoded(hyperparameter: str) -> Any:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from localcloud.sagemaker_service.jobs.faults import CAPACITY_ERROR, FaultInjector, JobFault
 from localcloud.sagemaker_service.jobs.job import (
     BILLED,
+    UPLOAD_ENDED,
     PlannedStep,
     SecondaryStatus,
     Status,
     TrainingJob,
-    upload_ended_text,
 )
 from localcloud.sagemaker_service.jobs.job_work import JobWork
 from localcloud.sagemaker_service.replay.simulated_log import total_steps, training_seconds
@@ -18,7 +18,7 @@ from localcloud.sagemaker_service.replay.trace import ImpliedRate, Trace, implie
 from localcloud.sagemaker_service.service_health import INTERNAL_ERROR
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
-from traindyno.core.suite.job_time import STOP_SECONDS
+from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_SECONDS
 
 NO_CAPACITY_MESSAGE = "Insufficient capacity error from EC2 while launching instances, retrying!"
 OUT_OF_MEMORY_TEXT = failure_text(Outcome.OUT_OF_MEMORY, "CUDA out of memory (simulated)")
@@ -102,7 +102,7 @@ def plan_stop(
 
 def _ending(job: TrainingJob, trace: Trace, *, is_limited: bool = True) -> tuple[TimedStatus, TimedStatus]:
     """What is billed after a stop: until the script ends or is ended, and the upload."""
-    upload_seconds = min(trace.upload_seconds, job.max_upload_seconds) if is_limited else trace.upload_seconds
+    upload_seconds = min(trace.upload_seconds, UPLOAD_SECONDS) if is_limited else trace.upload_seconds
     return (
         TimedStatus(secondary_status=S.STOPPING, seconds=min(trace.stop_seconds, STOP_SECONDS)),
         TimedStatus(secondary_status=S.UPLOADING, seconds=upload_seconds),
@@ -169,9 +169,9 @@ def _cut_at_limits(job: TrainingJob, planned: PlannedJob, trace: Trace) -> Plann
     longest_pending = limits.get("MaxPendingTimeInSeconds")
     elapsed, billed, kept = 0.0, 0.0, list[TimedStatus]()
     for timed in planned.statuses:
-        if timed.secondary_status is S.UPLOADING and timed.seconds > job.max_upload_seconds:
-            ended_upload = replace(timed, seconds=float(job.max_upload_seconds))
-            return _failure((*kept, ended_upload), upload_ended_text(job))
+        if timed.secondary_status is S.UPLOADING and timed.seconds > UPLOAD_SECONDS:
+            ended_upload = replace(timed, seconds=float(UPLOAD_SECONDS))
+            return _failure((*kept, ended_upload), UPLOAD_ENDED)
         is_billed = timed.secondary_status in BILLED - {S.UPLOADING}
         rooms = {S.MAX_RUNTIME_EXCEEDED: job.max_runtime_seconds - billed} if is_billed else {}
         if longest_wait is not None and timed.secondary_status is not S.UPLOADING:

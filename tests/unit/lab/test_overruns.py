@@ -11,6 +11,7 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.job_time import UPLOAD_SECONDS
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -216,10 +217,10 @@ class Fate:
 def test_jobs_that_stop_late_and_upload_long_cost_no_more_than_the_cap(seed: int) -> None:
     """Random limits, stops, uploads and caps. At every minute, what is billed is reserved, which is within the cap."""
     rng = random.Random(seed)
-    limit, upload = rng.randint(10, 4000), rng.randint(10, 1500)
+    limit, upload = rng.randint(10, 4000), UPLOAD_SECONDS
     longest_usd = cost_usd(limit + upload + 180, 1, HOURLY_USD)
     cap_usd = (longest_usd * Decimal(rng.uniform(1, 6))).quantize(Decimal("0.01")) + Decimal("0.01")
-    suite_limits = {"max_usd": str(cap_usd), "max_hours": 99, "max_job_seconds": limit, "max_upload_seconds": upload}
+    suite_limits = {"max_usd": str(cap_usd), "max_hours": 99, "max_job_seconds": limit}
     lab, runs = make_lab(limits=suite_limits, measurement={"trials": 3})
     fates = {run.run_id: _fate(rng, limit, upload) for run in runs}
     waiting, minute = list(runs), 0

@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.api.create_rules import check_combination
-from localcloud.sagemaker_service.api_error import ApiError
 from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
-from localcloud.sagemaker_service.host import host_training
+from localcloud.sagemaker_service.host import host_training, job_run
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
@@ -36,7 +34,7 @@ from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.planning.job_terms import JobTerms
-from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_VARIABLE, upload_environment
+from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_SECONDS
 
 SOURCE = "s3://lab/code.tar.gz"
 
@@ -56,7 +54,6 @@ def add_job(store: JobStore, name: str, engine: Engine, terms: JobTerms, *, now_
         "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1},
         "StoppingCondition": {"MaxRuntimeInSeconds": terms.max_job_seconds},
         "HyperParameters": {"sagemaker_program": '"train.py"', "sagemaker_submit_directory": json.dumps(SOURCE)},
-        "Environment": upload_environment(terms.max_upload_seconds),
         **changes,
     }
     job = new_job(request, arn=name, engine=engine, tags={}, now_ms=now_ms, message="")
@@ -133,11 +130,11 @@ class Played:
 
     @property
     def seconds_after_limit(self) -> float:
-        return min(self.trace.stop_seconds, 120) + min(self.trace.upload_seconds, self.terms.max_upload_seconds)
+        return min(self.trace.stop_seconds, 120) + min(self.trace.upload_seconds, UPLOAD_SECONDS)
 
 
 def random_job(rng: random.Random, name: str) -> Played:
-    limit, upload = rng.randint(10, 5000), rng.randint(10, 2000)
+    limit, upload = rng.randint(10, 5000), UPLOAD_SECONDS
     trace = Trace(
         name=name,
         match={"job": name},
@@ -149,7 +146,7 @@ def random_job(rng: random.Random, name: str) -> Played:
         stop_seconds=rng.choice([0.0, rng.uniform(0, 1000)]),
         upload_seconds=rng.choice([0.0, rng.uniform(0, upload), rng.uniform(0, 5 * upload)]),
     )
-    terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=limit, max_upload_seconds=upload)
+    terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=limit)
     return Played(terms=terms, trace=trace, is_spot=rng.random() < 0.3)
 
 
@@ -184,7 +181,7 @@ def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore,
 
 def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: JobStore) -> None:
     clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=600)
-    terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=600, max_upload_seconds=20)
+    terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=600)
     trace = Trace(name="long", download_seconds=10, load_seconds=10, step_seconds=1, steps=10, upload_seconds=7200)
     for name in ("ended", "unheeded"):
         add_job(store, name, Engine.REPLAY, terms, now_ms=clock.now_ms())
@@ -195,20 +192,10 @@ def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: 
     job, unheeded = ended_job(store, "ended"), ended_job(store, "unheeded")
     uploading = job.transitions[-2]
     assert (job.status, uploading.status) == ("Failed", "Uploading")
-    assert (uploading.end_ms or 0) - uploading.start_ms == 20_000
-    assert "longer than 20 s (limits.max_upload_seconds)" in str(job.failure_reason)
+    assert (uploading.end_ms or 0) - uploading.start_ms == 300_000
+    assert "longer than 300 s, so the local cloud ended it" in str(job.failure_reason)
     # as on AWS, where nothing ends it
     assert (unheeded.status, (unheeded.billable_seconds or 0) > 7200) == ("Completed", True)
-
-
-def test_an_upload_time_that_is_no_number_is_refused_when_the_job_is_created() -> None:
-    request = {
-        "AlgorithmSpecification": {"TrainingImage": "pytorch"},
-        "ResourceConfig": {"InstanceType": "local.cpu", "InstanceCount": 1},
-    }
-    check_combination({**request, "Environment": upload_environment(900)})
-    with pytest.raises(ApiError, match="TRAINDYNO_MAX_UPLOAD_SECONDS: got 'soon', expected a number of seconds"):
-        check_combination({**request, "Environment": {UPLOAD_VARIABLE: "soon"}})
 
 
 class Objects:
@@ -242,10 +229,7 @@ class NoLogs:
 
 
 # 120 s to stop become less in these tests.
-GRACE_SECONDS, SHORT = (
-    0.3,
-    JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=1, max_upload_seconds=1),
-)
+GRACE_SECONDS, SHORT = 0.3, JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=1)
 DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
 FROZEN = "import os, signal, time\n"
 SCRIPTS = {
@@ -308,16 +292,17 @@ def test_a_job_of_this_machine_is_billed_no_more_than_its_reservation(
     store: JobStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, holds_uploads: bool
 ) -> None:
     monkeypatch.setattr(host_training, "SUPERVISOR_SECONDS", 1.0)
+    monkeypatch.setattr(job_run, "UPLOAD_SECONDS", 1)
     objects = Objects(SCRIPTS[what])
     objects.holds_uploads = holds_uploads
     ends_by_itself = what in {"ends by itself", "leaves a checkpoint"}
     terms = replace(SHORT, max_job_seconds=60) if ends_by_itself else SHORT
     job = run_job(store, objects, tmp_path, terms)
-    assert (job.billable_seconds or 0) <= terms.longest_seconds - STOP_SECONDS + GRACE_SECONDS
+    assert (job.billable_seconds or 0) <= terms.longest_seconds - STOP_SECONDS + GRACE_SECONDS - UPLOAD_SECONDS + 1
     if not ends_by_itself:
         assert job.secondary_status is SecondaryStatus.MAX_RUNTIME_EXCEEDED
     elif holds_uploads:
-        assert "the upload of the outputs took longer than 1 s (limits.max_upload_seconds)" in str(job.failure_reason)
+        assert "the upload of the outputs took longer than" in str(job.failure_reason)
         was_held = [path for path in objects.held if path.name == "state.pt"]
         assert bool(was_held) is (what == "leaves a checkpoint")
     else:

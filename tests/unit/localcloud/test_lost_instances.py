@@ -17,7 +17,7 @@ from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
 from tests.unit.localcloud.test_longest_bill import SHORT, NoLogs, add_job, ask_to_stop, until
 
-TERMS = replace(SHORT, max_job_seconds=60, max_upload_seconds=60)
+TERMS = replace(SHORT, max_job_seconds=60)
 SCRIPT = """
 import os, pathlib, time
 asked, ended = pathlib.Path({asked!r}), pathlib.Path({ended!r})

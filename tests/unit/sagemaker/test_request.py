@@ -10,7 +10,6 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.instances.efa import efa_environment
@@ -18,13 +17,11 @@ from traindyno.core.instances.instance_types import instance_types
 from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_names import job_name_prefix, training_job_name
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.launcher import SourceMissing
-from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
 
 GOLDEN = Path(__file__).parents[2] / "data/golden"
@@ -226,21 +223,6 @@ def test_only_aws_accelerators_get_a_pending_limit(instance: str) -> None:
     assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
 
 
-@pytest.mark.parametrize(("seconds", "sent"), [(300, None), (900, "900")])
-def test_every_job_names_an_upload_time_of_the_suites_own(seconds: int, sent: str | None) -> None:
-    """The local service ends an upload after it, and takes 300 s without it."""
-    limits = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_upload_seconds": seconds}
-    suite = small_suite(limits=limits)
-    preparing = DataPreparation(execution_id="execution-1", key="0" * 64, packing=True, instance="ml.m5.xlarge")
-    for request in (
-        first_request(suite),
-        build_preparation_request(preparing, suite, attempt=1, settings=SETTINGS),
-    ):
-        assert request["Environment"].get("TRAINDYNO_MAX_UPLOAD_SECONDS") == sent
-        job = new_job(request, arn="arn", engine=Engine.PROCESS, tags={}, now_ms=0, message="")
-        assert job.max_upload_seconds == seconds
-
-
 def test_a_training_plan_applies_to_its_instance_type_only() -> None:
     arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
     plans = {"ml.p5.48xlarge": arn}
@@ -395,7 +377,6 @@ JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
     "a script": {},
     "spot": {"task": "causal-lm", "purchase": "spot"},
     "checkpoints": {"task": "causal-lm", "measurement": {"checkpoint_every_steps": 10}},
-    "a longer upload": {"limits": {"max_upload_seconds": 600}},
     "two instances": {"training": {"instance_count": 2}},
     "EFA": {"training": {"instance_count": 2}, "matrix": {"instance": ["ml.g6e.12xlarge", "ml.g5.12xlarge"]}},
     "EFA with RDMA": {"task": "causal-lm", "training": {"instance": "ml.p5en.48xlarge", "instance_count": 2}},
@@ -405,7 +386,6 @@ JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
         "matrix": {"instance_count": [1, 2]},
     },
     "everything": {
-        "limits": {"max_upload_seconds": 600},
         "training": {"instance_count": 2},
         "matrix": {"instance": ["ml.p5en.48xlarge"]},
     },

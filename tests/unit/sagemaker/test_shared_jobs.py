@@ -37,9 +37,7 @@ SUITES = {
     "built-in": small_document(),
     "spot": small_document(purchase="spot", matrix={"packing": [True, False]}, baseline={"packing": True}),
     "two instances": small_document(training={"instance": "ml.g6e.12xlarge", "instance_count": 2}),
-    "local": small_document(
-        training={"instance": "local.cpu"}, limits={**small_document()["limits"], "max_upload_seconds": 10}
-    ),
+    "local": small_document(training={"instance": "local.cpu"}),
     "script": script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.lr": [0.001, 0.01]}),
     "script's words": script_document(
         workload={
@@ -123,16 +121,10 @@ def test_values_of_the_workloads_variables_are_in_the_request_only() -> None:
     assert "sesame" not in json.dumps(document)
 
 
-@pytest.mark.parametrize("max_upload_seconds", [10, 3600])
 @pytest.mark.parametrize("max_job_seconds", [60, 300, 1200, 86400])
-def test_most_of_the_jobs_limit_is_the_runs(max_job_seconds: int, max_upload_seconds: int) -> None:
+def test_most_of_the_jobs_limit_is_the_runs(max_job_seconds: int) -> None:
     """An upload comes after the limit; a job of one run has all of it."""
-    limits = {
-        **small_document()["limits"],
-        "max_job_seconds": max_job_seconds,
-        "max_upload_seconds": max_upload_seconds,
-    }
-    suite = small_suite(limits=limits)
+    suite = small_suite(limits={**small_document()["limits"], "max_job_seconds": max_job_seconds})
     kept = job_document(shared_job(suite), suite, SETTINGS)["ending_seconds"]
     assert 0 < kept <= min(120, max_job_seconds / 10)
 

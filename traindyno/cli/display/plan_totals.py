@@ -18,7 +18,7 @@ from traindyno.core.planning.preparation_plan import PreparationPlan
 from traindyno.core.search.largest_batch import FEW_PROBES, LONGEST_PROBE_SECONDS, MOST_PROBES, PROBE_STEPS
 from traindyno.core.step_log.line import SEED_VARIABLE
 from traindyno.core.suite.choices import Jobs, Purchase, Task
-from traindyno.core.suite.job_time import ending_seconds
+from traindyno.core.suite.job_time import ENDING_SECONDS
 from traindyno.core.suite.preparation import names_commit
 from traindyno.core.suite.runs import compares_seeds, most_probe_steps, trial_seed
 from traindyno.core.suite.suite import Suite
@@ -90,7 +90,7 @@ def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAs
 
 def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
     limits = suite.limits
-    ending = f"{ending_seconds(limits.max_upload_seconds)} s to stop and to upload"
+    ending = f"{ENDING_SECONDS} s to stop and to upload"
     is_shared = suite.measurement.jobs is Jobs.SHARED
     yield "runs", f"{_runs_text(suite, planned)}; {_lanes_text(planned)}"
     if suite.warm_pool_seconds:

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.job import AttemptOwner, runs_of
-from traindyno.core.suite.job_time import MARGIN_SECONDS, STOP_SECONDS, ending_seconds
+from traindyno.core.suite.job_time import ENDING_SECONDS, MARGIN_SECONDS, STOP_SECONDS, UPLOAD_SECONDS
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
@@ -18,18 +18,12 @@ class JobTerms:
     instance_type: str
     instance_count: int
     max_job_seconds: int
-    max_upload_seconds: int
     keep_warm_seconds: int = 0
-
-    @property
-    def ending_seconds(self) -> int:
-        """What may be billed after the time limit, without the warm pool."""
-        return ending_seconds(self.max_upload_seconds)
 
     @property
     def longest_seconds(self) -> int:
         """The longest time for which one attempt may be billed: to its limit, its stop, its upload, its warm pool."""
-        return self.max_job_seconds + self.ending_seconds + self.keep_warm_seconds
+        return self.max_job_seconds + ENDING_SECONDS + self.keep_warm_seconds
 
     @property
     def longest_text(self) -> str:
@@ -37,7 +31,7 @@ class JobTerms:
         pool = f", {self.keep_warm_seconds} s of a warm pool" if self.keep_warm_seconds else ""
         return (
             f"{self.longest_seconds} s: {self.max_job_seconds} s to its limit, {STOP_SECONDS} s to stop,"
-            f" {self.max_upload_seconds} s to upload, {MARGIN_SECONDS} s of margin{pool}"
+            f" {UPLOAD_SECONDS} s to upload, {MARGIN_SECONDS} s of margin{pool}"
         )
 
     def worst_case_usd(self, usd_per_hour: Decimal) -> Decimal:
@@ -60,7 +54,6 @@ def preparation_terms(instance: str, suite: Suite) -> JobTerms:
         instance_type=instance,
         instance_count=1,
         max_job_seconds=preparation_seconds(suite),
-        max_upload_seconds=suite.limits.max_upload_seconds,
     )
 
 
@@ -70,6 +63,5 @@ def run_terms(settings: Settings, suite: Suite) -> JobTerms:
         instance_type=settings.instance,
         instance_count=settings.instance_count,
         max_job_seconds=suite.limits.max_job_seconds,
-        max_upload_seconds=suite.limits.max_upload_seconds,
         keep_warm_seconds=suite.warm_pool_seconds,
     )

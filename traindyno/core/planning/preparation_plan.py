@@ -130,8 +130,7 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
     elif (usd := terms.worst_case_usd(plan.price.usd_per_hour)) > suite.limits.max_usd:
         yield Refusal(
             reason=f"{what} may cost {exact_usd_text(usd)} ({terms.longest_text}), over limits.max_usd"
-            f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds or"
-            " limits.max_upload_seconds"
+            f" {exact_usd_text(suite.limits.max_usd)}: raise it, or lower preparation.max_seconds"
         )
     if Decimal(plan.max_seconds) / SECONDS_PER_HOUR > suite.limits.max_hours:
         yield Refusal(

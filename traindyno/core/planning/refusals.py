@@ -61,7 +61,7 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
                 reason=f"one job on {terms.instance_count} x {lane.instance_type} may cost"
                 f" {exact_usd_text(one_job_usd)} at {exact_usd_text(price)} per instance hour ({terms.longest_text}),"
                 f" over limits.max_usd {exact_usd_text(suite.limits.max_usd)}: raise it, or lower"
-                " limits.max_job_seconds or limits.max_upload_seconds"
+                " limits.max_job_seconds"
             )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.job_time import UPLOAD_SECONDS
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.settings import MOST_SEED, Settings
 from traindyno.core.suite.suite import Cell, Limits, Run, Suite
@@ -115,7 +116,7 @@ def waiting_seconds(limits: Limits) -> int:
     """The time limit of a task that waits for its job. SageMaker ends the job earlier, and ReconcileRuns finds jobs
     whose event was lost.
     """
-    return limits.max_pending_seconds + limits.max_job_seconds + limits.max_upload_seconds + GRACE_SECONDS
+    return limits.max_pending_seconds + limits.max_job_seconds + UPLOAD_SECONDS + GRACE_SECONDS
 
 
 def parse_run(document: Mapping[str, Any]) -> Run:

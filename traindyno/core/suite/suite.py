@@ -9,7 +9,6 @@ from traindyno.core.documents.field_description import COUNT, Bound, describe
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.goal import HOURS, USD, Goal, Pricing
-from traindyno.core.suite.job_time import DEFAULT_UPLOAD_SECONDS
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 
@@ -122,14 +121,6 @@ class Limits:
             "the time limit of one run in a shared job; a job of one run has max_job_seconds only",
             bound=JOB_SECONDS,
             default="what is left of the job's",
-        ),
-    )
-    max_upload_seconds: int = field(
-        default=DEFAULT_UPLOAD_SECONDS,
-        metadata=describe(
-            "how long one job may upload its outputs after its training; the cap reserves this time for each job, and "
-            "the local cloud ends the upload after it",
-            bound=JOB_SECONDS,
         ),
     )
     max_attempts: int = field(default=5, metadata=describe("training jobs per run", bound=Bound(least=1, most=100)))

@@ -25,7 +25,6 @@ def test_a_run_has_the_suites_limits_and_its_instances() -> None:
         instance_type="ml.g5.xlarge",
         instance_count=3,
         max_job_seconds=1320,
-        max_upload_seconds=300,
         keep_warm_seconds=600,
     )
     assert terms.longest_seconds == 2400
@@ -45,9 +44,9 @@ def test_the_worst_case_of_an_attempt_keeps_its_instances_warm_to_the_end() -> N
 
 def test_the_longest_time_of_an_attempt_has_its_stop_its_upload_and_a_margin() -> None:
     """SageMaker bills all of it; its SIGTERM leaves 120 s."""
-    suite = small_suite(limits={**LIMITS, "max_upload_seconds": 1000}, warm_pool_seconds=600)
+    suite = small_suite(limits=LIMITS, warm_pool_seconds=600)
     terms = run_terms(Settings(instance="ml.g5.xlarge"), suite)
-    assert terms.longest_seconds == 1320 + 120 + 1000 + 60 + 600
+    assert terms.longest_seconds == 1320 + 120 + 300 + 60 + 600
     assert terms.longest_text.startswith(f"{terms.longest_seconds} s: 1320 s")
 
 

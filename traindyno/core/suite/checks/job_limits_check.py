@@ -9,7 +9,6 @@ from traindyno.core.errors import Problem
 from traindyno.core.instances.efa import efa_environment
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.job_time import upload_environment
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Workload
@@ -111,7 +110,7 @@ def _check_environment(suite: Suite) -> Iterator[Problem]:
 def _lab_variables(suite: Suite) -> int:
     """How many a job gets at most: the step log's directory, the run's id, and those that it needs."""
     needed = suite.keeps_checkpoints + (suite.workload.task is Task.SCRIPT) + _efa_variables(suite)
-    return 2 + len(upload_environment(suite.limits.max_upload_seconds)) + needed
+    return 2 + needed
 
 
 def _efa_variables(suite: Suite) -> int:
