@@ -31,7 +31,7 @@ OPTIONS = "service-options"
 MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
 PORTS = "ports"
 # `up` makes this file in a new home. A change with which a home of before can't be used needs another name.
-FORMAT = "format-1"
+FORMAT = "format-2"
 MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5

@@ -23,8 +23,7 @@ from localcloud.home import OWNER_ONLY
 from localcloud.sagemaker_service.event_delivery import local_aws_clients
 from localcloud.sagemaker_service.instance_table import PricesInvalid, read_given_prices, usable_cores
 from localcloud.sagemaker_service.service import Service
-from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
-from traindyno.core.documents.versions import VersionUnknown
+from localcloud.sagemaker_service.settings import EngineChoice, ServiceSettings
 
 LOG_BYTES = 5 * 1024 * 1024
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
@@ -34,11 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = replace(_read_settings(arguments), access_key_id=_access_key())
     settings.state_folder.mkdir(parents=True, exist_ok=True)
     _log_to(settings.state_folder / "service.log")
-    try:
-        built = Service(settings, local_aws_clients(settings.aws_endpoint, settings.region, settings.access_key_id))
-    except VersionUnknown as error:
-        sys.exit(str(error))
-    with built as service:
+    clients = local_aws_clients(settings.aws_endpoint, settings.region, settings.access_key_id)
+    with Service(settings, clients) as service:
         for number in (signal.SIGTERM, signal.SIGINT):
             # A thread calls ``stop``, because it waits for the loop that this signal has interrupted.
             signal.signal(number, lambda *_: threading.Thread(target=service.stop).start())
@@ -65,8 +61,6 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     add("--engine", type=EngineChoice, choices=list(EngineChoice))
     add("--checkpoint-sync-seconds", type=float)
     add("--stop-grace-seconds", type=float, help="between SIGTERM and SIGKILL")
-    add("--keep-job-folders", action="store_true", help="keep inputs and outputs of ended jobs")
-    add("--local-usd-per-hour", type=Decimal, help="nominal price of local.*")
     add("--local-memory-gib", type=float, help="memory of local.cpu; default: 80 %% of this machine's")
     add("--prices", type=_prices, help="JSON file of USD per hour by instance type; replaces the snapshot's prices")
     add("--quotas", dest="applied_quotas", type=_document, help="JSON file of applied quota values by quota code")
@@ -74,7 +68,6 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
     add("--traces", dest="traces_folder", type=Path, help="folder of trace files (*.json) for simulated jobs")
     add("--speed-up", type=float, help="virtual seconds of simulated jobs per second")
     add("--jump-when-quiet-seconds", type=float, help="simulated time jumps ahead after this time without requests")
-    add("--rates", type=RateChoice, choices=list(RateChoice))
     return ServiceSettings(**vars(parser.parse_args(arguments)))
 
 

@@ -17,14 +17,13 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localcloud.sagemaker_service.jobs.job_store import JobStore, StoredEvent
-from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Activity, ServiceHealth, Worker
+from localcloud.sagemaker_service.service_health import RETRY_SECONDS, Activity, Worker
 from localcloud.sagemaker_service.storage.log_shipping import LogClient
 
 if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
 
 LOG = logging.getLogger(__name__)
-PART = "event delivery"
 RULES_KEPT_SECONDS = 5.0
 LOOK_AGAIN_SECONDS = 0.25
 LONGEST_RETRY_SECONDS = 30.0
@@ -55,7 +54,6 @@ class EventDelivery:
         events: "EventBridgeClient",
         functions: FunctionClient,
         activity: Activity,
-        health: ServiceHealth,
     ) -> None:
         self._store = store
         self._events = events
@@ -64,10 +62,7 @@ class EventDelivery:
         self._rules: list[Rule] = []
         self._rules_read_at = float("-inf")
         self._pool = ThreadPoolExecutor(DELIVERED_AT_ONCE, thread_name_prefix="event")
-        # The lab's sweep finds jobs whose events were lost, so a failure of this thread needs no other action.
-        self._worker = Worker(
-            PART, self._deliver_due, health=health, at_death=lambda _: None, idle_seconds=LOOK_AGAIN_SECONDS
-        )
+        self._worker = Worker("event delivery", self._deliver_due, idle_seconds=LOOK_AGAIN_SECONDS)
 
     def start(self) -> None:
         # Their times were counted by the clock of another process, perhaps before the machine started.

@@ -1,21 +1,18 @@
 """Builds the service from its parts: store, engines, event delivery and the HTTP server."""
 
-import contextlib
-import sqlite3
 import time
-from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
 import botocore.session
 
-from localcloud.sagemaker_service.api.administration import REQUESTS_PER_SECOND, Administration, RateLimits
+from localcloud.sagemaker_service.api.administration import Administration
 from localcloud.sagemaker_service.api.http_server import Api, LoopbackServer
 from localcloud.sagemaker_service.api.pricing_api import PricingApi
 from localcloud.sagemaker_service.api.quotas_api import QuotasApi
 from localcloud.sagemaker_service.api.training_jobs_api import TrainingJobsApi
 from localcloud.sagemaker_service.api_error import validation_error
-from localcloud.sagemaker_service.clock import Clock, SystemClock, TimeScale, VirtualClock
+from localcloud.sagemaker_service.clock import Clock, SystemClock, VirtualClock
 from localcloud.sagemaker_service.event_delivery import AwsClients, EventDelivery
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.hosting.hosting_service import HostingService
@@ -28,8 +25,8 @@ from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.trace import read_traces
-from localcloud.sagemaker_service.service_health import Activity, ServiceHealth
-from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
+from localcloud.sagemaker_service.service_health import Activity
+from localcloud.sagemaker_service.settings import EngineChoice, ServiceSettings
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 EXTRA_VALUES = {
@@ -37,8 +34,6 @@ EXTRA_VALUES = {
     "ProductionVariantInstanceType": LOCAL_TYPES,
     "TransformInstanceType": LOCAL_TYPES,
 }
-SAGEMAKER_TARGET = "SageMaker"
-TIME_SCALE = "time-scale"
 
 
 class Service:
@@ -46,12 +41,11 @@ class Service:
         self._settings = settings
         self._gpu_count = count_gpus()
         self._activity = Activity()
-        self._health = ServiceHealth()
         settings.state_folder.mkdir(parents=True, exist_ok=True)
         self._store = JobStore(settings.state_folder / "state.sqlite", self._events_of)
         self._faults = FaultInjector(self._store)
         self._quotas = QuotaTable(self._store, settings.applied_quotas, settings.granted_quota)
-        self._machine_clock = self._make_machine_clock()
+        self._machine_clock = SystemClock()
         start_ms = max(self._machine_clock.now_ms(), self._store.latest_change_ms())
         self._virtual_clock = VirtualClock(start_ms=start_ms, speed_up=settings.speed_up)
         self._delivery = EventDelivery(
@@ -59,19 +53,17 @@ class Service:
             events=clients.events,
             functions=clients.functions,
             activity=self._activity,
-            health=self._health,
         )
         self._process_engine = self._make_process_engine(clients)
         self._replay_engine = self._make_replay_engine(clients)
         self._hosting = HostingService(
             store=self._store, transfer=S3Transfer(clients.s3), settings=settings, clock=self._machine_clock
         )
-        self._rates = self._make_rate_limits()
         self._server = LoopbackServer(
             settings.port,
             self._apis(),
             self._administration().answer,
-            self._before_each,
+            self._faults.refuse_request,
             invoke=self._hosting.invoke,
             activity=self._activity,
             now_seconds=lambda: self._main_clock.now_ms() / 1000,
@@ -111,16 +103,6 @@ class Service:
         """The virtual clock if every job uses it, otherwise the machine's clock."""
         return self._virtual_clock if self._settings.engine is EngineChoice.REPLAY else self._machine_clock
 
-    def _make_machine_clock(self) -> SystemClock:
-        kept = self._store.documents(TIME_SCALE).get(TIME_SCALE)
-
-        def keep(scale: TimeScale) -> None:
-            # On a full disk the jobs run all the same: the scale is only needed if the service is killed.
-            with contextlib.suppress(sqlite3.Error):
-                self._store.put_document(TIME_SCALE, TIME_SCALE, asdict(scale))
-
-        return SystemClock(kept=None if kept is None else TimeScale(**kept), keep=keep)
-
     def _make_process_engine(self, clients: AwsClients) -> ProcessEngine:
         return ProcessEngine(
             store=self._store,
@@ -130,7 +112,6 @@ class Service:
             clock=self._machine_clock,
             gpu_count=self._gpu_count,
             faults=self._faults,
-            health=self._health,
         )
 
     def _make_replay_engine(self, clients: AwsClients) -> ReplayEngine:
@@ -142,13 +123,7 @@ class Service:
             faults=self._faults,
             traces=read_traces(folder) if folder else (),
             may_jump=self._may_jump,
-            health=self._health,
         )
-
-    def _make_rate_limits(self) -> RateLimits:
-        choice = self._settings.rates
-        clock = self._virtual_clock if choice is RateChoice.VIRTUAL else self._machine_clock
-        return RateLimits(clock, {} if choice is RateChoice.OFF else REQUESTS_PER_SECOND)
 
     def _administration(self) -> Administration:
         facts: dict[str, Any] = {
@@ -161,9 +136,7 @@ class Service:
             faults=self._faults,
             quotas=self._quotas,
             clock=self._main_clock,
-            rates=self._rates,
             facts=facts,
-            health=self._health,
             kill=self._process_engine.kill,
         )
 
@@ -179,9 +152,7 @@ class Service:
             arn_prefix=f"arn:aws:sagemaker:{settings.region}:{settings.account_id}:training-job/",
         )
         quotas = QuotasApi(self._quotas, arn_prefix=f"arn:aws:servicequotas:{settings.region}:{settings.account_id}:")
-        prices = PricingApi(
-            region=settings.region, local_usd_per_hour=settings.local_usd_per_hour, given=settings.prices
-        )
+        prices = PricingApi(region=settings.region, given=settings.prices)
         operations = {
             "sagemaker": {**jobs.operations(), **self._hosting.operations(jobs.operations()["ListTags"])},
             "service-quotas": quotas.operations(),
@@ -201,11 +172,6 @@ class Service:
         if instance_type == LOCAL_GPU and self._gpu_count == 0:
             raise validation_error(f"{instance_type}: this machine has no GPU that nvidia-smi lists")
         return Engine.PROCESS
-
-    def _before_each(self, target: str, operation: str) -> None:
-        if target == SAGEMAKER_TARGET:
-            self._rates.take(operation)
-        self._faults.refuse_request(operation)
 
     def _may_jump(self) -> bool:
         is_quiet = self._activity.quiet_seconds() >= self._settings.jump_when_quiet_seconds

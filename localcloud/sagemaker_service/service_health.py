@@ -1,4 +1,4 @@
-"""The service's current problems by part, and worker threads that report theirs."""
+"""Worker threads that outlive their errors, and how long the service has had no request."""
 
 import logging
 import threading
@@ -35,56 +35,19 @@ RETRY_SECONDS = 1.0
 INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
 
 
-class ServiceHealth:
-    """Keeps the latest problem of each part until the part works again."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._problems: dict[str, str] = {}
-
-    def report(self, part: str, error: BaseException) -> None:
-        problem = error_text(error)
-        with self._lock:
-            is_new = self._problems.get(part) != problem
-            self._problems[part] = problem
-        if is_new:
-            LOG.error("%s: %s", part, problem, exc_info=error)
-
-    def clear(self, part: str) -> None:
-        with self._lock:
-            if self._problems.pop(part, None) is not None:
-                LOG.info("%s works again", part)
-
-    @property
-    def problems(self) -> dict[str, str]:
-        with self._lock:
-            return dict(self._problems)
-
-
 class Worker(threading.Thread):
-    """A thread that repeats ``step`` until the service ends, and reports the step's errors to ``health``.
+    """A thread that repeats ``step`` until the service ends. An error is logged, and the step follows a second later.
 
     ``step`` returns whether it had work. Without work, the worker waits until ``wake`` is called, ``idle_seconds`` at
-    most (None: without a limit). If the thread itself ends, ``at_death`` is called.
+    most (None: without a limit).
     """
 
-    def __init__(
-        self,
-        name: str,
-        step: Callable[[], bool],
-        *,
-        health: ServiceHealth,
-        at_death: Callable[[BaseException], None],
-        idle_seconds: float | None = None,
-    ) -> None:
+    def __init__(self, name: str, step: Callable[[], bool], *, idle_seconds: float | None = None) -> None:
         super().__init__(name=name, daemon=True)
         self._step = step
-        self._health = health
-        self._at_death = at_death
         self._idle_seconds = idle_seconds
         self._woken = threading.Event()
         self.ending = threading.Event()
-        self.death: BaseException | None = None
 
     def wake(self) -> None:
         self._woken.set()
@@ -97,38 +60,27 @@ class Worker(threading.Thread):
             self.join()
 
     def run(self) -> None:
-        try:
-            while not self.ending.is_set():
-                self._repeat()
-        except BaseException as error:  # noqa: BLE001 -- nobody joins this thread: what is not caught here is lost
-            self.death = error
-            self._health.report(f"{self.name} has ended", error)
-            self._at_death(error)
-
-    def _repeat(self) -> None:
-        self._woken.clear()
-        try:
-            had_work = self._step()
-        except Exception as error:  # noqa: BLE001 -- an error with one job or event must not stop the next
-            self._health.report(self.name, error)
-            self.ending.wait(RETRY_SECONDS)
-            return
-        self._health.clear(self.name)
-        if not had_work and not self.ending.is_set():  # ``close`` may have called ``wake`` before it was cleared here
-            self._woken.wait(self._idle_seconds)
+        while not self.ending.is_set():
+            self._woken.clear()
+            try:
+                had_work = self._step()
+            except Exception:  # an error with one job or event must not stop the next
+                LOG.exception("%s", self.name)
+                self.ending.wait(RETRY_SECONDS)
+                continue
+            if not had_work and not self.ending.is_set():  # ``close`` may have called ``wake`` before it was cleared
+                self._woken.wait(self._idle_seconds)
 
 
-def write_until_done(write: Callable[[], object], *, health: ServiceHealth, part: str, ending: threading.Event) -> None:
+def write_until_done(write: Callable[[], object], ending: threading.Event) -> None:
     """Repeats ``write`` until it succeeds or the service ends: nothing can be written while the disk is full."""
-    while True:
+    while not ending.is_set():
         try:
             write()
-        except Exception as error:  # noqa: BLE001 -- a job without its end would hold up its suite for ever
-            health.report(part, error)
-            if ending.wait(RETRY_SECONDS):
-                return
+        except Exception:  # a job without its end would hold up its suite for ever
+            LOG.exception("the end of a job was not stored, again in %g s", RETRY_SECONDS)
+            ending.wait(RETRY_SECONDS)
         else:
-            health.clear(part)
             return
 
 

@@ -10,14 +10,6 @@ from localcloud.home import ENVIRONMENTS
 from traindyno.core.suite.job_time import STOP_SECONDS
 
 
-class RateChoice(StrEnum):
-    """Whether SageMaker's limits on requests per second apply, and by which clock."""
-
-    OFF = "off"
-    REAL = "real"
-    VIRTUAL = "virtual"
-
-
 class EngineChoice(StrEnum):
     """``process`` runs local.* jobs and refuses others; ``replay`` simulates all jobs; ``both`` selects by the type."""
 
@@ -41,8 +33,6 @@ class ServiceSettings:
     engine: EngineChoice = EngineChoice.BOTH
     checkpoint_sync_seconds: float = 2.0
     stop_grace_seconds: float = float(STOP_SECONDS)
-    keep_job_folders: bool = False
-    local_usd_per_hour: Decimal = Decimal("0.10")
     # Of local.cpu, all hosts of a job together; None: most of this machine's.
     local_memory_gib: float | None = None
     applied_quotas: Mapping[str, float] = field(default_factory=dict)
@@ -51,4 +41,3 @@ class ServiceSettings:
     traces_folder: Path | None = None
     speed_up: float = 600.0
     jump_when_quiet_seconds: float = 0.1
-    rates: RateChoice = RateChoice.OFF

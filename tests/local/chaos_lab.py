@@ -28,14 +28,11 @@ from traindyno.core.lab_names import DEFAULT_LAB
 # The clock must not jump here, so that jobs still run when the abort comes.
 OPTIONS = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "3000", "--jump-when-quiet-seconds", "86400")
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
-SLOW_LANE, OVERRUNNING_LANE, WARM_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
+SLOW_LANE, OVERRUNNING_LANE, CAPPED_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
 QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
 # A job takes 5 s, 5 s and 71 steps of 10 s: three times the 240 s that it may run.
 OVERRUNNING_LIMIT_SECONDS = 240
-PACED_LANES = ("ml.g5.8xlarge", "ml.g6.2xlarge", "ml.g6.4xlarge")
-BRIEF = {"start_seconds": 1, "download_seconds": 1, "load_seconds": 1, "step_seconds": 0.5, "steps": 10}
 TRACES: dict[str, dict[str, Any]] = {
-    **{f"brief {name}": {**BRIEF, "upload_seconds": 1, "match": {"instance_type": name}} for name in PACED_LANES},
     "quick": QUICK,
     "slow": {**QUICK, "match": {"instance_type": SLOW_LANE}, "step_seconds": 30_000},
     "overrunning": {
@@ -97,9 +94,6 @@ class ChaosLab:
                 break
         assert answer.status == 0, answer.errors
         return answer
-
-    def problem(self) -> str | None:
-        return cloud.status(self.home).problem
 
     def ledger(self) -> dict[str, dict[str, Any]]:
         return {row["job_name"]: row for row in self.administer("/_local/ledger")["rows"]}

@@ -137,21 +137,17 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
     attempts = evidence.attempts(execution_id)
     if lines.keys() != attempts.keys():
         yield f"receipt and attempts differ by {sorted(lines.keys() ^ attempts.keys())}"
-    costs, warm_costs = [], []
+    costs = []
     for name in attempts.keys() & evidence.ledger.keys():
         job = evidence.ledger[name]
         stored = (attempts[name].get("end") or {}).get("billable_seconds") or 0
         if Decimal(str(stored)) != job["billed_seconds"]:
             yield f"{name}: billed {job['billed_seconds']} s by the ledger, {stored} s in its attempt"
-        paid_seconds = job["billed_seconds"] + job["warm_pool_seconds"]
-        if lines.get(name, Decimal(0)) != paid_seconds:
-            yield f"{name}: billed {paid_seconds} s by the ledger, its warm pool included, not so in the receipt"
+        if lines.get(name, Decimal(0)) != job["billed_seconds"]:
+            yield f"{name}: billed {job['billed_seconds']} s by the ledger, not so in the receipt"
         price = Decimal(str(prices[job["instance_type"]]["usd_per_hour"]))
         per_second = job["instance_count"] * price / SECONDS_PER_HOUR
         costs.append(job["billed_seconds"] * per_second)
-        if job["warm_pool_seconds"]:
-            warm_costs.append(job["warm_pool_seconds"] * per_second)
-    costs += warm_costs
     total = sum(costs, Decimal(0)).quantize(CENT, ROUND_HALF_UP)
     if abs(Decimal(str(receipt["total_usd"])) - total) > 0:
         yield f"the receipt says {receipt['total_usd']}, the ledger {total}"
@@ -159,9 +155,8 @@ def _check_money(evidence: Evidence, execution_id: str, receipt: Row) -> Iterato
     suite = evidence.suite(execution_id)
     if total > suite["max_usd"]:
         yield f"the ledger says {total}, above the cap of {suite['max_usd']}"
-    # A warm pool's part of what a job reserved is rounded by itself.
-    apart = abs(suite["exposed_usd"] - suite["spent_usd"]) > MICRO_USD * 2 * len(warm_costs)
-    if abs(suite["spent_usd"] - spent) > MICRO_USD * len(costs) or apart:
+    is_apart = suite["exposed_usd"] != suite["spent_usd"]
+    if abs(suite["spent_usd"] - spent) > MICRO_USD * len(costs) or is_apart:
         yield f"the row says spent {suite['spent_usd']} and exposed {suite['exposed_usd']}, the ledger {spent}"
 
 

@@ -1,7 +1,7 @@
 """Faults of every kind at once, seed by seed, checked by an oracle that recomputes everything from raw records.
 
 In each seed, three executions run at once under lost, late and repeated events, shortages and throttling of every API,
-one of them at a tight cap with warm pools, and the service is killed. Then an execution is aborted and one is stopped
+one of them at a tight cap, and the service is killed. Then an execution is aborted and one is stopped
 while their jobs run. At last MiniStack is killed during another one, after it has saved its state. There is one seed
 with 36 runs, or in ``make nightly`` five with 200.
 """
@@ -18,7 +18,7 @@ import pytest
 
 from localcloud import cloud, deployment
 from localcloud.gate import is_taken
-from tests.local.chaos_lab import CONTEXT, SLOW_LANE, WAIT_SCALE, WARM_LANE, ChaosLab, chaos_lab, until
+from tests.local.chaos_lab import CAPPED_LANE, CONTEXT, SLOW_LANE, WAIT_SCALE, ChaosLab, chaos_lab, until
 from tests.local.oracle import Evidence, check_ended, check_finished, check_paid, find_strays, gather
 from tests.local.recorded_calls import check_calls, writing_calls
 from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_document
@@ -33,7 +33,6 @@ SMALL_CELLS = 2
 THROTTLED_SHARE = 0.3 if NIGHTLY else 0.03
 # There is room for one or two jobs at once, which may run for 600 s and keep their instances for 60 s.
 CAPPED_LIMITS = {"max_usd": 3, "max_hours": 100, "max_job_seconds": 600, "max_attempts": 12}
-KEEP_SECONDS = 60
 ENDING = ("main", "second", "capped")
 
 
@@ -108,8 +107,8 @@ def start(lab: ChaosLab, name: str, lanes: tuple[str, ...], cells: int, max_job_
 
 
 def capped_document() -> dict[str, Any]:
-    document = suite_document((WARM_LANE,), max(SMALL_CELLS, CELLS_PER_LANE // 2), 600)
-    return {**document, "limits": CAPPED_LIMITS, "warm_pool_seconds": KEEP_SECONDS}
+    document = suite_document((CAPPED_LANE,), max(SMALL_CELLS, CELLS_PER_LANE // 2), 600)
+    return {**document, "limits": CAPPED_LIMITS}
 
 
 def start_slow(lab: ChaosLab, name: str) -> int:

@@ -22,7 +22,6 @@ from tests.unit.aws.edge_contracts import (
     LogTailContract,
     LogWriter,
     QuotasContract,
-    WarmPoolContract,
     new_name,
 )
 from traindyno.aws.data_listing import DataListing
@@ -55,12 +54,6 @@ def model_fn(folder):
     raise RuntimeError("no weights")
 """
 NO_AWS = "http://127.0.0.1:9"
-KEPT_WARM = {
-    "InstanceType": "ml.g5.12xlarge",
-    "InstanceCount": 1,
-    "VolumeSizeInGB": 30,
-    "KeepAlivePeriodInSeconds": 3600,
-}
 
 
 class TestQuotas(QuotasContract):
@@ -144,27 +137,6 @@ class TestJobs(JobsContract):
             wait_until(client("sagemaker", service.endpoint), name)
 
         return end
-
-
-class TestWarmPools(WarmPoolContract):
-    """The local SageMaker service keeps the contract; its jobs are simulated."""
-
-    @pytest.fixture
-    def endpoint(self, aws: AwsDouble, tmp_path: Path) -> Iterator[str]:
-        fast = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "10000")
-        with start_service(tmp_path, aws.endpoint, *fast) as running:
-            yield running.endpoint
-
-    @pytest.fixture
-    def jobs(self, endpoint: str) -> TrainingJobs:
-        return TrainingJobs(client("sagemaker", endpoint))
-
-    @pytest.fixture
-    def kept(self, jobs: TrainingJobs, endpoint: str) -> str:
-        name = new_name("kept")
-        jobs.start(job_request(name, ResourceConfig=KEPT_WARM))
-        wait_until(client("sagemaker", endpoint), name)
-        return name
 
 
 @pytest.mark.local

@@ -224,7 +224,7 @@ def test_boto3_says_what_a_stranger_lacks(hosted: LocalLab) -> None:
         ("dynamodb", ports.aws, "list_tables"),
         ("s3", ports.aws, "list_buckets"),
         ("sagemaker", ports.sagemaker, "list_training_jobs"),
-        ("pricing", ports.sagemaker, "describe_services"),
+        ("service-quotas", ports.sagemaker, "list_services"),
     ):
         client = stranger.client(service, endpoint_url=f"http://127.0.0.1:{port}")  # type: ignore[call-overload]
         with pytest.raises(ClientError, match=r"AccessDenied.*not that of this local cloud.*traindyno local env"):

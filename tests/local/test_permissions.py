@@ -42,7 +42,6 @@ finish_run sagemaker:ListTrainingJobs
 finish_run stepfunctions:SendTaskFailure Machine=$LAB-suites
 finish_run stepfunctions:SendTaskFailure Machine=$LAB-suites/*
 judge_suite sagemaker:ListTrainingJobs
-judge_suite sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*
 plan_round s3:GetObject Bucket=$BUCKET Object=$BUCKET/tokens/*
 plan_round s3:ListObjectsV2 Bucket=$BUCKET
 reconcile_runs s3:DeleteObject Object=$BUCKET/models/*

@@ -1,7 +1,6 @@
 """Simulated jobs: their time, their bill, their step logs, and their injected faults."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -42,14 +41,6 @@ PLAIN_TRACE: dict[str, Any] = {
     "upload_seconds": 2,
 }
 PLAIN_BILLED_SECONDS = 25
-KEPT_WARM = {
-    "InstanceType": "ml.g5.12xlarge",
-    "InstanceCount": 1,
-    "VolumeSizeInGB": 30,
-    "KeepAlivePeriodInSeconds": 3600,
-}
-# These tests take less than this between two jobs by the machine's clock; virtual time would take far more.
-MACHINE_SECONDS = 30
 
 
 @contextmanager
@@ -335,69 +326,6 @@ def test_a_restart_in_the_middle_loses_and_repeats_nothing(aws: AwsDouble, tmp_p
     assert all(len(logged_files(aws, name)) == 4 for name in names)
 
 
-def test_a_like_job_starts_warm_and_the_time_between_is_billed_to_the_pool(aws: AwsDouble, tmp_path: Path) -> None:
-    resources = KEPT_WARM
-    cold = {**PLAIN_TRACE, "start_seconds": 200, "warm_start_seconds": 4}
-    slow = ("--speed-up", "200", "--jump-when-quiet-seconds", "1e9")
-    with replaying(tmp_path, aws, *slow, traces={"cold": cold}) as running:
-        sagemaker = client("sagemaker", running.endpoint)
-        first = run_one(running, simulated_request("first", ResourceConfig=resources))
-        assert first["WarmPoolStatus"]["Status"] == "Available"
-        second = run_one(running, simulated_request("second", ResourceConfig=resources))
-        first = sagemaker.describe_training_job(TrainingJobName="first")
-        sagemaker.update_training_job(TrainingJobName="second", ResourceConfig={"KeepAlivePeriodInSeconds": 0})
-        eventually(
-            lambda: (
-                sagemaker.describe_training_job(TrainingJobName="second")["WarmPoolStatus"]["Status"] == "Terminated"
-            )
-        )
-    assert (first["WarmPoolStatus"]["Status"], first["WarmPoolStatus"]["ReusedByJob"]) == ("Reused", "second")
-    assert first["WarmPoolStatus"]["ResourceRetainedBillableTimeInSeconds"] <= MACHINE_SECONDS
-    assert (second["TrainingStartTime"] - second["CreationTime"]).total_seconds() == 4
-
-
-def test_a_next_job_finds_the_pool_however_fast_time_runs(aws: AwsDouble, tmp_path: Path) -> None:
-    """The clock jumps over idle time, but neither over the hour of a pool nor over the second before the next job."""
-    with replaying(tmp_path, aws, traces={"cold": {**PLAIN_TRACE, "start_seconds": 200}}) as running:
-        sagemaker = client("sagemaker", running.endpoint)
-        run_one(running, simulated_request("left", ResourceConfig=KEPT_WARM))
-        time.sleep(1)
-        run_one(running, simulated_request("taker", ResourceConfig=KEPT_WARM))
-        pool = sagemaker.describe_training_job(TrainingJobName="left")["WarmPoolStatus"]
-        rows = ledger(running)
-    assert (pool["Status"], pool["ReusedByJob"]) == ("Reused", "taker")
-    assert 1 <= pool["ResourceRetainedBillableTimeInSeconds"] <= MACHINE_SECONDS
-    assert (rows["left"]["reused_by"], rows["left"]["started_warm"], rows["taker"]["started_warm"]) == (
-        "taker",
-        False,
-        True,
-    )
-    assert rows["left"]["warm_pool_seconds"] == pool["ResourceRetainedBillableTimeInSeconds"]
-
-
-@pytest.mark.parametrize("other", [{"InstanceCount": 2}, {"VolumeSizeInGB": 50}, {"InstanceType": "ml.g5.xlarge"}])
-def test_a_job_that_asks_for_anything_else_starts_cold(aws: AwsDouble, tmp_path: Path, other: dict[str, Any]) -> None:
-    with replaying(tmp_path, aws) as running:
-        run_one(running, simulated_request("left", ResourceConfig=KEPT_WARM))
-        run_one(running, simulated_request("other", ResourceConfig={**KEPT_WARM, **other}))
-        rows = ledger(running)
-    assert not rows["other"]["started_warm"]
-    assert rows["left"]["reused_by"] is None
-
-
-def test_a_pool_that_nobody_takes_ends_in_the_jobs_time(aws: AwsDouble, tmp_path: Path) -> None:
-    brief = {**KEPT_WARM, "KeepAlivePeriodInSeconds": 1}
-    long = simulated_request("long", instance_count=3)
-    with replaying(tmp_path, aws) as running:
-        sagemaker = client("sagemaker", running.endpoint)
-        run_one(running, simulated_request("left", ResourceConfig=brief))
-        sagemaker.create_training_job(**long)
-        eventually(
-            lambda: sagemaker.describe_training_job(TrainingJobName="left")["WarmPoolStatus"]["Status"] == "Terminated"
-        )
-        assert ledger(running)["left"]["warm_pool_seconds"] == 1
-
-
 def test_events_are_lost_and_repeated_as_asked(tmp_path: Path) -> None:
     cases: tuple[tuple[dict[str, Any], int], ...] = (
         ({"lost_event_fraction": 1}, 0),
@@ -447,21 +375,6 @@ def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) ->
         message = json.load(caught.value)["message"]
     assert "gremlins" in message
     assert "seed" in message
-
-
-def test_awss_own_rates_can_be_kept(aws: AwsDouble, tmp_path: Path) -> None:
-    with replaying(tmp_path, aws, "--rates", "real") as running:
-        sagemaker = impatient(running)
-        codes = [refusal_or_ok(sagemaker, simulated_request(f"fast-{number}")) for number in range(3)]
-    assert codes == ["ok", "ThrottlingException", "ThrottlingException"]
-
-
-def refusal_or_ok(sagemaker: Any, request: dict[str, Any]) -> str:
-    try:
-        sagemaker.create_training_job(**request)
-    except ClientError as error:
-        return str(error.response["Error"]["Code"])
-    return "ok"
 
 
 def test_without_a_grant_accelerators_have_no_quota(aws: AwsDouble, tmp_path: Path) -> None:

@@ -210,13 +210,13 @@ def test_a_run_of_a_race_that_cannot_win_ends_early_after_a_throw_away_run(
     assert {key.partition("/")[0] for key in shared.files()} == {fast, slow, "journal"}
 
 
-@pytest.mark.parametrize("withheld", [False, True], ids=["sigterm", "no-sigterm"])
+@pytest.mark.parametrize("stops", [None, "none"], ids=["sigterm", "no-sigterm"])
 def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
-    aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path, withheld: bool
+    aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path, stops: str | None
 ) -> None:
     """An image whose entry point passes no SIGTERM on loses the journal's last lines, and no end of a run."""
-    service.administer("/_local/faults", {"withheld_sigterm": withheld})
-    shared = SharedJob(aws, tmp_path, "j2-9" if withheld else "j2-2", ["pass", "hang", "pass"])
+    service.administer("/_local/faults", {"stops": stops})
+    shared = SharedJob(aws, tmp_path, "j2-9" if stops else "j2-2", ["pass", "hang", "pass"])
     request = shared.request()
     sagemaker.create_training_job(**request)
     output = service.state_folder / "jobs" / request["TrainingJobName"] / "algo-1" / "ml" / "output" / "data"
@@ -237,8 +237,8 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     assert shared.outcomes(described) == {shared.run_ids[0]: Outcome.COMPLETED}
     # torchrun passes on the signal that its processes have already.
     heard = shared.files().get(f"{shared.run_ids[1]}/stops", b"").split()
-    assert set(heard) == (set() if withheld else {b"SIGTERM"})
-    assert journal.left == ({} if withheld else dict.fromkeys(shared.run_ids[1:], STOPPED))
+    assert set(heard) == (set() if stops else {b"SIGTERM"})
+    assert journal.left == ({} if stops else dict.fromkeys(shared.run_ids[1:], STOPPED))
 
 
 def test_a_job_that_loses_its_instances_goes_on_with_the_run_in_progress(

@@ -133,13 +133,6 @@ def test_jobs_are_listed_by_filter_in_order_and_in_pages(sagemaker: Any) -> None
     assert not sagemaker.list_training_jobs(NameContains="listed", StatusEquals="Failed")["TrainingJobSummaries"]
 
 
-def test_tags_are_added_and_removed(sagemaker: Any) -> None:
-    arn = sagemaker.create_training_job(**job_request("tagged"))["TrainingJobArn"]
-    sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}])
-    sagemaker.delete_tags(ResourceArn=arn, TagKeys=["a"])
-    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "b", "Value": "2"}]
-
-
 def test_more_instances_than_the_limit_are_refused_in_awss_words(sagemaker: Any) -> None:
     resources = {"InstanceType": "local.cpu", "InstanceCount": 17, "VolumeSizeInGB": 1}
     code, message = refusal(sagemaker.create_training_job, **job_request("many", ResourceConfig=resources))

@@ -41,6 +41,7 @@ _BY_REASON = {
         "submit_run sagemaker:ListTrainingJobs",
         "stop_runs sagemaker:ListTrainingJobs",
         "stop_runs sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*",
+        "judge_suite sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*",
     ),
     "The local cloud's suites have their data in the lab's bucket.": (
         "plan_suite s3:ListObjectsV2 Bucket=$DATA_BUCKET",

@@ -57,7 +57,7 @@ class LoopbackServer(GatedServer):
         port: int,
         apis: list[Api],
         administration: AdministrationAnswer,
-        before_each: Callable[[str, str], None],
+        before_each: Callable[[str], None],
         *,
         invoke: Invoke,
         activity: Activity,
@@ -79,12 +79,12 @@ class LoopbackServer(GatedServer):
                 "UnknownOperationException", f"{target!r} is unknown; the local service accepts {', '.join(self.apis)}"
             )
         with self.activity.busy():
-            self.before_each(prefix, operation)
+            self.before_each(operation)
             return self.apis[prefix].answer(operation, request)
 
     def invoke(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> bytes:
         """Answers InvokeEndpoint of ``sagemaker-runtime``, which has a path instead of a target."""
-        self.before_each("SageMakerRuntime", "InvokeEndpoint")
+        self.before_each("InvokeEndpoint")
         return self._invoke(endpoint, body, headers)
 
 

@@ -1,8 +1,8 @@
-"""Answers the Price List's operations from a snapshot of prices, which each answer names as its source."""
+"""Answers GetProducts of the Price List from a snapshot of prices, which each answer names as its source."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from importlib.resources import files
 from typing import Any
@@ -24,92 +24,47 @@ USAGE_PREFIXES = {
 # The attribute ``platoinstancetype`` says what an instance is used for; the values are its names in a usage type.
 TRAINING = "Training"
 USAGE_NAMES = {TRAINING: "Train", "Hosting": "Host"}
-MATCHES: dict[str, Callable[[str, str], bool]] = {
-    "TERM_MATCH": lambda found, asked: found.lower() == asked.lower(),
-    "EQUALS": lambda found, asked: found == asked,
-    "CONTAINS": lambda found, asked: asked in found,
-    "ANY_OF": lambda found, asked: found in asked.split(","),
-    "NONE_OF": lambda found, asked: found not in asked.split(","),
-}
-GIVEN_AS_OF = "2026-11-21"
+LOCAL_USD_PER_HOUR = Decimal("0.10")
 Product = dict[str, Any]
 
 
 class PricingApi:
-    def __init__(self, *, region: str, local_usd_per_hour: Decimal, given: Mapping[str, Decimal] | None = None) -> None:
+    def __init__(self, *, region: str, given: Mapping[str, Decimal] | None = None) -> None:
         """``given`` has USD per hour of training by instance type; it replaces the snapshot's prices."""
-        given = given or {}
-        replaced = {(name, TRAINING) for name in given}
-        snapshot = [(_attributes(product), product) for product in _snapshot_products(region, local_usd_per_hour)]
-        self._products = [
-            product
-            for found, product in snapshot
-            if (found["instanceName"], found["platoinstancetype"]) not in replaced
-        ]
-        source = "given to the local service in a file"
-        self._products += [
-            _product(name, region, usd_per_hour, use=TRAINING, as_of=GIVEN_AS_OF, source=source)
-            for name, usd_per_hour in sorted(given.items())
-        ]
+        self._products = list(_products(region, given or {}))
 
     def operations(self) -> dict[str, Operation]:
-        return {
-            "DescribeServices": self._describe_services,
-            "GetAttributeValues": self._get_attribute_values,
-            "GetProducts": self._get_products,
-        }
-
-    def _describe_services(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_service(request.get("ServiceCode", SERVICE_CODE))
-        names = sorted({name for product in self._products for name in _attributes(product)})
-        return {"Services": [{"ServiceCode": SERVICE_CODE, "AttributeNames": names}], "FormatVersion": "aws_v1"}
-
-    def _get_attribute_values(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_service(request["ServiceCode"])
-        name = request["AttributeName"]
-        values = sorted({_attributes(product)[name] for product in self._products if name in _attributes(product)})
-        rows = [{"Value": value} for value in values]
-        return page_of(rows, request, member="AttributeValues", default_size=100, invalid_token=INVALID_TOKEN)
+        return {"GetProducts": self._get_products}
 
     def _get_products(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_service(request["ServiceCode"])
-        filters = request.get("Filters", ())
+        if request["ServiceCode"] != SERVICE_CODE:
+            raise ApiError("NotFoundException", f"{request['ServiceCode']}: only {SERVICE_CODE} has prices here")
         found = [
             json.dumps(product)
             for product in self._products
-            if all(_is_match(_attributes(product), condition) for condition in filters)
+            if all(_is_match(product["product"]["attributes"], condition) for condition in request.get("Filters", ()))
         ]
         page = page_of(found, request, member="PriceList", default_size=100, invalid_token=INVALID_TOKEN)
         return {**page, "FormatVersion": "aws_v1"}
 
 
 def _is_match(attributes: Mapping[str, str], condition: Mapping[str, str]) -> bool:
-    found = attributes.get(condition["Field"], "")
-    return MATCHES[condition["Type"]](found, condition["Value"])
+    if condition["Type"] != "TERM_MATCH":
+        raise ApiError("InvalidParameterException", f"filter type {condition['Type']}: TERM_MATCH is offered here")
+    return attributes.get(condition["Field"], "").lower() == condition["Value"].lower()
 
 
-def _attributes(product: Product) -> dict[str, str]:
-    """The attributes that filters use: the product's own, and its family."""
-    return {**product["product"]["attributes"], "productFamily": product["product"]["productFamily"]}
-
-
-def _check_service(code: str) -> None:
-    if code != SERVICE_CODE:
-        raise ApiError(
-            "NotFoundException", f"{code} has no prices here; this local service has those of {SERVICE_CODE}"
-        )
-
-
-def _snapshot_products(region: str, local_usd_per_hour: Decimal) -> Iterator[Product]:
+def _products(region: str, given: Mapping[str, Decimal]) -> Iterator[Product]:
     snapshot = json.loads(files("localcloud.sagemaker_service.data").joinpath("price_snapshot.json").read_text("utf-8"))
     as_of = snapshot["as_of"]
-    for instance_type, row in snapshot["rows"].items():
-        usd_per_hour = Decimal(row["usd_per_hour"])
-        yield _product(instance_type, region, usd_per_hour, use=TRAINING, as_of=as_of, source=row["source"])
-    for instance_type in sorted(LOCAL_TYPES):
-        source = "nominal price of this machine, a setting of the local service"
-        for use in USAGE_NAMES:
-            yield _product(instance_type, region, local_usd_per_hour, use=use, as_of=as_of, source=source)
+    nominal = (LOCAL_USD_PER_HOUR, "nominal price of this machine")
+    training = {name: (Decimal(row["usd_per_hour"]), row["source"]) for name, row in snapshot["rows"].items()}
+    training |= dict.fromkeys(LOCAL_TYPES, nominal)
+    training |= {name: (usd_per_hour, "given to the local service in a file") for name, usd_per_hour in given.items()}
+    hosting = dict.fromkeys(LOCAL_TYPES, nominal)
+    for use, prices in ((TRAINING, training), ("Hosting", hosting)):
+        for name, (usd_per_hour, source) in sorted(prices.items()):
+            yield _product(name, region, usd_per_hour, use=use, as_of=as_of, source=source)
 
 
 def _product(instance_type: str, region: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str) -> Product:

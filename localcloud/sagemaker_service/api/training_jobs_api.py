@@ -24,7 +24,6 @@ from localcloud.sagemaker_service.jobs.job import (
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import described, summary
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
-from localcloud.sagemaker_service.jobs.warm_pools import is_available
 
 FILTERS = {
     "CreationTimeAfter": "created_ms > ?",
@@ -33,7 +32,7 @@ FILTERS = {
     "LastModifiedTimeBefore": "modified_ms < ?",
     "NameContains": "instr(name, ?) > 0",
     "StatusEquals": "status = ?",
-    "WarmPoolStatusEquals": "warm_pool = ?",
+    "WarmPoolStatusEquals": "? is null",  # no job keeps its instances
 }
 SORT_COLUMNS = {"CreationTime": "created_ms", "Name": "name", "Status": "status"}
 
@@ -77,7 +76,6 @@ def _epoch_ms(value: float | str) -> int:
 
 
 SIMULATED_TAG = "traindyno:simulated"
-UPDATABLE = ("ProfilerConfig", "ProfilerRuleConfigurations", "RemoteDebugConfig")
 
 
 class JobEngine(Protocol):
@@ -109,10 +107,7 @@ class TrainingJobsApi:
             "DescribeTrainingJob": lambda request: described(self._job(request)),
             "ListTrainingJobs": lambda request: list_jobs(self._store, request),
             "StopTrainingJob": self._stop,
-            "UpdateTrainingJob": self._update,
-            "AddTags": self._add_tags,
             "ListTags": lambda request: tag_list(self._job_by_arn(request).tags),
-            "DeleteTags": self._delete_tags,
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -147,39 +142,6 @@ class TrainingJobsApi:
         stopping = moved(job, SecondaryStatus.STOPPING, now_ms=now_ms)
         stopping = replace(stopping, status=Status.STOPPING, stop_requested=True)
         return stopping if job.claimed else ended(stopping, Status.STOPPED, SecondaryStatus.STOPPED, now_ms=now_ms)
-
-    def _update(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        name = self._job(request).name
-        changed = {member: request[member] for member in UPDATABLE if member in request}
-
-        def update(job: TrainingJob) -> TrainingJob:
-            if "ResourceConfig" in request and job.status in TERMINAL and not is_available(job):
-                raise validation_error(f"the warm pool of {name} is not Available, so its keep-alive period is final")
-            resources = {**job.request["ResourceConfig"], **request.get("ResourceConfig", {})}
-            return replace(
-                job,
-                request={**job.request, **changed, "ResourceConfig": resources},
-                modified_ms=self._clocks[job.engine].now_ms(),
-            )
-
-        job = self._store.change(name, update)
-        self._engines[job.engine].wake(name)
-        return {"TrainingJobArn": job.arn}
-
-    def _add_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        added = tags_of(request)
-        name = self._job_by_arn(request).name
-        job = self._store.change(name, lambda job: replace(job, tags={**job.tags, **added}))
-        return tag_list(job.tags)
-
-    def _delete_tags(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        removed = set(request["TagKeys"])
-
-        def without(job: TrainingJob) -> TrainingJob:
-            return replace(job, tags={key: value for key, value in job.tags.items() if key not in removed})
-
-        self._store.change(self._job_by_arn(request).name, without)
-        return {}
 
     def _job(self, request: Mapping[str, Any]) -> TrainingJob:
         job = self._store.get(request["TrainingJobName"])

@@ -11,35 +11,17 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
 from localcloud.sagemaker_service.host import supervisor
 from localcloud.sagemaker_service.host.own_opt_ml import with_own_opt_ml
+from localcloud.sagemaker_service.jobs.faults import Stops
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.settings import ServiceSettings
-from localcloud.sagemaker_service.storage.log_shipping import (
-    FILE_FIRST_BYTES,
-    FILE_LAST_BYTES,
-    FILE_MOST_BYTES,
-    NOTE,
-)
 
 LOG = logging.getLogger(__name__)
 JOB_NAME = "TRAINING_JOB_NAME"
-OUTPUT = {
-    "first_bytes": FILE_FIRST_BYTES,
-    "last_bytes": FILE_LAST_BYTES,
-    "most_bytes": FILE_MOST_BYTES,
-    "note": NOTE,
-}
-
-
-class Stops(StrEnum):
-    ALL = "all"
-    LAUNCHER = "launcher"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +98,6 @@ def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subproc
         "environment": dict(order.environment),
         "folder": str(order.folder),
         "log": str(order.log),
-        "output": OUTPUT,
         "cores": list(order.cores),
         "grace_seconds": grace_seconds,
         "stops": order.stops.value,

@@ -11,7 +11,6 @@ from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_processes import (
     HostOrder,
     HostProcesses,
-    Stops,
     end_stray_processes,
     process_mark,
     share_cores,
@@ -24,6 +23,7 @@ from localcloud.sagemaker_service.host.toolkit import (
     read_program,
 )
 from localcloud.sagemaker_service.instance_table import LocalInstanceType
+from localcloud.sagemaker_service.jobs.faults import Stops
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_work import is_shared
 from localcloud.sagemaker_service.settings import ServiceSettings
@@ -90,14 +90,20 @@ def train(
     logs: Mapping[str, Path],
     should_stop: Callable[[], bool],
     is_service_ending: Callable[[], bool],
-    withholds_sigterm: bool,
+    stops: Stops | None,
 ) -> TrainingEnd:
     """Trains until the launchers end. ``packages`` is the folder of what the source's requirements.txt adds."""
+    stops = stops or (Stops.LAUNCHER if is_shared(job) else Stops.ALL)
     orders = _orders(
-        job, trees, image=image, settings=settings, instance_type=instance_type, packages=packages, logs=logs
+        job,
+        trees,
+        image=image,
+        settings=settings,
+        instance_type=instance_type,
+        packages=packages,
+        logs=logs,
+        stops=stops,
     )
-    if withholds_sigterm:
-        orders = [replace(order, stops=Stops.NONE) for order in orders]
     order_folder = trees[0].root.parent.parent
     hosts = HostProcesses(orders, order_folder=order_folder, grace_seconds=settings.stop_grace_seconds)
     killed_at = float("inf")
@@ -133,6 +139,7 @@ def _orders(
     instance_type: LocalInstanceType,
     packages: Path | None,
     logs: Mapping[str, Path],
+    stops: Stops,
 ) -> list[HostOrder]:
     master_port = free_port()
     orders = []
@@ -155,7 +162,7 @@ def _orders(
             folder=tree.code,
             log=logs[tree.host],
             cores=cores,
-            stops=Stops.LAUNCHER if is_shared(job) else Stops.ALL,
+            stops=stops,
             memory_bytes=host_memory_bytes(instance_type, len(trees), stated_gib=settings.local_memory_gib),
         )
         orders.append(order)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from localcloud.sagemaker_service.clock import Clock, ClockWatch, Machine
+from localcloud.sagemaker_service.clock import Clock
 from localcloud.sagemaker_service.host.container_tree import (
     OUTSIDE_CONTAINER_ROOT,
     HostTree,
@@ -38,6 +38,7 @@ from localcloud.sagemaker_service.host.process_environment import LocalImage, fi
 from localcloud.sagemaker_service.host.source_requirements import RequirementsNotInstalled, install_requirements
 from localcloud.sagemaker_service.host.toolkit import UnsupportedJob, container_hyperparameters, read_program
 from localcloud.sagemaker_service.instance_table import local_instance_type
+from localcloud.sagemaker_service.jobs.faults import Stops
 from localcloud.sagemaker_service.jobs.job import (
     FAILURE_REASON_LIMIT,
     UPLOAD_ENDED,
@@ -46,11 +47,10 @@ from localcloud.sagemaker_service.jobs.job import (
     TrainingJob,
     billed_so_far_ms,
     moved,
-    with_note,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.settings import ServiceSettings
-from localcloud.sagemaker_service.storage.log_shipping import LogClient, LogShipping
+from localcloud.sagemaker_service.storage.log_shipping import LogClient, ship_logs
 from localcloud.sagemaker_service.storage.s3_transfer import CheckpointSync, DataUnavailable, S3Transfer
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 
@@ -85,7 +85,6 @@ class JobContext:
     log_client: LogClient
     settings: ServiceSettings
     clock: Clock
-    machine: Machine
     gpu_count: int
     is_service_ending: Callable[[], bool]
 
@@ -97,10 +96,10 @@ class JobRun:
         context: JobContext,
         *,
         interruptions: Callable[[int], Sequence[SpotInterruption]] = lambda _: (),
-        withholds_sigterm: bool = False,
+        stops: Stops | None = None,
     ) -> None:
         """``interruptions``: those of a job of so many steps."""
-        self._withholds_sigterm = withholds_sigterm
+        self._stops = stops
         self._job = job
         self._plan_interruptions = interruptions
         self._interruptions: list[SpotInterruption] | None = None
@@ -110,8 +109,6 @@ class JobRun:
         self._folder = context.settings.state_folder / "jobs" / job.name
         self._upload_time = UploadTime(UPLOAD_SECONDS)
         self._logs = {host: self._folder / host / "log.txt" for host in job.hosts}
-        self._shipping: LogShipping | None = None
-        self._watch = ClockWatch(context.machine)
 
     def run(self) -> FinalStatus:
         """Does the job's work, removes its processes and inputs, and returns its final status.
@@ -122,7 +119,8 @@ class JobRun:
             final = self._run_to_end()
             return replace(final, ended_ms=self._context.clock.now_ms())
         finally:
-            self._finish_shipping()
+            # The instances are not billed any more.
+            ship_logs(self._context.log_client, self._job.name, self._logs)
 
     def _run_to_end(self) -> FinalStatus:
         try:
@@ -133,14 +131,13 @@ class JobRun:
             return failed(f"AlgorithmError: {error}, exit code: 1"[:FAILURE_REASON_LIMIT])
         finally:
             end_stray_processes(process_mark(self._job, self._context.settings))
-            if not self._context.settings.keep_job_folders:
-                remove_inputs(self._folder)
+            remove_inputs(self._folder)
 
     def _run(self) -> FinalStatus:
         while (final := self._run_once()) is None:
             LOG.info("%s is interrupted", self._job.name)
             self._move(SecondaryStatus.INTERRUPTED)
-            self._finish_shipping()
+            ship_logs(self._context.log_client, self._job.name, self._logs)
             time.sleep(PAUSE_SECONDS)
             self._move(SecondaryStatus.STARTING)
         return final
@@ -196,7 +193,6 @@ class JobRun:
 
     def _train(self, trees: Sequence[HostTree], sync: CheckpointSync | None, image: LocalImage) -> TrainingEnd:
         settings = self._context.settings
-        self._start_shipping()
         instance_type = local_instance_type(self._job.instance_type, gpu_count=self._context.gpu_count)
         if sync is not None:
             sync.start()
@@ -219,23 +215,12 @@ class JobRun:
                 logs=self._logs,
                 should_stop=lambda: self._must_stop() or self._interrupt(trees, sync),
                 is_service_ending=self._context.is_service_ending,
-                withholds_sigterm=self._withholds_sigterm,
+                stops=self._stops,
             )
         finally:
             self._upload_time.begin()
             if sync is not None:
                 self._upload_time.run(partial(sync.finish, self._upload_time.is_over))
-
-    def _start_shipping(self) -> None:
-        period_seconds = self._context.settings.checkpoint_sync_seconds
-        self._shipping = LogShipping(self._context.log_client, self._job.name, self._logs, period_seconds)
-        self._shipping.start()
-
-    def _finish_shipping(self) -> None:
-        """Runs when the instances are not billed: before the job's end is stored, or while it is interrupted."""
-        if self._shipping is not None:
-            self._shipping.finish()
-            self._shipping = None
 
     def _expect_interruptions(self, tree: HostTree) -> None:
         """Steps count from the job's latest start."""
@@ -290,7 +275,6 @@ class JobRun:
         self._job = self._context.store.change(self._job.name, lambda job: change(job, now_ms))
 
     def _must_stop(self) -> bool:
-        self._note_clocks()
         return self._context.is_service_ending() or self._is_asked_to_stop() or self._ran_too_long()
 
     def _is_asked_to_stop(self) -> bool:
@@ -299,12 +283,3 @@ class JobRun:
 
     def _ran_too_long(self) -> bool:
         return billed_so_far_ms(self._job, self._context.clock.now_ms()) >= self._job.max_runtime_seconds * 1000
-
-    def _note_clocks(self) -> None:
-        """Writes a sleep or a change of the wall clock where users see it: in the job's status message and its log."""
-        note = self._watch.look()
-        if note is not None:
-            LOG.warning("%s: %s", self._job.name, note)
-            self._change(lambda job, _: with_note(job, note))
-            if self._shipping is not None:
-                self._shipping.note(note)

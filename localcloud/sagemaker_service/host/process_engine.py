@@ -20,12 +20,10 @@ from localcloud.sagemaker_service.jobs.job import (
     billed_ms,
     ended,
     moved,
-    with_note,
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import (
     INTERNAL_ERROR,
-    ServiceHealth,
     Worker,
     internal_error,
     write_until_done,
@@ -35,8 +33,6 @@ from localcloud.sagemaker_service.storage.log_shipping import LogClient
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 LOG = logging.getLogger(__name__)
-PART = "process engine"
-END_UNKNOWN = "The machine was started since: the end is that of the wall clock, and of the job's limit at the latest."
 WAITING = "Waiting for the machine: it runs one job at a time"
 
 
@@ -51,20 +47,17 @@ class ProcessEngine:
         clock: SystemClock,
         gpu_count: int,
         faults: FaultInjector,
-        health: ServiceHealth,
     ) -> None:
         self._store = store
         self._faults = faults
-        self._health = health
         self._clock = clock
-        self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
+        self._worker = Worker("process engine", self._take_next)
         self._context = JobContext(
             store=store,
             transfer=transfer,
             log_client=log_client,
             settings=settings,
             clock=clock,
-            machine=clock.machine,
             gpu_count=gpu_count,
             is_service_ending=self._worker.ending.is_set,
         )
@@ -77,9 +70,6 @@ class ProcessEngine:
 
     def wake(self, name: str) -> None:
         LOG.debug("%s was added or changed", name)
-        if self._worker.death is not None:
-            self._fail_all(self._worker.death)
-            return
         self._tell_waiting_jobs()
         self._worker.wake()
 
@@ -125,7 +115,7 @@ class ProcessEngine:
                     job,
                     self._context,
                     interruptions=partial(plan_interruptions, job, self._faults),
-                    withholds_sigterm=self._faults.current.withheld_sigterm,
+                    stops=self._faults.current.stops,
                 ).run()
 
     def _settle(self, name: str, final: FinalStatus) -> None:
@@ -135,12 +125,7 @@ class ProcessEngine:
         def write() -> None:
             self._change(name, lambda job, now_ms: _ended(job, timed, now_ms))
 
-        write_until_done(write, health=self._health, part=PART, ending=self._worker.ending)
-
-    def _fail_all(self, error: BaseException) -> None:
-        """Fails every job that waits for this engine, because its thread has ended."""
-        for job in self._store.unfinished(Engine.PROCESS):
-            self._settle(job.name, failed(internal_error(error)))
+        write_until_done(write, self._worker.ending)
 
     def _tell_waiting_jobs(self) -> None:
         jobs = self._store.unfinished(Engine.PROCESS)
@@ -153,10 +138,7 @@ class ProcessEngine:
         stray = self.kill(job)
         LOG.warning("%s was running when the service ended; %d processes ended now", job.name, stray)
         retries = job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
-        continued_ms = self._clock.continued_ms()
-        now_ms = self._clock.now_ms() if continued_ms is None else continued_ms
-        if continued_ms is None:
-            self._store.change(job.name, lambda job: with_note(job, END_UNKNOWN))
+        now_ms = self._clock.now_ms()
         if job.stop_requested:
             self._store.change(job.name, lambda job: _ended(job, STOPPED, _latest_ms(job, now_ms)))
         elif job.restarts < retries:

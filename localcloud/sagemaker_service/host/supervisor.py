@@ -30,20 +30,26 @@ ORPHANED_GRACE_SECONDS = 2.0
 LAST_OUTPUT_SECONDS = 5.0
 COPIED_BYTES = 2**20
 LINE_BYTES = 2**16
+MOST_BYTES, FIRST_BYTES, LAST_BYTES = 64 * 2**20, 8 * 2**20, 16 * 2**20
 
 
 class OutputFile:
     """A log file of bounded size. When it exceeds ``most_bytes``, only its first and its last bytes are kept, with a
-    note between them. ``note`` is its text, with the fields ``lines`` and ``bytes``.
+    note between them.
     """
 
-    def __init__(self, path: Path, *, first_bytes: int, last_bytes: int, most_bytes: int, note: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        first_bytes: int = FIRST_BYTES,
+        last_bytes: int = LAST_BYTES,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         self._size = os.fstat(self._descriptor).st_size
         self._first_bytes, self._last_bytes, self._most_bytes = first_bytes, last_bytes, most_bytes
-        self._note = note
-        self._note_begin = self._note_end = 0
-        self._lines = self._bytes = 0
+        self._note_begin = self._note_end = self._left_out = 0
 
     def write(self, output: bytes) -> None:
         self._size += os.pwrite(self._descriptor, output, self._size)
@@ -54,9 +60,9 @@ class OutputFile:
         if not self._note_end:
             self._note_begin = self._note_end = self._line_after(self._first_bytes)
         kept = self._line_after(self._size - self._last_bytes)
-        self._count(self._note_end, kept)
+        self._left_out += kept - self._note_end
         begins_line = self._read(self._note_begin - 1, 1) == b"\n"
-        text = self._note.format(lines=self._lines, bytes=self._bytes)
+        text = f"[traindyno: {self._left_out} bytes of output are left out here]"
         note = f"{text}\n" if begins_line else f"\n{text}\n"
         self._note_end = end = self._note_begin + os.pwrite(self._descriptor, note.encode(), self._note_begin)
         for position in range(kept, self._size, COPIED_BYTES):
@@ -64,11 +70,6 @@ class OutputFile:
             end += os.pwrite(self._descriptor, block, end)
         os.ftruncate(self._descriptor, end)
         self._size = end
-
-    def _count(self, begin: int, end: int) -> None:
-        self._bytes += end - begin
-        for position in range(begin, end, COPIED_BYTES):
-            self._lines += self._read(position, min(COPIED_BYTES, end - position)).count(b"\n")
 
     def _line_after(self, position: int) -> int:
         """Where the next line begins; the position itself in the midst of a very long line."""
@@ -108,7 +109,7 @@ def main(order_path: str) -> int:
         preexec_fn=partial(_before_launch, order["memory_bytes"]),  # noqa: PLW1509 -- one thread until the launcher runs
     )
     os.close(sink)
-    file = OutputFile(Path(order["log"]), **order["output"])
+    file = OutputFile(Path(order["log"]))
     copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
     copying.start()
     code = _watch(launcher, copying, file, order["grace_seconds"], stops=order["stops"])

@@ -85,8 +85,7 @@ class ModelContainer:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        if not self._settings.keep_job_folders:
-            shutil.rmtree(self._folder / "model", ignore_errors=True)
+        shutil.rmtree(self._folder / "model", ignore_errors=True)
 
     def _read(self, process: subprocess.Popen[bytes], seconds: float) -> bytes:
         """The next line of the container's answers; the first says that the model is loaded."""

@@ -30,6 +30,14 @@ class JobFault(StrEnum):
     SPOT_INTERRUPTION = "spot_interruption"
 
 
+class Stops(StrEnum):
+    """Which processes of a host get SIGTERM at a stop. ``none``: an entry point that passes no signal on."""
+
+    ALL = "all"
+    LAUNCHER = "launcher"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedFault:
     """A fault of every job whose name contains the text."""
@@ -42,8 +50,7 @@ class NamedFault:
 class Faults:
     """Each fraction is the probability for one request, job or event. The seed and the name decide.
 
-    ``withheld_sigterm``: a stop is SIGKILL after the grace time only, as with images whose entry point passes no
-    signal on.
+    ``stops``: who gets SIGTERM at a stop; None: the launcher of a shared job, all processes of any other.
     """
 
     seed: int = 0
@@ -56,9 +63,8 @@ class Faults:
     spot_interruption_fraction: float = 0.0
     spot_interruptions: int = 1
     spot_notice_fraction: float = 1.0
-    slow_down_factor: float = 1.0
     unheeded_limits: bool = False
-    withheld_sigterm: bool = False
+    stops: Stops | None = None
     named: tuple[NamedFault, ...] = ()
     throttling_fraction: float = 0.0
     quota_refusal_fraction: float = 0.0
@@ -86,7 +92,7 @@ class FaultInjector:
     def replace(self, document: Mapping[str, Any]) -> Faults:
         self._faults = read_faults(document)
         self._requests.seed(self._faults.seed)
-        self._store.put_document(KIND, KIND, cattrs.unstructure(self._faults))
+        self._store.write_document(KIND, KIND, cattrs.unstructure(self._faults))
         return self._faults
 
     def job_fault(self, job_name: str) -> JobFault | None:

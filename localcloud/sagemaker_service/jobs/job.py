@@ -43,7 +43,6 @@ BILLED = frozenset(
     {SecondaryStatus.DOWNLOADING, SecondaryStatus.TRAINING, SecondaryStatus.UPLOADING, SecondaryStatus.STOPPING}
 )
 FAILURE_REASON_LIMIT = 1024
-MESSAGE_LIMIT = 1024
 # SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving) x training time.
 # Savings vary by type and hour. AWS names savings of up to 90 %; this nominal one lies between.
 NOMINAL_SPOT_SAVING = 0.6
@@ -85,11 +84,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJob:
-    """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job.
-
-    Its warm pool began at ``pool_began_seconds`` of the machine's monotonic clock. ``pool_longest_seconds`` is
-    the keep-alive period that the job requested first.
-    """
+    """``request`` is the CreateTrainingJob request. ``claimed`` says that an engine has begun to work on the job."""
 
     name: str
     arn: str
@@ -107,10 +102,6 @@ class TrainingJob:
     training_end_ms: int | None = None
     billable_seconds: int | None = None
     failure_reason: str | None = None
-    warm_pool: Mapping[str, Any] | None = None
-    pool_began_seconds: float | None = None
-    pool_longest_seconds: int = 0
-    started_warm: bool = False
     planned: tuple[PlannedStep, ...] = ()
     simulated_steps: int = 0
     #: Of a simulated job that several runs share: those that had not ended before it.
@@ -179,15 +170,6 @@ def billed_so_far_ms(job: TrainingJob, now_ms: int) -> int:
     last = job.transitions[-1]
     is_running = last.status in BILLED and last.end_ms is None
     return billed_ms(job) + (now_ms - last.start_ms if is_running else 0)
-
-
-def with_note(job: TrainingJob, note: str) -> TrainingJob:
-    """The job with a further sentence in the message of its current status, if the message is not too long for it."""
-    last = job.transitions[-1]
-    message = f"{last.message} {note}"
-    if len(message) > MESSAGE_LIMIT:
-        return job
-    return replace(job, transitions=(*job.transitions[:-1], replace(last, message=message)))
 
 
 def billed_seconds(job: TrainingJob) -> int:

@@ -12,14 +12,12 @@ from typing import Any
 import cattrs
 
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob
-from traindyno.core.documents.versions import Format, VersionUnknown
 
-# A change of SCHEMA or of TrainingJob with which stored rows can't be read needs the next version.
-FORMAT = Format(name="the local cloud's stored jobs", version=1, key="user_version")
+# A change of SCHEMA or of TrainingJob with which stored rows can't be read needs another cloud.FORMAT.
 SCHEMA = """
 create table if not exists jobs (
   name text primary key, created_ms integer, modified_ms integer, status text, engine text, claimed integer,
-  instance_type text, instance_count integer, is_spot integer, warm_pool text, document text);
+  instance_type text, instance_count integer, is_spot integer, document text);
 create index if not exists jobs_by_creation on jobs (created_ms, name);
 create index if not exists jobs_by_status on jobs (status, created_ms);
 create table if not exists events (
@@ -51,21 +49,13 @@ EventsOf = Callable[[TrainingJob], Sequence[NewEvent]]
 
 
 class JobStore:
-    """A change of a job and its events are one transaction. Raises VersionUnknown for a file of another version."""
+    """A change of a job and its events are one transaction."""
 
     def __init__(self, path: Path, events_of: EventsOf) -> None:
         self._events_of = events_of
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        try:
-            _check_version(self._connection, path)
-        except VersionUnknown:
-            self._connection.close()
-            raise
-        self._connection.executescript(
-            "pragma journal_mode=wal; pragma synchronous=normal;"
-            f"begin; {SCHEMA} pragma {FORMAT.key}={FORMAT.version}; commit;"
-        )
+        self._connection.executescript(f"pragma journal_mode=wal; pragma synchronous=normal; begin; {SCHEMA} commit;")
 
     def add(self, job: TrainingJob) -> bool:
         """Adds the job. False if there is a job of that name, which is not changed."""
@@ -145,19 +135,14 @@ class JobStore:
         with self._transaction() as connection:
             connection.execute("update events set due_seconds = 0")
 
-    def put_document(self, kind: str, key: str, document: object) -> None:
-        with self._transaction() as connection:
-            connection.execute("insert or replace into documents values (?, ?, ?)", (kind, key, json.dumps(document)))
-
-    def write_document(self, kind: str, key: str, document: object | None, events: Sequence[NewEvent] = ()) -> None:
-        """Replaces the document, or removes it for None. The document and its events are one transaction."""
+    def write_document(self, kind: str, key: str, document: object | None) -> None:
+        """Replaces the document, or removes it for None."""
         with self._transaction() as connection:
             if document is None:
                 connection.execute("delete from documents where kind = ? and key = ?", (kind, key))
             else:
                 row = (kind, key, json.dumps(document))
                 connection.execute("insert or replace into documents values (?, ?, ?)", row)
-            self._insert_events(connection, events)
 
     def documents(self, kind: str) -> dict[str, Any]:
         with self._lock:
@@ -196,35 +181,14 @@ class JobStore:
             job.instance_type,
             job.instance_count,
             int(job.is_spot),
-            job.warm_pool["Status"] if job.warm_pool else None,
             json.dumps(CONVERTER.unstructure(job)),
         )
-        connection.execute("insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        connection.execute("insert or replace into jobs values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def _write_events(self, connection: sqlite3.Connection, job: TrainingJob) -> None:
-        self._insert_events(connection, self._events_of(job))
-
-    def _insert_events(self, connection: sqlite3.Connection, events: Sequence[NewEvent]) -> None:
-        for event in events:
+        for event in self._events_of(job):
             row = (event.due_seconds, json.dumps(event.document))
             connection.execute("insert into events (due_seconds, failures, document) values (?, 0, ?)", row)
-
-
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises VersionUnknown for another version.
-
-    A file without tables is new. A file with tables and version 0 was written before files had versions.
-    """
-    table_count: int = connection.execute("select count(*) from sqlite_master where type = 'table'").fetchone()[0]
-    found: int = connection.execute(f"pragma {FORMAT.key}").fetchone()[0]
-    if not table_count:
-        return
-    try:
-        FORMAT.read({FORMAT.key: found})
-    except VersionUnknown as error:
-        raise VersionUnknown(
-            f"{path}: {error}; to remove all state of the local cloud: traindyno local down --erase"
-        ) from error
 
 
 def _structured(document: str) -> TrainingJob:

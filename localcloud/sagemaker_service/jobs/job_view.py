@@ -53,7 +53,6 @@ def described(job: TrainingJob) -> dict[str, Any]:
         TrainingStartTime=_seconds(job.training_start_ms),
         BillableTimeInSeconds=job.billable_seconds,
         TrainingTimeInSeconds=_training_seconds(job),
-        WarmPoolStatus=job.warm_pool,
     )
     if job.engine is Engine.PROCESS and job.status in TERMINAL and job.status is not Status.FAILED:
         name = "model/" if is_uncompressed(job) else "model.tar.gz"
@@ -71,7 +70,6 @@ def summary(job: TrainingJob) -> dict[str, Any]:
         LastModifiedTime=_seconds(job.modified_ms),
         TrainingJobStatus=job.status,
         SecondaryStatus=job.secondary_status,
-        WarmPoolStatus=job.warm_pool,
     )
 
 
@@ -94,22 +92,15 @@ def state_change_event(job: TrainingJob, *, account_id: str, region: str) -> dic
         without_none(Status=step.status, StartTime=step.start_ms, EndTime=step.end_ms, StatusMessage=step.message)
         for step in job.transitions
     ]
-    return event(DETAIL_TYPE, detail, arn=job.arn, changed_ms=job.modified_ms, account_id=account_id, region=region)
-
-
-def event(
-    detail_type: str, detail: dict[str, Any], *, arn: str, changed_ms: int, account_id: str, region: str
-) -> dict[str, Any]:
-    """An event of a resource's change, as EventBridge delivers it."""
     return {
         "version": "0",
         "id": str(uuid.uuid4()),
-        "detail-type": detail_type,
+        "detail-type": DETAIL_TYPE,
         "source": "aws.sagemaker",
         "account": account_id,
-        "time": datetime.fromtimestamp(changed_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": datetime.fromtimestamp(job.modified_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "region": region,
-        "resources": [arn],
+        "resources": [job.arn],
         "detail": detail,
     }
 

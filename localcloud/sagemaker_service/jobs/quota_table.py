@@ -65,7 +65,7 @@ class QuotaTable:
 
     def apply(self, code: str, value: float) -> None:
         self._applied_since[code] = value
-        self._store.put_document("applied_quota", code, value)
+        self._store.write_document("applied_quota", code, value)
 
     def limit(self, quota: ServiceQuota) -> float:
         applied = self.applied(quota.code)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from boto3.exceptions import Boto3Error
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localcloud.sagemaker_service.clock import NOW, NextCheck, Schedule, VirtualClock
+from localcloud.sagemaker_service.clock import NOW_MS, Schedule, VirtualClock
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import (
     MESSAGES,
@@ -25,28 +25,18 @@ from localcloud.sagemaker_service.jobs.job import (
 )
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
-from localcloud.sagemaker_service.jobs.warm_pools import (
-    expired,
-    expires_at_ms,
-    seconds_to_next_check,
-    take_pool,
-    with_pool,
-)
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.simulation import Simulation, simulation_of
 from localcloud.sagemaker_service.replay.timeline import plan_stop
 from localcloud.sagemaker_service.replay.trace import Trace, choose_trace
 from localcloud.sagemaker_service.service_health import (
     RETRY_SECONDS,
-    ServiceHealth,
     Worker,
     internal_error,
     write_until_done,
 )
 
 LOG = logging.getLogger(__name__)
-PART = "replay engine"
-WRITING = "replay engine's record of jobs"
 WORKERS = 8
 SIMULATED = "Simulated: "
 
@@ -61,29 +51,23 @@ class ReplayEngine:
         faults: FaultInjector,
         traces: tuple[Trace, ...],
         may_jump: Callable[[], bool],
-        health: ServiceHealth,
     ) -> None:
         self._store = store
         self._files = files
         self._clock = clock
         self._faults = faults
         self._traces = traces
-        self._health = health
         self._schedule = Schedule(clock, may_jump)
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="replay")
-        self._worker = Worker(PART, self._take_next, health=health, at_death=self._fail_all)
+        self._worker = Worker("replay engine", self._take_next)
 
     def start(self) -> None:
-        unsettled = "engine = ? and (status not in ('Completed', 'Failed', 'Stopped') or warm_pool = 'Available')"
-        for job in self._store.select(unsettled, (Engine.REPLAY,), "created_ms", -1):
+        for job in self._store.unfinished(Engine.REPLAY):
             self.wake(job.name)
         self._worker.start()
 
     def wake(self, name: str) -> None:
         """Checks a job now that is new or was changed from outside."""
-        if self._worker.death is not None:
-            self._fail(name, self._worker.death)
-            return
         self._schedule.wake(name)
 
     def close(self) -> None:
@@ -99,37 +83,30 @@ class ReplayEngine:
         return True
 
     def _advance(self, name: str) -> None:
-        check: NextCheck | None = None
+        due_ms: int | None = None
         try:
-            check = self._bring_up_to_date(name)
+            due_ms = self._bring_up_to_date(name)
         except (BotoCoreError, ClientError, Boto3Error) as error:
             LOG.warning("step log of %s not written, again in %.0f s: %s", name, RETRY_SECONDS, error)
             time.sleep(RETRY_SECONDS)
-            check = NOW
+            due_ms = NOW_MS
         except Exception as error:  # whatever fails, the job needs its end, and the worker takes the next one
             LOG.exception("%s can't be simulated any further", name)
             self._fail(name, error)
         finally:
-            self._schedule.done(name, check)
+            self._schedule.done(name, due_ms)
 
     def _fail(self, name: str, error: BaseException) -> None:
         def write() -> None:
             self._store.change(name, lambda job: _failed(job, internal_error(error), self._clock.now_ms()))
 
-        write_until_done(write, health=self._health, part=WRITING, ending=self._worker.ending)
+        write_until_done(write, self._worker.ending)
 
-    def _fail_all(self, error: BaseException) -> None:
-        """Fails every job that waits for this engine, because its thread has ended."""
-        for job in self._store.unfinished(Engine.REPLAY):
-            self._fail(job.name, error)
-
-    def _bring_up_to_date(self, name: str) -> NextCheck | None:
+    def _bring_up_to_date(self, name: str) -> int | None:
         """Applies the changes whose time has come, and returns the time of the job's next change."""
         job = self._store.get(name)
-        if job is None:
+        if job is None or job.status in TERMINAL:
             return None
-        if job.status in TERMINAL:
-            return self._keep_pool(job)
         simulation = simulation_of(job, self._files, self._work_of, self._faults)
         if not job.planned:
             job = self._plan(job, simulation)
@@ -137,11 +114,10 @@ class ReplayEngine:
             job = self._stop(job, simulation)
         if job.planned and job.planned[0].due_ms <= self._clock.now_ms():
             job = self._apply(job, job.planned[0], simulation)
-        return NextCheck(due_ms=job.planned[0].due_ms) if job.planned else self._keep_pool(job)
+        return job.planned[0].due_ms if job.planned else None
 
     def _plan(self, job: TrainingJob, simulation: Simulation) -> TrainingJob:
-        begun = replace(job, started_warm=take_pool(self._store, job, time.monotonic()))
-        planned = simulation.plan(begun, self._faults)
+        planned = simulation.plan(job, self._faults)
         return self._store.change(
             job.name,
             lambda stored: replace(
@@ -149,19 +125,8 @@ class ReplayEngine:
                 planned=planned.planned,
                 simulated_runs=planned.simulated_runs,
                 doomed_runs=planned.doomed_runs,
-                started_warm=planned.started_warm,
             ),
         )
-
-    def _keep_pool(self, job: TrainingJob) -> NextCheck | None:
-        now_ms, machine_seconds = self._clock.now_ms(), time.monotonic()
-        job = self._store.change(job.name, lambda stored: expired(stored, now_ms, machine_seconds))
-        expiry_ms = expires_at_ms(job)
-        if expiry_ms is None:
-            return None
-        left_seconds = seconds_to_next_check(job, now_ms, machine_seconds)
-        due_ms = expiry_ms if left_seconds is None else self._clock.after_real_seconds(left_seconds)
-        return NextCheck(due_ms=due_ms, is_pool=True)
 
     def _apply(self, job: TrainingJob, step: PlannedStep, simulation: Simulation) -> TrainingJob:
         simulated_steps = self._log_training(job, job.transitions[-1], simulation, until_ms=step.due_ms)
@@ -198,14 +163,7 @@ class ReplayEngine:
         return simulation.log(job, ending, until_ms=until_ms)
 
     def _work_of(self, job: TrainingJob) -> tuple[JobWork, Trace]:
-        trace = choose_trace(job, self._traces)
-        factor = self._faults.current.slow_down_factor
-        slowed = replace(
-            trace,
-            step_seconds=None if trace.step_seconds is None else trace.step_seconds * factor,
-            recorded_step_seconds=tuple(seconds * factor for seconds in trace.recorded_step_seconds),
-        )
-        return read_work(job), slowed
+        return read_work(job), choose_trace(job, self._traces)
 
 
 def _failed(job: TrainingJob, reason: str, now_ms: int) -> TrainingJob:
@@ -216,7 +174,7 @@ def _failed(job: TrainingJob, reason: str, now_ms: int) -> TrainingJob:
 def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:
     message = SIMULATED + (step.message or MESSAGES[step.secondary_status])
     if step.status is not None:
-        at_end = ended(
+        return ended(
             job,
             step.status,
             step.secondary_status,
@@ -224,7 +182,6 @@ def _taken(job: TrainingJob, step: PlannedStep) -> TrainingJob:
             failure_reason=step.failure_reason,
             message=message,
         )
-        return with_pool(at_end, time.monotonic())
     after = moved(job, step.secondary_status, now_ms=step.due_ms, message=message)
     if step.secondary_status is SecondaryStatus.DOWNLOADING:
         start_ms = job.training_start_ms if job.training_start_ms is not None else step.due_ms

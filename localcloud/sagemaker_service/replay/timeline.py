@@ -112,8 +112,7 @@ def _ending(job: TrainingJob, trace: Trace, *, is_limited: bool = True) -> tuple
 def _plan_job(
     job: TrainingJob, trace: Trace, times: TrainingTimes, faults: FaultInjector, refusal: str | None
 ) -> PlannedJob:
-    start_seconds = trace.warm_start_seconds if job.started_warm else trace.start_seconds
-    starting = TimedStatus(secondary_status=S.STARTING, seconds=start_seconds)
+    starting = TimedStatus(secondary_status=S.STARTING, seconds=trace.start_seconds)
     begun = (starting, TimedStatus(secondary_status=S.DOWNLOADING, seconds=trace.download_seconds))
     uploading = TimedStatus(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
     planned = PlannedJob(statuses=(*begun, _training(times.whole), uploading))

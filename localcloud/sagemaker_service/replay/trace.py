@@ -35,7 +35,6 @@ class Trace:
     #: Of the traces that match, the one with the most values is used.
     match: Mapping[str, Any] = field(default_factory=dict)
     start_seconds: float = 150.0
-    warm_start_seconds: float = 10.0
     download_seconds: float = 45.0
     load_seconds: float = 20.0
     compile_seconds: float = 0.0

@@ -89,7 +89,7 @@ def test_a_home_of_another_version_is_refused_with_what_removes_it(tmp_path: Pat
     home = Home(tmp_path / "home")
     home.write(cloud.PORTS, {"aws": 1, "sagemaker": 2})
     for use in (cloud.require_ports, lambda home: cloud.start(home, tell=print)):
-        with pytest.raises(HomeUnusable, match=r"of another version: .* format-1; .* traindyno local down --erase$"):
+        with pytest.raises(HomeUnusable, match=r"of another version: .* format-2; .* traindyno local down --erase$"):
             use(home)
     cloud.erase(home)
     assert not home.folder.exists()

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses, Stops
+from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
 from localcloud.sagemaker_service.host.host_training import host_memory_bytes, machine_memory_bytes
 from localcloud.sagemaker_service.instance_table import local_instance_type, usable_cores
+from localcloud.sagemaker_service.jobs.faults import Stops
 
 CHILD = """
 import pathlib, signal, sys, time

@@ -29,7 +29,6 @@ from localcloud.sagemaker_service.jobs.job import (
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.trace import Trace
-from localcloud.sagemaker_service.service_health import ServiceHealth
 from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.archives import tar_gz
 from traindyno.core.costs.prices import cost_usd
@@ -107,7 +106,6 @@ def replay(store: JobStore, clock: VirtualClock, traces: tuple[Trace, ...], faul
         faults=injector,
         traces=traces,
         may_jump=lambda: True,
-        health=ServiceHealth(),
     )
 
 
@@ -261,7 +259,6 @@ def process_engine(store: JobStore, objects: Objects, folder: Path) -> ProcessEn
         clock=SystemClock(),
         gpu_count=0,
         faults=FaultInjector(store),
-        health=ServiceHealth(),
     )
 
 

@@ -98,7 +98,6 @@ def run_job(store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Calla
         log_client=NoLogs(),
         settings=settings,
         clock=clock,
-        machine=clock.machine,
         gpu_count=0,
         is_service_ending=lambda: False,
     )

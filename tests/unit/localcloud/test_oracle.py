@@ -14,8 +14,8 @@ FIRST, SECOND = "job-a1", "job-a2"
 
 
 def books() -> dict[str, Any]:
-    """One run of two instances: an attempt that failed after 100 s, and one that completed after 150 s and kept its
-    instances for 50 s. Another run was refused for the cap.
+    """One run of two instances: an attempt that failed after 100 s, and one that completed after 200 s.
+    Another run was refused for the cap.
     """
     owner = json.dumps({"run": {"run_id": "0a-t1"}})
     prices = {"ml.g5.xlarge": {"usd_per_hour": Decimal("3.60")}}
@@ -25,8 +25,8 @@ def books() -> dict[str, Any]:
     spent = Decimal("0.600000")
     return {
         "ledger": {
-            FIRST: {**job, "status": "Failed", "billed_seconds": 100, "warm_pool_seconds": 0},
-            SECOND: {**job, "status": "Completed", "billed_seconds": 150, "warm_pool_seconds": 50},
+            FIRST: {**job, "status": "Failed", "billed_seconds": 100},
+            SECOND: {**job, "status": "Completed", "billed_seconds": 200},
         },
         "table": {
             ("execution#main", "suite"): {
@@ -36,7 +36,7 @@ def books() -> dict[str, Any]:
             ("execution#main", "run#0b-t1"): {"summary": {"outcome": "cost_stopped"}},
             ("execution#main", "run#0a-t1"): {"jobs": {FIRST, SECOND}, "summary": {"outcome": "completed"}},
             (f"job#{FIRST}", "attempt"): {**attempt, "number": 1, "end": {"billable_seconds": Decimal(100)}},
-            (f"job#{SECOND}", "attempt"): {**attempt, "number": 2, "end": {"billable_seconds": Decimal(150)}},
+            (f"job#{SECOND}", "attempt"): {**attempt, "number": 2, "end": {"billable_seconds": Decimal(200)}},
         },
         "documents": {
             "suites/main/results/0a-t1.json": {"outcome": "completed"},
@@ -82,7 +82,6 @@ FAULTS: dict[str, Callable[[dict[str, Any]], object]] = {
         exposed_usd=Decimal("0.7")
     ),
     "more than the cap": lambda each: each["table"]["execution#main", "suite"].update(max_usd=Decimal("0.59")),
-    "a warm pool that was not counted": lambda each: each["ledger"][SECOND].update(warm_pool_seconds=80),
     "a job that completed, of a run without a result for its cost": lambda each: [
         each["table"]["execution#main", "run#0a-t1"]["summary"].update(outcome="cost_stopped"),
         each["documents"]["suites/main/results/0a-t1.json"].update(outcome="cost_stopped"),

@@ -2,9 +2,7 @@
 
 import threading
 
-import pytest
-
-from localcloud.sagemaker_service.clock import NextCheck, Schedule, VirtualClock
+from localcloud.sagemaker_service.clock import Schedule, VirtualClock
 
 HOUR_MS = 3_600_000
 
@@ -16,10 +14,10 @@ class Machine:
         self.clock = VirtualClock(start_ms=1, speed_up=1.0, monotonic=lambda: 0.0)
         self.schedule = Schedule(self.clock, lambda: may_jump)
 
-    def check_at(self, name: str, check: NextCheck) -> None:
+    def check_at(self, name: str, due_ms: int) -> None:
         self.schedule.wake(name)
         assert self.schedule.take() == name
-        self.schedule.done(name, check)
+        self.schedule.done(name, due_ms)
 
     def take(self) -> str | None:
         """A job is taken after the clock has jumped; None if it does not jump."""
@@ -28,8 +26,8 @@ class Machine:
 
 def test_jobs_are_taken_by_their_time_and_a_busy_job_only_when_it_is_done() -> None:
     machine = Machine(may_jump=True)
-    machine.check_at("late", NextCheck(due_ms=2 * HOUR_MS))
-    machine.check_at("early", NextCheck(due_ms=HOUR_MS))
+    machine.check_at("late", 2 * HOUR_MS)
+    machine.check_at("early", HOUR_MS)
     assert (machine.take(), machine.clock.now_ms()) == ("early", HOUR_MS)
     machine.schedule.wake("early")
     assert machine.take() is None
@@ -41,8 +39,8 @@ def test_jobs_are_taken_by_their_time_and_a_busy_job_only_when_it_is_done() -> N
 
 def test_a_job_that_is_scheduled_again_is_taken_once() -> None:
     machine = Machine(may_jump=True)
-    machine.check_at("twice", NextCheck(due_ms=HOUR_MS))
-    machine.check_at("other", NextCheck(due_ms=2 * HOUR_MS))
+    machine.check_at("twice", HOUR_MS)
+    machine.check_at("other", 2 * HOUR_MS)
     machine.schedule.wake("twice")
     assert machine.take() == "twice"
     machine.schedule.done("twice", None)
@@ -50,10 +48,9 @@ def test_a_job_that_is_scheduled_again_is_taken_once() -> None:
     assert [machine.take(), machine.take()] == [None, "other"]
 
 
-@pytest.mark.parametrize(("may_jump", "is_pool"), [(False, False), (True, True)])
-def test_the_clock_does_not_jump_for_a_request_or_to_the_end_of_a_pool(may_jump: bool, is_pool: bool) -> None:
-    machine = Machine(may_jump=may_jump)
-    machine.check_at("job", NextCheck(due_ms=HOUR_MS, is_pool=is_pool))
+def test_the_clock_does_not_jump_while_a_request_is_in_progress() -> None:
+    machine = Machine(may_jump=False)
+    machine.check_at("job", HOUR_MS)
     assert (machine.take(), machine.clock.now_ms()) == (None, 1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localcloud.sagemaker_service.__main__ import _read_settings
-from localcloud.sagemaker_service.settings import EngineChoice, RateChoice, ServiceSettings
+from localcloud.sagemaker_service.settings import EngineChoice, ServiceSettings
 
 REQUIRED = ("--state", "/state", "--aws-endpoint", "http://aws")
 
@@ -24,8 +24,6 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
         "engine": ("--engine replay", EngineChoice.REPLAY),
         "checkpoint_sync_seconds": ("--checkpoint-sync-seconds 0.5", 0.5),
         "stop_grace_seconds": ("--stop-grace-seconds 3", 3.0),
-        "keep_job_folders": ("--keep-job-folders", True),
-        "local_usd_per_hour": ("--local-usd-per-hour 0.2", Decimal("0.2")),
         "local_memory_gib": ("--local-memory-gib 1.5", 1.5),
         "prices": (f"--prices {tmp_path}/prices.json", {"ml.g5.xlarge": Decimal("1.5")}),
         "applied_quotas": (f"--quotas {tmp_path}/quotas.json", {"L-1": 4}),
@@ -33,7 +31,6 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
         "traces_folder": ("--traces /traces", Path("/traces")),
         "speed_up": ("--speed-up 60", 60.0),
         "jump_when_quiet_seconds": ("--jump-when-quiet-seconds 1", 1.0),
-        "rates": ("--rates virtual", RateChoice.VIRTUAL),
     }
     settings = _read_settings([*REQUIRED, *" ".join(argument for argument, _ in given.values()).split()])
     assert {name: getattr(settings, name) for name in given} == {name: value for name, (_, value) in given.items()}
