@@ -4,7 +4,7 @@ Assumed are the times of a job's and of a run's start, the noise of a run and of
 the first run of a job is slow. What a run of a shared job is billed is added up from them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from random import Random
@@ -16,19 +16,20 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.planning.jobs import share_jobs
-from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, is_outpaced, pace_of
+from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, early_end, pace_of
+from traindyno.core.search.race import NONE_NEARER
 from traindyno.core.suite.choices import Jobs, Search
+from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import judge
+from traindyno.core.verdict.open_text import none_near
+from traindyno.core.verdict.verdict import Finding, judge
 
 TRIALS = 9
 GRID_TRIALS = 5
 # A run's steps on the surfaces of this project, and at most on those of published tables.
 OWN_STEPS, MOST_STEPS, LONGEST_SECONDS, LEAST_RUN_STEPS = 200, 100, 600.0, 20
 FIRST_LOOK = WARM_UP_STEPS + LEAST_STEPS
-# The parent sees steps when the log is written.
-LOG_SECONDS = 1.0
 # A run that fails does so in its first steps.
 FAILING_SECONDS = 5.0
 
@@ -125,7 +126,7 @@ class _Carried:
         self.level = exp(source.gauss(0, conditions.hosts))
 
     def results(self) -> Iterator[RunResult]:
-        best: Pace | None = None
+        paces = dict[str, Pace]()
         for place, run in enumerate(self.job.runs):
             cell = self.surface.by_id[run.cell.cell_id]
             cold = 1.0
@@ -135,13 +136,13 @@ class _Carried:
                 cold = 1 + self.conditions.cold
             if self.job.is_shared:
                 self.seconds += self.conditions.run_start
-            result, pace = self._run(run, cell, cold, best if run.trial == 1 else None)
-            result = self._in_job(result, place + 1)
-            if pace and (best is None or pace.seconds_per_sample < best.seconds_per_sample):
-                best = pace
-            yield result
+            result, pace = self._run(run, cell, cold, paces if round_of(run) == "1" else {})
+            paces |= {run.run_id: pace} if pace else {}
+            yield self._in_job(result, place + 1)
 
-    def _run(self, run: Run, cell: SurfaceCell, cold: float, best: Pace | None) -> tuple[RunResult, Pace | None]:
+    def _run(
+        self, run: Run, cell: SurfaceCell, cold: float, earlier: Mapping[str, Pace]
+    ) -> tuple[RunResult, Pace | None]:
         if cell.seconds is None:
             self.seconds += FAILING_SECONDS
             return self._result(run, outcome=cell.outcome), None
@@ -151,11 +152,10 @@ class _Carried:
         times = [step * exp(self.source.gauss(0, self.conditions.step_noise)) for _ in range(steps)]
         # Steps of unlike batches are compared by the work in them.
         work = step_seconds(self.surface, cell) / cell.seconds
-        for done in _looks(times) if best else ():
-            pace = pace_of(times[:done], work)
-            if pace and best and is_outpaced(pace, best):
-                self.seconds += sum(times[:done])
-                return self._result(run, outcome=Outcome.OUTPACED), None
+        end = early_end(times, work, earlier, self.suite.workload.examples)
+        if end is not None:
+            self.seconds += sum(times[: end.steps]) + end.overdue_seconds
+            return self._result(run, outcome=Outcome.OUTPACED), None
         self.seconds += sum(times)
         return self._result(run, seconds=cell.seconds * level), pace_of(times, work)
 
@@ -181,16 +181,6 @@ class _Carried:
         return replace(result, measured=at_rate(template, self.suite.workload.examples / seconds, STEPS))
 
 
-def _looks(times: Sequence[float]) -> Iterator[int]:
-    """After how many steps a run is judged: the parent sees them when the log is written, at most each second."""
-    elapsed = seen = sum(times[: FIRST_LOOK - 1])
-    for done in range(FIRST_LOOK, len(times)):
-        elapsed += times[done - 1]
-        if done == FIRST_LOOK or elapsed - seen >= LOG_SECONDS:
-            seen = elapsed
-            yield done
-
-
 def claims_too_much(surface: Surface, played: Played) -> bool:
     """Whether a cell was said to beat one that is better, or to be the best of equals."""
     verdict = played.verdict
@@ -199,3 +189,16 @@ def claims_too_much(surface: Surface, played: Played) -> bool:
     own = surface.value(verdict.recommended) or float("inf")
     values: Sequence[float] = [value for rival in verdict.rivals if (value := surface.value(rival.cell_id))]
     return any(value <= own for value in values)
+
+
+def says_none_near_wrongly(surface: Surface, played: Played) -> bool:
+    """Whether "no other cell was within 5 % of it" was said, and one is."""
+    verdict = played.verdict
+    if verdict.finding is not Finding.ONLY_ONE or "no other cell was within" not in (none_near(verdict) or ""):
+        return False
+    own, others = played_value(surface, verdict.recommended), {*surface.by_id} - {verdict.recommended}
+    return any(played_value(surface, other) <= own * (1 + NONE_NEARER) for other in others)
+
+
+def played_value(surface: Surface, cell_id: str | None) -> float:
+    return (surface.value(cell_id) if cell_id else None) or float("inf")

@@ -84,8 +84,6 @@ def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_pa
         assert [(job.end(name, host=host) or {})["reason"] for name in "ab"] == ["exited", "outpaced"]
     bounds = [(job.end("b", host=host) or {})["bound"] for host in HOSTS]
     assert bounds[0] == bounds[1]
-    # 0.2 s for the 8 samples of each of two hosts
-    assert 0.012 < bounds[0]["least_seconds_per_sample"] < 0.0126
 
 
 def test_hosts_that_remember_other_probes_go_on_with_those_of_the_first(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Runs the job's runs one after another, and writes down how each ended."""
 
 import time
+from math import inf
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
@@ -20,7 +21,7 @@ from traindyno.core.jobs.journal_format import (
     RUN_SKIPPED,
     STOPPED,
 )
-from traindyno.core.search.outpaced import Pace, bound_of, is_outpaced, pace_of
+from traindyno.core.search.outpaced import MOST_STEPS, WARM_UP_STEPS, Pace, ended_by, fastest_of, most_seconds, pace_of
 from traindyno.parent.attempt import Attempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove
@@ -38,9 +39,28 @@ Judge = Callable[[], Optional[Verdict]]
 
 
 class Completed(NamedTuple):
+    """``quiet_seconds``: for how long it logged no step at most; unknown of a run of an earlier attempt."""
+
     run: RunOrder
     steps: Steps
     began_at: float
+    quiet_seconds: float = inf
+
+
+class QuietClock:
+    """For how long a run has logged no step after its warm-up, by this host's clock."""
+
+    def __init__(self) -> None:
+        self._steps, self._since, self.longest_seconds = 0, time.monotonic(), 0.0
+
+    def seconds(self, steps: int) -> float:
+        now = time.monotonic()
+        quiet = now - self._since if WARM_UP_STEPS <= self._steps < MOST_STEPS else 0.0
+        self.longest_seconds = max(self.longest_seconds, quiet)
+        if steps == self._steps:
+            return quiet
+        self._steps, self._since = steps, now
+        return 0.0
 
 
 class Race:
@@ -50,6 +70,7 @@ class Race:
         self._host, self._count = attempt.host, attempt.peers.count
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
         self._completed: List[Completed] = []
+        self._clocks: Dict[str, QuietClock] = {}
         for run in attempt.job.runs if self._samples is not None else ():
             for end in whole_ends(self._host.folder, run.run_id):
                 self.add(run, end, str(end.get("job_name")))
@@ -62,12 +83,15 @@ class Race:
         logs.read_new()
         steps = logs.steps()
         if steps is not None and not logs.has_diverged:
-            self._completed.append(Completed(run, steps, float(end["began_at"])))
+            clock = self._clocks.get(run.run_id)
+            quiet = inf if clock is None else clock.longest_seconds
+            self._completed.append(Completed(run, steps, float(end["began_at"]), quiet))
 
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin."""
-        if self._samples is None or not self._completed:
+        if self._samples is None:
             return lambda: None
+        clock = self._clocks[run.run_id] = QuietClock()
         folder = self._folder(run.run_id, self._host.job_name)
         logs = RunLogs(folder, self._count, earlier=files_of(folder))
         look_at = 0.0
@@ -78,35 +102,37 @@ class Race:
                 return None
             look_at = time.monotonic() + LOOK_AGAIN_SECONDS
             logs.read_new()
+            quiet_seconds = clock.seconds(logs.step_count)
             steps = None if logs.has_ended else logs.steps()
-            return None if steps is None else self._verdict(Completed(run, steps, began_at))
+            return None if steps is None else self._verdict(run, steps, quiet_seconds, logs.compile_seconds)
 
         return judge
 
-    def _verdict(self, judged: Completed) -> Optional[Verdict]:
+    def _verdict(self, run: RunOrder, steps: Steps, quiet_seconds: float, compile_seconds: float) -> Optional[Verdict]:
         """A slower run of the cell that is ahead says how runs differ."""
-        samples, steps, cell_id = self._samples, judged.steps, judged.run.cell_id
-        others = (each for each in self._completed if not cell_id or each.run.cell_id != cell_id)
+        assert self._samples is not None
+        others = (each for each in self._completed if not run.cell_id or each.run.cell_id != run.cell_id)
         paces = {each.run.run_id: pace for each in others if (pace := _pace(each, steps)) is not None}
-        own = _pace(judged, steps)
-        if own is None or not paces:
+        by = fastest_of(paces, self._samples)
+        if by is None:
             return None
-        by = min(paces, key=lambda run_id: paces[run_id].seconds_of(samples))
-        if not is_outpaced(own, paces[by], samples):
-            return None
-        return Verdict(reason=OUTPACED, bound=bound_of(own, paces[by], by, samples))
+        is_overdue = quiet_seconds > most_seconds(paces[by], steps.samples, compile_seconds)
+        overdue_seconds = quiet_seconds if is_overdue else None
+        bound = ended_by(steps.seconds, steps.samples, paces, self._samples, overdue_seconds=overdue_seconds)
+        return None if bound is None else Verdict(reason=OUTPACED, bound=bound)
 
     def _folder(self, run_id: str, job_name: str) -> Path:
         return self._host.step_log(run_id) / job_name
 
 
 def _pace(run: Completed, reference: Steps) -> Optional[Pace]:
-    """In samples with as much work as those of ``reference`` have; None for a run that counts other work."""
+    """In samples with as much work as those of ``reference``; None if its work is counted otherwise."""
     own, others = work_per_sample(run.steps), work_per_sample(reference)
     if not (are_alike(run.steps, reference) and own and others):
         return None
     startup = max(run.steps.begin - run.began_at, 0.0)
-    return pace_of(run.steps.seconds, run.steps.samples * own / others, startup)
+    pace = pace_of(run.steps.seconds, run.steps.samples * own / others, startup)
+    return pace and pace._replace(longest_seconds=max(pace.longest_seconds, run.quiet_seconds))
 
 
 BEGIN, SKIP = "begin", "skip"

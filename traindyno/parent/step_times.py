@@ -8,6 +8,7 @@ from traindyno.core.search.outpaced import MOST_STEPS
 from traindyno.core.step_log.line import (
     ALLOCATOR_RETRIES,
     BATCH_SEARCH,
+    COMPILE,
     KEPT_STEPS,
     RETRIES,
     SETUP,
@@ -52,6 +53,7 @@ class ProcessLog:
         self.has_diverged = self.has_ended = self.lacks_steps = False
         self.peak_bytes: Optional[int] = None
         self.allocator_retries = 0
+        self.compile_seconds = 0.0
 
     def read_new(self) -> None:
         while len(self.steps) < MOST_STEPS:
@@ -85,6 +87,8 @@ class ProcessLog:
                 self._first = self._first or int(line.get("step", 1))
                 self.steps.append(_step(line))
                 self.peak_bytes = line.get("peak_memory_bytes") or self.peak_bytes
+            elif line["kind"] == "phase" and line["name"] == COMPILE:
+                self.compile_seconds = max(self.compile_seconds, line["end"] - line["begin"])
             elif line["kind"] == "phase" and line["name"] == SETUP:
                 self.unit = line["facts"].get(WORK_UNIT, self.unit)  # a script says it until its first step
             elif line["kind"] == "phase" and UNLOGGED_STEPS in line["facts"]:
@@ -126,6 +130,11 @@ class RunLogs:
     def peak_bytes(self) -> Optional[int]:
         """Peak memory of the process that needed the most."""
         return max((log.peak_bytes for log in self._newest() if log.peak_bytes is not None), default=None)
+
+    @property
+    def compile_seconds(self) -> float:
+        """The longest compilation of a process."""
+        return max((log.compile_seconds for log in self._newest()), default=0.0)
 
     @property
     def allocator_retries(self) -> int:

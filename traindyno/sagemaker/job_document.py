@@ -11,7 +11,7 @@ from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.processes import dividing_batches, world_size
-from traindyno.core.suite.runs import trained_settings
+from traindyno.core.suite.runs import round_of, trained_settings
 from traindyno.core.suite.settings import has_effect
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
@@ -51,7 +51,7 @@ def job_document(job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequ
         "devices_per_host": instance_type.devices_per_instance,
         "inherited": sorted(_inherited(suite)),
         "cut_off": list(cut_off),
-        **_race(suite),
+        **_race(job, suite),
         "runs": [{**_run_document(run, own, settings), "channels": dict(names[run.run_id])} for run, own in runs],
     }
 
@@ -61,11 +61,14 @@ def _inherited(suite: Suite) -> set[str]:
     return suite.workload.environment.keys() - SET_BY_TOOLKIT
 
 
-def _race(suite: Suite) -> dict[str, Any]:
-    """Nothing else than a race drops cells. A quality may need fewer steps at a slower rate."""
+def _race(job: Job, suite: Suite) -> dict[str, Any]:
+    """Only a cell's first run may drop it: of many runs one is behind by chance. A quality may need fewer steps at a
+    slower rate.
+    """
     if not suite.search.is_race:
         return {}
-    race = {} if suite.goal.target is not None else {"race": {"samples": suite.workload.examples}}
+    drops = suite.goal.target is None and all(round_of(run) == "1" for run in job.runs)
+    race = {"race": {"samples": suite.workload.examples}} if drops else {}
     return {"warm_up_steps": WARM_UP_STEPS + LEAST_STEPS, **race}
 
 

@@ -14,7 +14,7 @@ from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seco
 from traindyno.core.jobs.journal import JobJournal, read_host_journal
 from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, MOST_DEATHS, OUTPACED, TIME_LIMIT
 from traindyno.core.jobs.run_end import Bound
-from traindyno.core.search.outpaced import LEAST_STEPS, MOST_STEPS, WARM_UP_STEPS, Pace, bound_of, is_outpaced, pace_of
+from traindyno.core.search.outpaced import MOST_STEPS, EarlyEnd, Pace, early_end, pace_of
 
 
 def doomed_runs(journals: Mapping[str, bytes], job: TrainingJob) -> tuple[str, ...]:
@@ -33,37 +33,25 @@ def _in_progress(journal: JobJournal) -> list[str]:
     return [run_id for run_id in last if run_id not in journal.spent_seconds and run_id not in journal.left]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outpaced:
-    """``last_step``: the first step that the run does not do."""
-
-    last_step: int
-    bound: Bound
+def _steps_of(run: SharedRun, first_step: int = 0) -> list[float]:
+    last_step = min(run.fate.last_step, first_step + MOST_STEPS)
+    return list(islice(step_seconds(run.trace, run.job.name), first_step, max(first_step, last_step)))
 
 
-def pace_after(run: SharedRun, first_step: int, steps: int) -> Pace | None:
-    seconds = list(islice(step_seconds(run.trace, run.job.name), first_step, first_step + steps))
-    samples = (run.trace.samples_per_step or 0) * run.work.world_size or run.work.global_batch_size
-    return pace_of(seconds, samples, run.trace.load_seconds + run.trace.compile_seconds)
+def _samples_of(run: SharedRun) -> int:
+    return (run.trace.samples_per_step or 0) * run.work.world_size or run.work.global_batch_size
 
 
 def whole_pace(run: SharedRun) -> Pace | None:
     """Pace of a run that completed."""
-    return pace_after(run, 0, min(run.fate.last_step, MOST_STEPS))
+    pace = pace_of(_steps_of(run), _samples_of(run), run.trace.load_seconds + run.trace.compile_seconds)
+    pauses = run.trace.checkpoint_seconds + run.trace.evaluation_seconds
+    return pace and pace._replace(longest_seconds=pace.longest_seconds + pauses)
 
 
-def find_outpaced(run: SharedRun, first_step: int, paces: Mapping[str, Pace], samples: float) -> Outpaced | None:
-    """``paces``: of the runs that completed before. The run is looked at whenever its steps have doubled."""
-    if not paces:
-        return None
-    by = min(paces, key=lambda run_id: paces[run_id].seconds_of(samples))
-    steps, most = WARM_UP_STEPS + LEAST_STEPS, min(run.fate.last_step - first_step - 1, MOST_STEPS)
-    while steps <= most:
-        own = pace_after(run, first_step, steps)
-        if own is not None and is_outpaced(own, paces[by], samples):
-            return Outpaced(last_step=first_step + steps, bound=Bound(**bound_of(own, paces[by], by, samples)))
-        steps *= 2
-    return None
+def find_outpaced(run: SharedRun, first_step: int, paces: Mapping[str, Pace], samples: float) -> EarlyEnd | None:
+    """``paces``: of the runs that completed before."""
+    return early_end(_steps_of(run, first_step), _samples_of(run), paces, samples)
 
 
 # Planned times are rounded to milliseconds.
@@ -214,12 +202,13 @@ def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span
     run, first_step = span.run, span.first_step
     paces = {each.run_id: pace for each in completed if (pace := _raced(work, run, each)) is not None}
     behind = find_outpaced(run, first_step, paces, work.race_samples) if work.race_samples is not None else None
-    last_step = behind.last_step if behind else None
+    last_step = first_step + behind.steps if behind else None
+    overdue_ms = round(1000 * behind.overdue_seconds) if behind else 0
     ended = replace(
         span,
-        end_ms=span.begin_ms + run.milliseconds(first_step, last_step=last_step),
+        end_ms=span.begin_ms + run.milliseconds(first_step, last_step=last_step) + overdue_ms,
         reason=OUTPACED if behind else EXITED,
-        bound=behind.bound if behind else None,
+        bound=Bound(**behind.bound) if behind else None,
     )
     if run.longest_ms is not None and ended.end_ms > span.begin_ms + run.longest_ms:
         return replace(span, end_ms=span.begin_ms + run.longest_ms, reason=TIME_LIMIT)

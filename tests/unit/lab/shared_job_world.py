@@ -311,7 +311,7 @@ class Container:
         """``hosts``: those that write their file of the end. Each has one process. ``first``: the run that is not
         outpaced.
         """
-        bound = {"by": first, "steps": 5, "least_ratio": 1.5, "least_seconds_per_sample": 0.1}
+        bound = {"by": first, "steps": 5, "least_ratio": 1.5}
         outpaced = {"reason": OUTPACED, "exit_code": None, "bound": bound} if run_id in self.world.outpaced else {}
         start = START + 2000 * list(self.world.lab.jobs.jobs).index(self.name)
         written.carry(run_id, 20, **{"exit_code": exit_code, **outpaced})

@@ -52,6 +52,7 @@ class SharedJob:
     hosts: Sequence[str] = ("algo-1",)
     environment: Mapping[str, str] = field(default_factory=dict)
     programs: Sequence[Path] = (Path(__file__).with_name("train.py"),)
+    entry: str = ENTRY
 
     def start(self, job_name: str = "job-a1", host: str = "algo-1") -> "subprocess.Popen[str]":
         """The parent of one host, as the training toolkit starts it."""
@@ -72,7 +73,7 @@ class SharedJob:
             "PYTHONPATH": str(REPOSITORY),
         }
         return subprocess.Popen(
-            [sys.executable, "-c", ENTRY],
+            [sys.executable, "-c", self.entry],
             cwd=code,
             env={**without_caches(os.environ), **given, **self.environment},
             stdout=subprocess.PIPE,

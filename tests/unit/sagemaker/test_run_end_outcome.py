@@ -64,7 +64,7 @@ def test_every_other_reason_is_named(reason: str) -> None:
 
 
 def test_a_run_that_could_not_win_says_by_how_much() -> None:
-    bound = Bound(by="b-t1", least_ratio=1.123, least_seconds_per_sample=0.1, steps=5)
+    bound = Bound(by="b-t1", least_ratio=1.123, steps=5)
     told = outcome_of(ended(reason=OUTPACED, exit_code=None, bound=bound))
     assert told == (Outcome.OUTPACED, "at least 12 % slower than another run of its job")
 

@@ -131,14 +131,17 @@ def test_most_of_the_jobs_limit_is_the_runs(max_job_seconds: int) -> None:
 
 @pytest.mark.parametrize("search", sorted(Search))
 @pytest.mark.parametrize("accuracy", [None, 0.8])
-def test_only_a_race_to_do_the_work_ends_runs_that_cannot_win(search: Search, accuracy: float | None) -> None:
+def test_only_first_runs_of_a_race_to_do_the_work_end_early(search: Search, accuracy: float | None) -> None:
     kind = GoalKind.CHEAPEST if accuracy is None else GoalKind.CHEAPEST_TO
     suite = replace(small_suite(), search=search, goal=Goal(kind=kind, accuracy=accuracy))
-    document = job_document(shared_job(suite), suite, SETTINGS)
+    first = shared_job(suite)
+    later = replace(first, runs=tuple(replace(run, block="2.1") for run in first.runs))
     is_race = search is not Search.GRID
-    assert document.get("warm_up_steps") == (7 if is_race else None)
-    samples = {"samples": suite.workload.examples}
-    assert document.get("race") == (samples if is_race and accuracy is None else None)
+    for job in (first, later):
+        document = job_document(job, suite, SETTINGS)
+        assert document.get("warm_up_steps") == (7 if is_race else None)
+        samples = {"samples": suite.workload.examples}
+        assert document.get("race") == (samples if is_race and accuracy is None and job is first else None)
 
 
 def test_every_attempt_has_the_same_document_and_another_name() -> None:

@@ -19,10 +19,10 @@ or null), ``failure`` (the run's failure file on this host, else the last lines 
 ``own_milliseconds`` (from the barrier at which it began to the end of its clean-up), ``place`` (from 1, among the runs
 that began since the parent started), ``leftovers`` (``processes``, ``shared_memory``, ``device_mebibytes`` → number),
 ``bound`` (of a run that was outpaced, else null: ``by``, the run ahead of it; ``steps``, how many were compared;
-``least_ratio``, its time for the whole workload ÷ that run's, and ``least_seconds_per_sample``, both as small as the
-spread of the steps allows), ``batch`` (of a run whose batch was searched, else null: the ``batch`` that was measured,
-and ``probes``, each with ``batch``, ``fits``, ``peak_bytes`` and ``samples_per_second``, null if unknown), and
-``files``: path below the folder → ``{"bytes", "sha256"}``.
+``least_ratio``, its time for the whole workload ÷ that run's, as small as the scatter of steps and of runs allows),
+``batch`` (of a run whose batch was searched, else null: the ``batch`` that was measured, and ``probes``, each with
+``batch``, ``fits``, ``peak_bytes`` and ``samples_per_second``, null if unknown), and ``files``: path below the folder →
+``{"bytes", "sha256"}``.
 
 Fields of a line of the journal, besides those of each line: parent_started: ``version``, ``job_id``, ``host``,
 ``hosts``, ``runs``; run_began: ``run_id``, ``place``; run_ended: ``run_id``, ``reason``, ``exit_code``, ``signal``,

@@ -41,13 +41,12 @@ def text_of(value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """Both figures are as small as the spread of the steps allows."""
+    """What is known of a run that was outpaced."""
 
     #: The run of the same job that was ahead.
     by: str
-    #: The run's time for the whole workload, its start included, ÷ that run's.
+    #: The run's time for the whole workload ÷ that run's, as small as the scatter of steps and of runs allows.
     least_ratio: float
-    least_seconds_per_sample: float
     #: How many of its steps were compared.
     steps: int
 
@@ -61,10 +60,10 @@ def read_bound(value: object) -> Bound | None:
     if not isinstance(value, Mapping):
         return None
     by, steps = text_of(value.get("by")), whole_of(value.get("steps"))
-    ratio, seconds = (number_of(value.get(name)) for name in ("least_ratio", "least_seconds_per_sample"))
-    if not by or ratio is None or ratio <= 0 or seconds is None or steps is None:
+    ratio = number_of(value.get("least_ratio"))
+    if not by or ratio is None or ratio <= 0 or steps is None:
         return None
-    return Bound(by=by, least_ratio=ratio, least_seconds_per_sample=seconds, steps=steps)
+    return Bound(by=by, least_ratio=ratio, steps=steps)
 
 
 #: Instead of a batch that was found.

@@ -1,5 +1,6 @@
-"""Whether a run of a shared job is so far behind the best one before it that it can't win. Runs on Python 3.8 (frozen
-images), with the standard library only: the job's parent process decides by it while the run goes on.
+"""Whether a run of a race's first round is so far behind the best one before it in its job that it can't win. Runs on
+Python 3.8 (frozen images), with the standard library only. One rule, ``ended_by``, for the job's parent process, for
+the simulated service and for simulations.
 
 Runs of one job have one type, number and draw of hosts, so that the shortest time is also the lowest cost, and the
 hosts' speed cancels. Runs are compared by the seconds per sample of the global batch. Goals of quality are not judged
@@ -7,7 +8,7 @@ so: a slower step may need fewer of them.
 """
 
 from math import hypot, sqrt
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 #: The first steps compile, allocate and open files: they are part of the start.
 WARM_UP_STEPS = 2
@@ -19,29 +20,39 @@ MOST_STEPS = 1000
 LEAST_BEHIND, STANDARD_ERRORS = 0.1, 3.0
 #: A standard error from few steps is uncertain: Student's t has the same tail at three times these factors.
 FEW_STEPS = (2.5, 9.0)
+#: Standard deviation of a run's level, as a share: runs of one cell in one job scatter beyond their steps.
+RUN_SCATTER = 0.01
+#: A step is overdue when it lasts so many times as long as the longest of the best run, and so many seconds more: a
+#: stall of less is none of a cell's own.
+TIMES_BEST, STALL_SECONDS = 2.0, 30.0
 
 
 class Pace(NamedTuple):
     """What a run's steps so far say. ``standard_error`` is that of ``seconds_per_sample``, from step to step.
 
     ``startup_seconds``: the run's own time until the steps that are counted, its warm-up steps included. ``steps``: how
-    many are counted.
+    many are counted. ``longest_seconds``: between the ends of two of them.
     """
 
     seconds_per_sample: float
     standard_error: float
     startup_seconds: float
     steps: int
+    samples_per_step: float = 1.0
+    longest_seconds: float = 0.0
 
-    def seconds_of(self, samples: Optional[float]) -> float:
-        """Seconds for ``samples`` including start-up, or per sample if ``samples`` is None."""
-        return self.seconds_per_sample if samples is None else self.startup_seconds + samples * self.seconds_per_sample
+    def seconds_of(self, samples: float) -> float:
+        """Seconds for ``samples``, the start included."""
+        return self.startup_seconds + samples * self.seconds_per_sample
 
-    def error_of(self, samples: Optional[float]) -> float:
-        """What ``seconds_of`` may be off by: three standard errors, more where they come from few steps."""
+    @property
+    def error(self) -> float:
+        """What ``seconds_per_sample`` may be off by: three standard errors, more where they come from few steps."""
+        if not self.standard_error:
+            return 0.0
         degrees = self.steps - 1
         widening = 1 + FEW_STEPS[0] / degrees + FEW_STEPS[1] / degrees**2
-        return STANDARD_ERRORS * widening * self.standard_error * (1.0 if samples is None else samples)
+        return STANDARD_ERRORS * widening * self.standard_error
 
 
 def pace_of(step_seconds: Sequence[float], samples_per_step: float, startup_seconds: float = 0.0) -> Optional[Pace]:
@@ -60,32 +71,90 @@ def pace_of(step_seconds: Sequence[float], samples_per_step: float, startup_seco
         standard_error=sqrt(variance / count) / samples_per_step,
         startup_seconds=startup_seconds + sum(step_seconds[:WARM_UP_STEPS]),
         steps=count,
+        samples_per_step=samples_per_step,
+        longest_seconds=max(counted),
     )
 
 
-def is_outpaced(run: Pace, best: Pace, samples: Optional[float] = None) -> bool:
-    """``best``: the best of the runs that ended before in the job; a run is never judged by a later one.
+def most_seconds(best: Pace, samples_per_step: float, compile_seconds: float = 0.0) -> float:
+    """For how long a run may log no step after its warm-up. ``compile_seconds``: its longest compilation so far."""
+    larger = max(1.0, samples_per_step / best.samples_per_step)
+    return TIMES_BEST * larger * best.longest_seconds + compile_seconds + STALL_SECONDS
 
-    ``samples``: of the whole workload, where the goal counts the start; None where it counts the rate alone.
+
+def ended_by(
+    step_seconds: Sequence[float],
+    samples_per_step: float,
+    earlier: Mapping[str, Pace],
+    samples: float,
+    *,
+    overdue_seconds: Optional[float] = None,
+) -> Optional[Dict[str, Any]]:
+    """The bound of a run that is ended (``core/jobs/run_end.py``); None: it goes on. It is judged after seven steps,
+    and whenever their number has doubled.
+
+    ``earlier``: of the runs that ended before in the job, by their ids; a run is never judged by a later one.
+    ``samples``: of the whole workload. ``overdue_seconds``: how long the step in progress lasts, if it is overdue.
     """
-    behind = run.seconds_of(samples) - best.seconds_of(samples)
-    return behind > max(LEAST_BEHIND * best.seconds_of(samples), _error(run, best, samples))
+    by = fastest_of(earlier, samples)
+    if by is None:
+        return None
+    judged = [pace_of(step_seconds[:steps], samples_per_step) for steps in _looks(len(step_seconds))]
+    if overdue_seconds is not None:
+        seconds = [*step_seconds[WARM_UP_STEPS:], overdue_seconds]
+        rate = sum(seconds) / len(seconds) / samples_per_step
+        judged.append(Pace(rate, standard_error=0.0, startup_seconds=0.0, steps=len(seconds)))
+    for own in judged:
+        if own is not None and is_outpaced(own, earlier[by], samples):
+            return {"by": by, "steps": own.steps, "least_ratio": least_ratio(own, earlier[by], samples)}
+    return None
 
 
-def least_ratio(run: Pace, best: Pace, samples: Optional[float] = None) -> float:
-    """The bound of an outpaced run: its time ÷ the best run's, as near to 1 as the standard errors allow."""
-    return (run.seconds_of(samples) - _error(run, best, samples)) / best.seconds_of(samples)
+def fastest_of(earlier: Mapping[str, Pace], samples: float) -> Optional[str]:
+    return min(earlier, key=lambda run_id: earlier[run_id].seconds_of(samples), default=None)
 
 
-def bound_of(run: Pace, best: Pace, by: str, samples: Optional[float] = None) -> Dict[str, Any]:
-    """What the end of an outpaced run holds (``core/jobs/run_end.py``). ``by``: the run that is ahead."""
-    return {
-        "by": by,
-        "steps": run.steps,
-        "least_ratio": least_ratio(run, best, samples),
-        "least_seconds_per_sample": run.seconds_per_sample - run.error_of(None),
-    }
+def _looks(steps: int) -> Iterator[int]:
+    look = WARM_UP_STEPS + LEAST_STEPS
+    while look <= min(steps, MOST_STEPS):
+        yield look
+        look *= 2
 
 
-def _error(run: Pace, best: Pace, samples: Optional[float]) -> float:
-    return hypot(run.error_of(samples), best.error_of(samples))
+class EarlyEnd(NamedTuple):
+    """After ``steps`` whole steps, and ``overdue_seconds`` of the next one."""
+
+    steps: int
+    overdue_seconds: float
+    bound: Dict[str, Any]
+
+
+def early_end(
+    step_seconds: Sequence[float], samples_per_step: float, earlier: Mapping[str, Pace], samples: float
+) -> Optional[EarlyEnd]:
+    """Where a run that would have these steps is ended; None: it does all of them."""
+    by = fastest_of(earlier, samples)
+    if by is None:
+        return None
+    most, last = most_seconds(earlier[by], samples_per_step), len(step_seconds) - 1
+    overdue = next((step for step in range(WARM_UP_STEPS, last + 1) if step_seconds[step] > most), None)
+    whole = step_seconds[: last if overdue is None else overdue]
+    bound = ended_by(whole, samples_per_step, earlier, samples)
+    if bound is not None:
+        return EarlyEnd(WARM_UP_STEPS + int(bound["steps"]), 0.0, bound)
+    if overdue is not None:
+        bound = ended_by(whole, samples_per_step, earlier, samples, overdue_seconds=most)
+    return None if bound is None else EarlyEnd(len(whole), most, bound)
+
+
+def is_outpaced(run: Pace, best: Pace, samples: float) -> bool:
+    """Only the best run's start counts: a first run pays in its own what a later one of its cell may not."""
+    behind = samples * run.seconds_per_sample - best.seconds_of(samples)
+    return behind > max(LEAST_BEHIND * best.seconds_of(samples), samples * hypot(run.error, best.error))
+
+
+def least_ratio(run: Pace, best: Pace, samples: float) -> float:
+    """The run's time ÷ the best run's, as near to 1 as the spread of steps and of runs allows."""
+    of_runs = STANDARD_ERRORS * sqrt(2.0) * RUN_SCATTER * best.seconds_of(samples)
+    error = hypot(samples * run.error, samples * best.error, of_runs)
+    return (samples * run.seconds_per_sample - error) / best.seconds_of(samples)

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, log
 
-#: A cell that was measured once is a contender if it is behind the best one by no more than this share.
-WITHIN = 0.08
-#: Of the time or the cost until a quality: published ones of one system scatter by 4 to 13 % from seed to seed.
-WITHIN_OF_QUALITY = 0.3
+#: A cell that was measured once is a contender if it is behind the best one by no more than this share. Of the time or
+#: the cost until a quality it is more: published ones of one system scatter by 4 to 13 % from seed to seed.
+WITHIN, WITHIN_OF_QUALITY = 0.08, 0.3
+#: What is said of the cells that were not contenders: none is as near as this. The difference is for the scatter of the
+#: runs that dropped them.
+NONE_NEARER, NONE_NEARER_OF_QUALITY = 0.05, 0.1
 #: Of one job, the best ones.
 MOST_CONTENDERS = 6
 #: Hosts of two jobs may differ by so many standard deviations.
@@ -36,6 +38,10 @@ class Racer:
 def within_of(*, has_target: bool) -> float:
     """``has_target``: whether the goal is a quality."""
     return WITHIN_OF_QUALITY if has_target else WITHIN
+
+
+def none_nearer_of(*, has_target: bool) -> float:
+    return NONE_NEARER_OF_QUALITY if has_target else NONE_NEARER
 
 
 def pick_contenders(racers: Sequence[Racer], *, within: float = WITHIN) -> list[str]:

@@ -25,6 +25,7 @@ SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = "TRAINDYNO_SHARED_JOB", "shared
 # The seed of the trial, for a user's script, and the fact of the environment that says that the script took it
 SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = "checkpoint", "checkpoint_write", "restore"  # names of phases
+COMPILE = "compile"  # a phase outside the steps, or inside one
 SETUP = "setup"  # until the first step; its facts are conditions that a script's step log learns by then
 # A phase from the end of a process's training to the first step of the next one
 PAUSE = "between_trainings"

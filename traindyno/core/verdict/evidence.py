@@ -7,7 +7,6 @@ from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.costs.prediction import ENDLESS
-from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import Racer, pick_contenders, within_of
@@ -62,24 +61,6 @@ def find_refusals(
         if parity.finding is ParityFinding.DIFFERS:
             refused[parity.cell_id] = "its losses differ from the reference's, so it did not do the same work"
     return refused
-
-
-def outpaced_cells(trials: Sequence[CellTrials]) -> dict[str, str]:
-    """Measured cells of which another trial was outpaced, with the reason: their means are of the fast trials only.
-
-    A cell that was outpaced itself is no evidence: cells may outpace each other by chance.
-    """
-    cell_of = {result.run.run_id: each.cell.cell_id for each in trials for result in each.measured}
-    ahead = {each.cell.cell_id for each in trials if not each.outpaced}
-    found = {}
-    for each in trials:
-        by = {cell_of.get(result.bound.by) for result in each.outpaced if result.bound}
-        if each.measured and by & ahead:
-            found[each.cell.cell_id] = (
-                f"{len(each.outpaced)} of its runs could not win, and ended early: at least"
-                f" {share_text(each.least_behind)} slower than a run of the same job"
-            )
-    return found
 
 
 def _short_of(row: CellRow, target: QualityTarget, metric: Metric) -> str | None:
@@ -261,7 +242,7 @@ def gather_evidence(
     noise = measure_noise(trials, quantity_of(metric, suite.goal.target), priors)
     rows = build_rows(trials, noise, suite.goal.target)
     parities = check_parities(suite.workload, trials, baseline, loss_spread)
-    refused = {**outpaced_cells(trials), **find_refusals(rows, goal=suite.goal, metric=metric, parities=parities)}
+    refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities)
     if unlike is not None:
         refused |= {
             each.cell.cell_id: unlike.reason

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from math import expm1
+from math import expm1, sqrt
+from statistics import fmean
 
 from traindyno.core.costs.quantity_text import share_text
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.search.race import within_of
+from traindyno.core.search.race import none_nearer_of
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -121,29 +122,40 @@ def left_behind(verdict: Verdict) -> list[float]:
     return sorted(1 / min(1.0, ratio) - 1 for cell_id, ratio in verdict.dropped.items() if cell_id not in failed)
 
 
+# One of two equal runs is behind by so many times their scatter in one of twenty pairs: 1.645 times the root of 2.
+RUNS_APART = 2.33
+
+
 def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
     behind = left_behind(verdict)
-    if verdict.dropped or any(Outcome.OUTPACED.value in row.outcomes for row in verdict.rows):
-        within = within_of(has_target=verdict.goal.target is not None)
-        if behind and behind[0] < within:
-            closest = share_text(behind[0])
-            return f"only it was measured again; the closest alternative was {closest} behind in its single run"
-        if verdict.dropped and not behind:
-            return "only it was measured again, and trials of the others failed"
-        best = next((row.seconds for row in verdict.rows if row.cell_id == verdict.recommended), None)
-        ended = (row.seconds for row in verdict.rows if Outcome.OUTPACED.value in row.outcomes and not row.failed)
-        near = min((each.mean / best.mean - 1 for each in ended if each and best), default=within)
-        if near < within:
-            return f"a run of a cell {share_text(max(near, 0.0))} behind was ended as too slow; run the suite again"
-        return f"no other cell was within {share_text(within, digits=0)} of it"
-    return None
+    within = none_nearer_of(has_target=verdict.goal.target is not None)
+    if not verdict.dropped and not any(row.outpaced and not row.trials for row in verdict.rows):
+        return None
+    if verdict.dropped and not behind:
+        return "only it was measured again, and trials of the others failed"
+    if behind and behind[0] < within + RUNS_APART * (scatter_of_runs(verdict) or 0.0):
+        closest = share_text(behind[0])
+        return f"only it was measured again; the closest alternative was {closest} behind in its single run"
+    return f"no other cell was within {share_text(within, digits=0)} of it"
 
 
 def describe_search(verdict: Verdict) -> Iterator[str]:
     behind = left_behind(verdict)
     if behind:
-        cells = "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
-        reach = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
+        is_one = len(behind) == 1
+        cells, runs = ("1 cell was", "its one run") if is_one else (f"{len(behind)} cells were", "one run each")
+        ends = dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))
         word = "slower" if verdict.metric.is_time else "dearer"
-        yield f"{cells} dropped after one run: {reach} {word} than the recommended cell."
+        scatter = scatter_of_runs(verdict)
+        known = None if scatter is None else share_text(scatter, digits=0 if scatter >= 0.01 else 1)
+        by = "" if known is None else f" (single runs scatter by about {known})"
+        yield f"{cells} dropped: in {runs}, measured {' to '.join(ends)} % {word} than the recommended cell{by}."
+
+
+def scatter_of_runs(verdict: Verdict) -> float | None:
+    """Coefficient of variation of the compared cells' runs, the root of its mean square; None if none ran again."""
+    compared = (verdict.recommended, *(rival.cell_id for rival in verdict.rivals))
+    found = [estimate_of(row, verdict.metric) for row in verdict.rows if row.cell_id in compared]
+    known = [each.variation**2 for each in found if each and each.variation is not None]
+    return sqrt(fmean(known)) if known else None

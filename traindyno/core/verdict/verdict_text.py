@@ -15,7 +15,6 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.search.outpaced import LEAST_BEHIND
 from traindyno.core.slowness.slowness_text import describe_difference, describe_parts
 from traindyno.core.slowness.step_shares import explain_difference
 from traindyno.core.statistics.distributions import SIGNIFICANCE
@@ -262,18 +261,15 @@ def _against_baseline(verdict: Verdict, found: AgainstBaseline) -> str:
 
 
 def _outpaced(verdict: Verdict) -> Iterator[str]:
-    """Cells of which only a bound is known: the sentence on all other cells holds for them by it."""
+    """Cells of whose first run only a bound is known."""
     behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
     if behind:
-        cells = "1 cell was" if len(behind) == 1 else f"{len(behind)} cells were"
-        least = share_text(behind[0]) if len(behind) == 1 else f"{share_text(behind[0])} to {share_text(behind[-1])}"
-        scatter = (
-            f" What was measured is more than {share_text(LEAST_BEHIND, digits=0)}; the bound allows for the scatter of"
-            " steps."
-        )
+        cells, runs = ("1 cell", "its run") if len(behind) == 1 else (f"{len(behind)} cells", "their runs")
+        ends = dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))
+        verbs = "was" if len(behind) == 1 else "were"
         yield (
-            f"{cells} outpaced: at least {least} slower than a cell of the same job, which ended the run early."
-            f"{scatter if behind[0] < LEAST_BEHIND else ''}"
+            f"{cells} {verbs} outpaced: {runs} {verbs} at least {' to '.join(ends)} % slower than another run of the"
+            " job, whatever the scatter of steps and runs."
         )
 
 

@@ -129,7 +129,7 @@ def test_probes_after_a_restart_are_in_the_start_of_no_run(first_began: bool, en
     assert sum(attempts[0].billable_seconds or 0 for attempts in found.values()) == job.billable_seconds
 
 
-BOUND = {"by": "a-t1", "steps": 5, "least_ratio": 1.3, "least_seconds_per_sample": 0.2}
+BOUND = {"by": "a-t1", "steps": 5, "least_ratio": 1.3}
 
 
 @pytest.mark.parametrize("damage", [{}, {"by": 3}, {"least_ratio": float("nan")}, {"steps": None}, {"least_ratio": -1}])
@@ -138,7 +138,7 @@ def test_an_outpaced_run_has_its_bound_unless_that_is_damaged(damage: dict[str, 
     written.carry("a-t1", 100)
     written.carry("b-t1", 20, reason="outpaced", exit_code=None, bound={**BOUND, **damage})
     found = all_attempts([told(job_of({"training": 130.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
-    expected = Bound(by="a-t1", steps=5, least_ratio=1.3, least_seconds_per_sample=0.2)
+    expected = Bound(by="a-t1", steps=5, least_ratio=1.3)
     assert (found["a-t1"][0].bound, found["b-t1"][0].bound) == (None, None if damage else expected)
 
 

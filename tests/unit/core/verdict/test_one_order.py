@@ -29,7 +29,7 @@ from traindyno.core.verdict.verdict import Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 NEAR = 1e-6
-NONE_NEAR = "no other cell was within 8 % of it"
+NONE_NEAR = "no other cell was within 5 % of it"
 ONE_TYPE, TWO_TYPES = ("ml.p4d.24xlarge",), ("ml.p4d.24xlarge", "ml.p5.48xlarge")
 
 
@@ -122,8 +122,8 @@ def contradictions(verdict: Verdict) -> Iterator[str]:
     compared = [row.cell_id for row in rows if row.cell_id in {rival.cell_id for rival in verdict.rivals}]
     if verdict.runner_up and abs(_mean(verdict, compared[0]) - _mean(verdict, verdict.runner_up.cell_id)) > NEAR:
         yield "the next best is not the second in the table"
-    if NONE_NEAR in text.headline and any(each < figures[0] * 1.08 * (1 - NEAR) for each in figures[1:]):
-        yield "a cell is within 8 % of the one that no other was near"
+    if NONE_NEAR in text.headline and any(each < figures[0] * 1.05 * (1 - NEAR) for each in figures[1:]):
+        yield "a cell is within 5 % of the one that no other was near"
     for each in find_trade_offs(verdict):
         own = each.seconds.mean if verdict.metric.is_time else each.usd.mean
         if each.is_on_front and own < figures[0] * (1 - NEAR):

@@ -33,7 +33,7 @@ SAYS = "at least 25 % slower"
 
 
 def outpaced_result(cell: Cell, trial: int, by: Cell = FAST, least_ratio: float = 1.25) -> RunResult:
-    bound = Bound(by=f"{by.cell_id}-t{trial}", least_ratio=least_ratio, least_seconds_per_sample=0.1, steps=5)
+    bound = Bound(by=f"{by.cell_id}-t{trial}", least_ratio=least_ratio, steps=5)
     result = failed_result(cell, trial, Outcome.OUTPACED, message=SAYS)
     return replace(result, attempts=tuple(replace(each, bound=bound) for each in result.attempts), log_tail=())
 
@@ -66,16 +66,8 @@ def test_an_outpaced_cell_takes_nothing_from_the_answer(verdict: Verdict) -> Non
     assert row.least_behind == pytest.approx(0.25)
     text = describe_verdict(verdict)
     says = " ".join(text.support)
-    assert "2 cells were outpaced: at least 25.0 % to 80.0 % slower than a cell of the same job" in says
-    assert "What was measured" not in says
+    assert "2 cells were outpaced: their runs were at least 25 to 80 % slower than another run of the job" in says
     assert "failed" not in " ".join((text.headline, *text.support, *text.cautions))
-
-
-def test_a_small_bound_says_that_more_was_measured() -> None:
-    results = [*trials(FAST, 1.0, 1.0, 1.0), outpaced_result(BEHIND, 1, least_ratio=1.05)]
-    says = " ".join(describe_verdict(judge(SUITE, [FAST, BEHIND], results)).support)
-    assert "1 cell was outpaced: at least 5.0 % slower than a cell of the same job" in says
-    assert "What was measured is more than 10 %; the bound allows for the scatter of steps." in says
 
 
 def test_a_run_that_could_not_win_is_no_failure_of_its_cell() -> None:
@@ -83,18 +75,11 @@ def test_a_run_that_could_not_win_is_no_failure_of_its_cell() -> None:
     assert (found := measure_success(both)).successes == found.attempts == 1
 
 
-def test_a_cell_whose_slow_trials_were_cut_off_is_not_recommended() -> None:
-    """Else its mean would be that of its fast trials."""
-    results = [*trials(FAST, 1.0, 1.0), *trials(NEAR, 0.9, 0.9), outpaced_result(NEAR, 3)]
-    found = judge(SUITE, CELLS[:2], [*results, completed_result(FAST, 3, suite=SUITE)])
-    assert found.recommended == FAST.cell_id
-    assert "1 of its runs could not win" in found.refused[NEAR.cell_id]
-
-
-def test_cells_that_outpace_each_other_are_compared_by_their_trials() -> None:
-    results = [*trials(FAST, 1.0, 1.0), *trials(NEAR, 1.5, 1.5), outpaced_result(NEAR, 3, FAST)]
-    found = judge(SUITE, CELLS[:2], [*results, outpaced_result(FAST, 3, NEAR)])
-    assert (found.recommended, dict(found.refused)) == (FAST.cell_id, {})
+def test_one_slow_run_of_many_takes_no_cell_from_the_comparison() -> None:
+    """As where the run that was ahead of it belongs to a cell that failed later."""
+    results = [*trials(FAST, 1.0, 1.0, 1.0), *trials(NEAR, 0.9, 0.9, 0.9), outpaced_result(NEAR, 4)]
+    found = judge(SUITE, CELLS[:2], results)
+    assert (found.recommended, dict(found.refused)) == (NEAR.cell_id, {})
 
 
 def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:

@@ -148,9 +148,7 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(search: str, is_
     ]
     if is_outpaced:
         (attempt,) = results[1].attempts
-        attempt = replace(
-            attempt, bound=Bound(by=results[0].run.run_id, steps=20, least_ratio=1.5, least_seconds_per_sample=1)
-        )
+        attempt = replace(attempt, bound=Bound(by=results[0].run.run_id, steps=20, least_ratio=1.5))
         results[1] = replace(results[1], outcome=Outcome.OUTPACED, attempts=(attempt,))
     verdict = judge(suite, (rows, blocks), results)
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
