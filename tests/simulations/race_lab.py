@@ -38,12 +38,14 @@ FAILING_SECONDS = 5.0
 class Conditions:
     """Standard deviations of the logarithm: of a run's level, of a step, and of the hosts of a job. ``cold``: by how
     much the first run of a job is slower; ``throws_away``: a job begins with some steps that don't count.
-    ``more_noise`` draws what is added to the logarithm of a run's level.
+    ``slow_hosts``: the share of jobs that are slower, and the logarithm of by how much. ``more_noise`` draws what is
+    added to the logarithm of a run's level.
     """
 
     noise: float = 0.01
     step_noise: float = 0.02
     hosts: float = 0.01
+    slow_hosts: tuple[float, float] = (0.0, 0.0)
     cold: float = 0.1
     throws_away: bool = True
     job_start: float = 300.0
@@ -123,7 +125,8 @@ class _Carried:
     def __init__(self, *, surface: Surface, suite: Suite, conditions: Conditions, job: Job, source: Random) -> None:
         self.surface, self.suite, self.conditions, self.job, self.source = surface, suite, conditions, job, source
         self.seconds = conditions.job_start
-        self.level = exp(source.gauss(0, conditions.hosts))
+        share, slower = conditions.slow_hosts
+        self.level = exp(source.gauss(0, conditions.hosts) + slower * (source.random() < share if share else 0))
 
     def results(self) -> Iterator[RunResult]:
         paces = dict[str, Pace]()

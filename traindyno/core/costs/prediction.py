@@ -1,7 +1,7 @@
 """What one future run of the whole workload will take and cost, with a prediction interval."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
 from statistics import fmean
 
@@ -11,8 +11,8 @@ from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.costs.success import measure_success
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import incomplete_beta, t_density, t_half_width, two_sided_p
-from traindyno.core.statistics.estimates import NO_RANGE, Interval, Range, satterthwaite, variance
-from traindyno.core.statistics.hosts import HostSpread
+from traindyno.core.statistics.estimates import NO_RANGE, Interval, Range
+from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread, Trial, one_more_run
 
 _MOST_FAILURES = 40
 _GROUP = 4  # from here on, numbers that differ by a quarter count as one
@@ -170,20 +170,19 @@ class _Terms:
     """What seconds and cost have in common; see the arguments of ``predict_run``."""
 
     undecided: Range
-    host_spread: HostSpread | None
+    host_spread: HostSpread
+    trials: Sequence[Trial]
     inflation: float
     confidence: float
 
     def interval(self, values: Sequence[float], mean: float | None, incidents: Incidents) -> Interval:
         """``mean`` of None: that of the values, with incidents."""
         logs = [log(value) for value in values]
-        parts = [(variance(logs) * (1 + self.inflation / len(logs)), float(len(logs) - 1))]
-        if self.host_spread is not None:
-            # The hosts of the trials and of the later run are a draw each.
-            parts.append((2 * self.host_spread.deviation**2, self.host_spread.degrees_of_freedom))
+        trials = [replace(each, value=value) for each, value in zip(self.trials, values, strict=True)]
+        found, degrees = one_more_run(trials, self.host_spread, self.inflation)
         spread = _Spread(
-            deviation=sqrt(sum(part for part, _ in parts)),
-            degrees_of_freedom=satterthwaite(parts),
+            deviation=sqrt(found),
+            degrees_of_freedom=degrees,
             low=self.undecided.low,
             high=self.undecided.high,
             confidence=self.confidence,
@@ -198,7 +197,8 @@ def predict_run(
     hazard: Hazard | None = None,
     means: tuple[float | None, float | None] | None = None,
     undecided: Range = NO_RANGE,
-    host_spread: HostSpread | None = None,
+    host_spread: HostSpread = STATED_PRIOR,
+    trials: Sequence[Trial] | None = None,
     inflation: float = 1.0,
     confidence: float = PREDICTION_CONFIDENCE,
 ) -> Prediction | None:
@@ -211,8 +211,8 @@ def predict_run(
 
     ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost: those that are stated
     of the cell; by default, the trials' mean with incidents. ``undecided``: what the trials can't decide.
-    ``host_spread``: of trials on one host only; a later run may be on another one. ``inflation`` of the variance of the
-    trials' mean: for trials that resemble the one before.
+    ``trials``: their hosts; None: other ones for each. ``host_spread``: a later run is on other hosts. ``inflation`` of
+    the variance of the trials' mean: for trials that resemble the one before.
     """
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
@@ -224,7 +224,13 @@ def predict_run(
     found = None if reason else _expect(projected, others, counted)
     if reason is None and found is None:
         reason = ENDLESS
-    terms = _Terms(undecided=undecided, host_spread=host_spread, inflation=inflation, confidence=confidence)
+    terms = _Terms(
+        undecided=undecided,
+        trials=trials or [Trial(value=1.0) for _ in projected],
+        host_spread=host_spread,
+        inflation=inflation,
+        confidence=confidence,
+    )
     seconds, usd = _intervals([each for _, each in projected], means or (None, None), found, terms)
     count = first.run.cell.settings.instance_count
     return Prediction(

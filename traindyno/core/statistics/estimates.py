@@ -61,6 +61,13 @@ class Estimate:
     variation: float | None
     interval: Interval | None
 
+    def within(self, run: Interval | None) -> "Estimate":
+        """The mean is known at least as well as one run: a look's share of the error doesn't make it wider."""
+        if self.interval is None or run is None:
+            return self
+        low, high = max(self.interval.low, run.low), min(self.interval.high, run.high)
+        return replace(self, interval=replace(self.interval, low=min(low, self.mean), high=max(high, self.mean)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:

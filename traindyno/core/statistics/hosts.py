@@ -24,6 +24,7 @@ from traindyno.core.statistics.blocks import (
     compare_in_jobs,
 )
 from traindyno.core.statistics.estimates import (
+    KNOWN,
     Comparison,
     LogMean,
     compare_means,
@@ -81,9 +82,12 @@ class HostClass(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpread:
-    """``deviation`` is the standard deviation of a host's speed, as a share. ``source`` names its origin."""
+    """``deviation``: standard deviation of a host's speed, as a share, at the upper end of what is published; a
+    difference between cells on unlike hosts has to be larger. ``typical``: the middle, which predicts one run.
+    """
 
     deviation: float
+    typical: float
     degrees_of_freedom: float
     source: str
 
@@ -94,13 +98,17 @@ INPUT_BOUND_SHARE = 0.1
 # Published runs of one configuration on several hosts: 0.1 to 2 % where computation decides, 4 % where input does; of
 # many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two hosts have to differ by 9.0 %.
 STATED_PRIORS: HostPriors = {
-    host_class: HostSpread(deviation=deviation, degrees_of_freedom=3, source=f"a stated prior, {host_class.value}")
+    host_class: HostSpread(
+        deviation=deviation, typical=deviation / 2, degrees_of_freedom=3, source=f"a stated prior, {host_class.value}"
+    )
     for host_class, deviation in (
         (HostClass.ONE_HOST, 0.02),
         (HostClass.MANY_HOSTS, 0.03),
         (HostClass.INPUT_BOUND, 0.04),
     )
 }
+# A local machine is all that there is: its jobs are on no other host.
+ONE_MACHINE = HostSpread(deviation=0.0, typical=0.0, degrees_of_freedom=KNOWN, source="one machine")
 STATED_PRIOR = STATED_PRIORS[HostClass.ONE_HOST]
 
 
@@ -127,8 +135,11 @@ def update_prior(
     if found is None:
         return None
     degrees = prior.degrees_of_freedom + found[1]
-    squares = prior.degrees_of_freedom * prior.deviation**2 + found[1] * found[0]
-    return HostSpread(deviation=sqrt(squares / degrees), degrees_of_freedom=degrees, source=source)
+    deviation, typical = (
+        sqrt((prior.degrees_of_freedom * each**2 + found[1] * found[0]) / degrees)
+        for each in (prior.deviation, prior.typical)
+    )
+    return HostSpread(deviation=deviation, typical=typical, degrees_of_freedom=degrees, source=source)
 
 
 def _variance_of_hosts(cells: Sequence[Sequence[Trial]]) -> tuple[float, int] | None:
@@ -232,18 +243,38 @@ def _blocks_are_on_the_same_hosts(first: Sequence[Trial], second: Sequence[Trial
 
 
 def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> LogMean:
-    """The mean of the draws' means. If all trials ran on one draw of hosts, ``spread`` is assumed between draws."""
+    """The mean of the draws' means."""
+    means = [fmean(_logs(group)) for group in _by_draw(trials)[0].values()]
+    if len(trials) == 1:
+        return LogMean(mean=means[0], variance=None, degrees_of_freedom=None)
+    found, degrees = _variance_over_hosts(trials, spread.deviation, spread.degrees_of_freedom, inflation, runs=0)
+    return LogMean(mean=fmean(means), variance=found, degrees_of_freedom=degrees)
+
+
+def one_more_run(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> tuple[float, float]:
+    """Variance, with its degrees of freedom, of a run on other hosts around the mean of two trials or more."""
+    return _variance_over_hosts(trials, spread.typical, spread.degrees_of_freedom, inflation, runs=1)
+
+
+def _variance_over_hosts(
+    trials: Sequence[Trial], deviation: float, degrees: float, inflation: float, *, runs: int
+) -> tuple[float, float]:
+    """The variance of the mean, and of so many runs around it: a trial's own spread, and that between draws of hosts.
+
+    Between draws: what their means show beyond a trial's spread, and the prior, weighted by their degrees of freedom. A
+    trial's own spread is that of all trials around their mean: the few that share a draw would know it too little.
+    Trials that are a draw each need no prior: their spread includes the hosts.
+    """
     groups = [_logs(group) for group in _by_draw(trials)[0].values()]
-    if len(groups) == len(trials):
-        return log_mean([trial.value for trial in trials], inflation=inflation)
-    means = [fmean(group) for group in groups]
-    if len(groups) > 1:
-        return LogMean(mean=fmean(means), variance=variance(means) / len(means), degrees_of_freedom=len(means) - 1)
-    parts = [
-        (spread.deviation**2, spread.degrees_of_freedom),
-        (inflation * variance(groups[0]) / len(groups[0]), len(groups[0]) - 1),
-    ]
-    return LogMean(mean=means[0], variance=sum(part for part, _ in parts), degrees_of_freedom=satterthwaite(parts))
+    count, own = len(groups), variance(_logs(trials))
+    if count == len(trials):
+        return own * (runs + inflation / count), count - 1
+    share = fmean([1 / len(group) for group in groups])
+    excess = max(0.0, variance([fmean(group) for group in groups]) - own * share) if count > 1 else 0.0
+    known = degrees + count - 1
+    between = (degrees * deviation**2 + (count - 1) * excess) / known
+    parts = [(between * (runs + 1 / count), known), (own * (runs + inflation * share / count), len(trials) - 1)]
+    return sum(part for part, _ in parts), satterthwaite(parts)
 
 
 def _compare_within_hosts(

@@ -237,14 +237,13 @@ def _with_workload(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
     projections = _projections(trials)
     throughputs = [each.measured.throughput for each in trials.measured if each.measured]
     return replace(
-        row,
+        with_prediction(row, trials, noise),
         steps_per_second=estimate_cell(trials, steps_per_second, noise),
         billable_seconds=estimate_cell(trials, projected_billable_seconds, noise),
         before_training_seconds=mean_of([each.before_training_seconds for each in projections]),
         training_overhead_seconds=mean_of([each.training_overhead_seconds for each in projections]),
         billable_share=mean_of([each.billable_share for each in projections]),
         recurring_share=mean_of([each.recurring_share for each in throughputs if each]),
-        prediction=predict_cell(trials, row.seconds, row.usd, noise),
         hazard=trials.hazard,
         uneven_faults=trials.uneven_faults,
         misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
@@ -278,18 +277,26 @@ def _hazard_width(trials: CellTrials, target: QualityTarget | None) -> float:
     return 0.0 if extra is None else extra.hazard_range.high - extra.hazard_range.low
 
 
-def predict_cell(trials: CellTrials, seconds: Estimate | None, usd: Estimate | None, noise: Noise) -> Prediction | None:
-    """Around the same means as the figures of the cell, with what its trials can't decide."""
-    is_on_one_draw = len(trials.measured) > 1 and trials.host_draws == 1
-    extra = trials.extra(projected_seconds)
-    return predict_run(
+def with_prediction(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
+    """The interval of one run around the row's means, with what its trials can't decide; a mean's is within it."""
+    extra, seconds, usd = trials.extra(projected_seconds), row.seconds, row.usd
+    found = predict_run(
         trials.measured,
         undecided=trials.undecided.range.plus(extra.faults if extra else NO_RANGE),
         others=trials.others,
         hazard=trials.hazard,
-        host_spread=noise.spread_of(trials) if is_on_one_draw else None,
+        trials=trials.trials(projected_seconds),
+        host_spread=noise.spread_of(trials),
         inflation=noise.inflation(len(trials.measured)),
         means=(seconds.mean if seconds else None, usd.mean if usd else None),
+    )
+    if found is None:
+        return replace(row, prediction=None)
+    return replace(
+        row,
+        seconds=seconds and seconds.within(found.seconds),
+        usd=usd and usd.within(found.usd),
+        prediction=found,
     )
 
 

@@ -6,6 +6,7 @@ from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, find_uneven_faults, hazard_key, observe_hazards
 from traindyno.core.costs.success import OWN_FAILURES
+from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
@@ -14,6 +15,7 @@ from traindyno.core.statistics.blocks import residuals
 from traindyno.core.statistics.estimates import NO_RANGE, Comparison, Estimate, Range, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     NO_POOLS,
+    ONE_MACHINE,
     STATED_PRIOR,
     STATED_PRIORS,
     HostClass,
@@ -176,6 +178,8 @@ class Noise:
     largest_correlation: float = 0.0
 
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
+        if trials and trials.cell.settings.instance.startswith(LOCAL_PREFIX):
+            return ONE_MACHINE
         return self.spreads[trials.host_class] if trials else STATED_PRIOR
 
     def inflation(self, count: int) -> float:

@@ -18,7 +18,7 @@ from traindyno.core.statistics.selection import (
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellRow, predict_cell
+from traindyno.core.verdict.cell_row import CellRow, with_prediction
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell
 from traindyno.core.verdict.quantity import (
     Quantity,
@@ -161,14 +161,13 @@ def corrected_row(
     """The best cell's row with its time, cost and rates corrected for its selection at this look."""
     row = next(each for each in rows if each.cell_id == found.best.cell.cell_id)
     correction = correct_for_selection(found.comparisons, significance)
-    seconds, usd = (
-        estimate_cell(found.best, quantity, noise, correction) for quantity in (projected_seconds, projected_usd)
+    row = replace(
+        row,
+        seconds=estimate_cell(found.best, projected_seconds, noise, correction),
+        usd=estimate_cell(found.best, projected_usd, noise, correction),
     )
     return replace(
-        row,
-        seconds=seconds,
-        usd=usd,
-        prediction=predict_cell(found.best, seconds, usd, noise),
+        with_prediction(row, found.best, noise),
         instance_hours=estimate_cell(found.best, projected_instance_hours, noise, correction),
         samples_per_second=estimate_cell(found.best, samples_per_second, noise, correction.of_rate()),
         tokens_per_second=estimate_cell(found.best, tokens_per_second, noise, correction.of_rate()),

@@ -103,7 +103,7 @@ def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() 
     priced = replace(
         plan_suite(suite, execution_id="e", prices=listed, quotas={}, histories={}),
         loss_spread=LossSpread(variance=0.01, degrees_of_freedom=4),
-        host_priors={HostClass.ONE_HOST: HostSpread(deviation=0.02, degrees_of_freedom=5, source="a test")},
+        host_priors={HostClass.ONE_HOST: HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=5, source="test")},
     )
     again = plan_again(suite, priced, readings(suite, usage=3, across_all=100))
     kept = ("execution_id", "cells", "one_attempt_usd", "loss_spread", "host_priors")

@@ -7,6 +7,7 @@ import pytest
 
 from traindyno.core.statistics.estimates import compare
 from traindyno.core.statistics.hosts import (
+    ONE_MACHINE,
     STATED_PRIOR,
     STATED_PRIORS,
     HostClass,
@@ -16,6 +17,7 @@ from traindyno.core.statistics.hosts import (
     draw_count,
     host_class,
     mean_over_hosts,
+    one_more_run,
     update_prior,
 )
 
@@ -82,7 +84,7 @@ def test_rounds_pair_cells_whose_rounds_are_each_on_one_host(rounds: int) -> Non
 
 
 def test_a_narrower_spread_from_history_tells_them_apart() -> None:
-    history = HostSpread(deviation=0.005, degrees_of_freedom=20, source="history")
+    history = HostSpread(deviation=0.005, typical=0.005, degrees_of_freedom=20, source="history")
     found = compare_on_hosts(on("a", 0.0, 0.001), on("b", 0.05, 0.051), spreads=(history, history))
     assert found.p is not None
     assert found.p < 0.05
@@ -111,9 +113,10 @@ def test_shared_hosts_are_blocks() -> None:
 def test_trials_that_repeat_on_hosts_count_as_their_means() -> None:
     first = on("a", 0.0, 0.002) + on("b", 0.04, 0.042)
     found = compare_on_hosts(first, on("c", 0.10, 0.102) + on("d", 0.14, 0.142))
-    # host means 0.001 and 0.041 (variance 0.0008) on both sides: sqrt(0.0008 / 2 + 0.0008 / 2), 2 degrees
-    assert found.standard_error == pytest.approx(sqrt(0.0008))
-    assert found.degrees_of_freedom == pytest.approx(2)
+    # a trial's own variance: (4 x 0.02^2 + 4 x 0.001^2) / 3; that of the means 0.001 and 0.041: 0.0008
+    own = (4 * 0.0004 + 4 * 1e-6) / 3
+    between = (3 * 0.0004 + 0.0008 - own / 2) / 4
+    assert found.standard_error == pytest.approx(sqrt(2 * (between / 2 + own / 4)))
 
 
 def test_earlier_trials_update_the_prior_by_their_degrees_of_freedom() -> None:
@@ -165,7 +168,7 @@ def test_hosts_that_differ_less_than_their_trials_narrow_the_prior(cells: int) -
 
 
 def test_the_posterior_of_the_prior_weighs_a_wide_spread_by_its_degrees() -> None:
-    prior = HostSpread(deviation=0.02, degrees_of_freedom=5, source="history")
+    prior = HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=5, source="history")
     cells = [on("a", 0.0, 0.0) + on("b", 0.1, 0.1) + on("c", 0.2, 0.2)]
     found = update_prior(cells, source="both", prior=prior)
     assert found is not None
@@ -175,7 +178,7 @@ def test_the_posterior_of_the_prior_weighs_a_wide_spread_by_its_degrees() -> Non
 
 
 def test_one_host_of_a_cell_adds_the_assumed_spread_to_the_trials_own() -> None:
-    spread = HostSpread(deviation=0.02, degrees_of_freedom=4, source="history")
+    spread = HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=4, source="history")
     found = mean_over_hosts(on("a", 0.0, 0.02, 0.04), spread, inflation=1.5)
     # 0.0004 with 4 degrees; 1.5 x 0.0004 / 3 = 0.0002 with 2: 0.0006^2 / (0.0004^2 / 4 + 0.0002^2 / 2)
     assert found.mean == pytest.approx(0.02)
@@ -184,11 +187,25 @@ def test_one_host_of_a_cell_adds_the_assumed_spread_to_the_trials_own() -> None:
 
 
 def test_several_hosts_with_repeats_count_as_one_value_each() -> None:
-    found = mean_over_hosts(on("a", 0.0, 0.02) + on("b", 0.04) + on("c", 0.1), STATED_PRIOR)
-    # means 0.01, 0.04 and 0.1: mean 0.05, variance 0.0021
+    trials = on("a", 0.0, 0.02) + on("b", 0.04) + on("c", 0.1)
+    # a trial's own variance around 0.04; the means 0.01, 0.04 and 0.1 have variance 0.0021 around 0.05
+    own, share = (0.0016 + 0.0004 + 0.0036) / 3, (0.5 + 1 + 1) / 3
+    between = (3 * 0.0004 + 2 * (0.0021 - own * share)) / 5
+    found = mean_over_hosts(trials, STATED_PRIOR)
     assert found.mean == pytest.approx(0.05)
-    assert found.variance == pytest.approx(0.0021 / 3)
-    assert found.degrees_of_freedom == 2
+    assert found.variance == pytest.approx(between / 3 + own * share / 3)
+    # one run: the middle of the published spreads, 1 %
+    typical = (3 * 0.0001 + 2 * (0.0021 - own * share)) / 5
+    run, degrees = one_more_run(trials, STATED_PRIOR)
+    assert run == pytest.approx(typical * 4 / 3 + own * (1 + share / 3))
+    assert 3 <= degrees <= 8
+
+
+def test_one_machine_has_no_spread_between_hosts() -> None:
+    trials = on("a", 0.0, 0.02, 0.04)
+    found = mean_over_hosts(trials, ONE_MACHINE)
+    assert [found.variance, found.degrees_of_freedom] == pytest.approx([0.0004 / 3, 2])
+    assert list(one_more_run(trials, ONE_MACHINE)) == pytest.approx([0.0004 * 4 / 3, 2])
 
 
 def test_one_trial_of_a_cell_on_a_shared_host_is_not_compared_within_it() -> None:

@@ -79,7 +79,7 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
         for cell, seconds in zip(cells, (1.0, 1.05), strict=True)
         for trial in (1, 2, 3)
     ]
-    history = dict.fromkeys(HostClass, HostSpread(deviation=0.002, degrees_of_freedom=20, source="history"))
+    history = dict.fromkeys(HostClass, HostSpread(deviation=0.002, typical=0.002, degrees_of_freedom=20, source="past"))
     for prior in (None, history):
         finding = judge(suite, cells, results, host_priors=prior).finding
         options = price_options(suite, cells, results, host_priors=prior)

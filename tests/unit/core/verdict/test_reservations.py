@@ -107,7 +107,7 @@ def test_a_narrower_spread_from_history_decides() -> None:
     steps = (1.0, 1.001, 0.999), (1.03, 1.031, 1.029)
     hosts = {DDP.cell_id: "a", FSDP.cell_id: "b"}
     results = [on_host(result, hosts[result.run.cell.cell_id]) for result in results_of(*steps)]
-    history = dict.fromkeys(HostClass, HostSpread(deviation=0.005, degrees_of_freedom=20, source="history"))
+    history = dict.fromkeys(HostClass, HostSpread(deviation=0.005, typical=0.005, degrees_of_freedom=20, source="past"))
     verdict = judge(SUITE, (DDP, FSDP), results, host_priors=history)
     assert verdict.finding is Finding.RECOMMENDED
     assert "A spread between hosts of 0.5 % is assumed (history)" in " ".join(describe_verdict(verdict).cautions)

@@ -1,0 +1,95 @@
+"""What a race says around its answer: one run, the mean and the ratios, with how wide they are."""
+
+from dataclasses import dataclass
+from math import exp, log
+from random import Random
+from statistics import fmean
+
+import pytest
+
+from tests.simulations.decisions import Share
+from tests.simulations.race_lab import Conditions, race
+from tests.simulations.repetitions import TIMES
+from tests.simulations.response_surface import Surface, SurfaceCell
+from traindyno.core.statistics.estimates import Interval
+from traindyno.core.suite.choices import GoalKind
+
+SUITES = 40
+# Drawn after the method was written; other seeds are as good.
+SEED = 5100
+LED = tuple(log(1 + lead) for lead in (0.0, 0.03, 0.05, 0.08))
+HOSTS_OF_ONE_PERCENT = [Conditions(noise=noise, hosts=0.01) for noise in (0.003, 0.01)]
+ONE_JOB_IN_FOUR_SLOW = Conditions(noise=0.005, hosts=0.0, slow_hosts=(0.25, log(1.12)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """``width`` of the mean's interval, as a share; ``is_within``: whether no mean is wider than its one run."""
+
+    run: Share
+    ratios: Share
+    width: float
+    is_within: bool
+
+
+def surface_of(levels: tuple[float, ...]) -> Surface:
+    cells = tuple(
+        SurfaceCell(settings={"batch_size_per_device": batch}, seconds=1000.0 * exp(level), billable_seconds=100.0)
+        for batch, level in enumerate(levels, start=1)
+    )
+    training = {"instance": "ml.p4d.24xlarge"}
+    return Surface(name="figures", origin="generated", source="", goal=GoalKind.FASTEST, training=training, cells=cells)
+
+
+def measure(levels: tuple[float, ...], conditions: Conditions, suites: int, seed: int = SEED) -> Held:
+    surface = surface_of(levels)
+    truth = dict(zip((cell.cell_id for cell in surface.suite_cells), map(exp, levels), strict=True))
+    runs, ratios, widths, within = list[bool](), list[bool](), list[float](), True
+    for number in range(suites):
+        verdict = race(surface, seed + number, conditions).verdict
+        row, source = verdict.expected, Random(f"later {seed} {number}")
+        if row is None or row.seconds is None or row.prediction is None:
+            continue
+        mean, run = row.seconds.interval, row.prediction.seconds
+        if mean is None or run is None:
+            continue
+        share, slower = conditions.slow_hosts
+        host = source.gauss(0, conditions.hosts) + slower * (source.random() < share)
+        runs.append(_holds(run, 1000 * truth[row.cell_id] * exp(host + source.gauss(0, conditions.noise))))
+        widths.append(mean.high / mean.low - 1)
+        within = within and run.low <= mean.low and mean.high <= run.high
+        ratios += [
+            _holds(each.comparison.interval, truth[row.cell_id] / truth[each.cell_id])
+            for each in verdict.rivals
+            if each.comparison.interval
+        ]
+    return Held(run=_share(runs), ratios=_share(ratios), width=fmean(widths), is_within=within)
+
+
+def _holds(interval: Interval, value: float) -> bool:
+    return interval.low <= value <= interval.high
+
+
+def _share(held: list[bool]) -> Share:
+    return Share(hits=sum(held), count=len(held))
+
+
+@pytest.mark.parametrize("conditions", HOSTS_OF_ONE_PERCENT, ids=lambda each: f"{each.noise:.1%}")
+def test_figures_hold_and_are_narrow_where_the_trials_show_the_truth(conditions: Conditions) -> None:
+    found = [measure(levels, conditions, SUITES * TIMES) for levels in ((0.0, 0.0), LED)]
+    run = Share(hits=sum(each.run.hits for each in found), count=sum(each.run.count for each in found))
+    assert run.share >= 0.87 - run.error(0.87)
+    for each in found:
+        assert each.ratios.share >= 0.90 - each.ratios.error(0.90)
+        assert each.width <= 0.10
+        assert each.is_within
+
+
+@pytest.mark.parametrize("levels", [(0.0,) * 4, LED], ids=["equal", "led"])
+def test_one_run_holds_in_four_of_five_suites_where_one_job_in_four_is_on_a_slow_host(
+    levels: tuple[float, ...],
+) -> None:
+    found = measure(levels, ONE_JOB_IN_FOUR_SLOW, SUITES * TIMES)
+    assert found.run.share >= 0.80 - found.run.error(0.80)
+    assert found.ratios.share >= 0.90 - found.ratios.error(0.90)
+    assert found.is_within
