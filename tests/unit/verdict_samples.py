@@ -95,7 +95,6 @@ def make_verdict(**changes: Any) -> Verdict:
         "confounds": (),
         "parities": (),
         "host_spread": STATED_PRIOR,
-        "serial_correlation": 0.0,
         "spent_usd": Decimal("12.40"),
         "is_simulated": False,
         **changes,

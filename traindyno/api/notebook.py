@@ -18,9 +18,9 @@ from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.verdict.axes import find_axes, value_of
-from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import draw_sections, render_section
 
 SHOWN = ("cell_label", "trial", "outcome", "samples_per_second", "job_seconds", "message")
@@ -193,7 +193,7 @@ class ReportPage(Figure):
         return write_report(Path(folder), self.data.execution_id, self.html.encode())
 
     def __repr__(self) -> str:
-        return visible("\n".join(recommendation_sentences(self.data.verdict)))
+        return visible("\n".join(describe_verdict(self.data.verdict).lead))
 
 
 def _escaped(text: str) -> str:

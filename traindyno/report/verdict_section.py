@@ -3,13 +3,10 @@
 import json
 from collections.abc import Sequence
 
-from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.verdict.confounds import Confound
-from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Finding, Verdict
-from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict, metric_text, saving_interval_text
+from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict
 from traindyno.report.charts.verdict_chart import draw_verdict_chart
 from traindyno.report.markup import Column, Markup, draw_table, element, join
 
@@ -19,51 +16,20 @@ CONFIDENT = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.ONLY_ONE)
 
 def draw_verdict(verdict: Verdict) -> Markup:
     text = describe_verdict(verdict)
-    headline, *sentences = recommendation_sentences(verdict)
     tone = "confident" if verdict.finding in CONFIDENT else "open"
     return element(
         "section",
         element("p", f"Goal: {describe_goal(verdict.goal)}", class_="goal"),
-        element("h2", headline),
-        *(element("p", sentence, class_="support") for sentence in sentences),
+        element("h2", text.headline),
+        element("p", text.work, class_="support"),
+        element("p", text.certainty, class_="support"),
         draw_verdict_chart(verdict),
-        element("dl", *_figures(verdict), class_="figures"),
         _list("Statistics", text.support),
         _list("What would change the answer", text.changes),
         _list("Cautions", text.cautions),
         id="verdict",
         class_=f"verdict {tone}",
     )
-
-
-def _figures(verdict: Verdict) -> list[Markup]:
-    """The recommended cell, corrected for its selection as the best."""
-    row = verdict.expected
-    if row is None:
-        return []
-    is_whole = verdict.goal.target is None
-    work = "Whole workload" if is_whole else "Until the target"
-    seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
-    figures: list[tuple[str, str, str | None]] = [
-        (f"{work}, time", seconds_text(seconds.mean if seconds else None), None)
-    ]
-    if verdict.metric is Metric.INSTANCE_HOURS:
-        found = verdict.estimate(verdict.metric)
-        figures.append((work, metric_text(verdict.metric, found.mean if found else None), None))
-    else:
-        figures.append((f"{work}, cost", usd_text(usd.mean if usd else None), None))
-    rate = row.samples_per_second
-    figures.append(("Samples per second", number_text(rate.mean if rate else None), "all devices, waiting included"))
-    if verdict.runner_up:
-        comparison = verdict.runner_up.comparison
-        note = saving_interval_text(comparison.interval) if comparison.interval else "interval unknown"
-        figures.append(("Ahead of runner-up by", share_text(1 - comparison.ratio), note))
-    figures.append(("Spent on measuring", usd_text(verdict.spent_usd), None))
-    return [_figure(*figure) for figure in figures]
-
-
-def _figure(name: str, value: str, note: str | None) -> Markup:
-    return element("div", element("dt", name), element("dd", value, element("small", note) if note else None))
 
 
 def _list(heading: str, items: Sequence[str]) -> Markup | None:

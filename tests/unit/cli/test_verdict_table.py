@@ -24,7 +24,7 @@ def printed(results: list[RunResult]) -> str:
     return console.file.getvalue()
 
 
-def trials(*, recurring_share: float = 0.0, reason: str | None = None) -> list[RunResult]:
+def trials(*, recurring_share: float = 0.0) -> list[RunResult]:
     cell, *_ = expand_cells(sample_suite())
     results = []
     for trial in (1, 2):
@@ -33,8 +33,7 @@ def trials(*, recurring_share: float = 0.0, reason: str | None = None) -> list[R
         assert measured is not None
         assert measured.throughput is not None
         throughput = replace(measured.throughput, recurring_share=recurring_share)
-        state = replace(measured.steady_state, is_reached=reason is None, reason=reason)
-        results.append(replace(result, measured=replace(measured, throughput=throughput, steady_state=state)))
+        results.append(replace(result, measured=replace(measured, throughput=throughput)))
     return results
 
 
@@ -133,18 +132,3 @@ def test_what_recurs_has_a_column_where_something_does() -> None:
     text = printed(trials(recurring_share=0.2))
     assert "recurring" in text
     assert "20.0 %" in text
-
-
-def test_trials_that_were_not_steady_are_named_with_their_reason() -> None:
-    text = printed(trials(reason="step times drift: by +3.0% over the latest 200 steps"))
-    assert "2 of 2 trials not steady: step times drift: by +3.0% over the latest 200 steps" in text
-    assert "one run, 90 %" not in text
-
-
-def test_reasons_of_one_cell_that_differ_in_their_numbers_are_one_line() -> None:
-    shares = (4.3, 9.1)
-    each = [trials(reason=f"noise: the mean is known to ±{share} % only") for share in shares]
-    noisy = [results[index] for index, results in enumerate(each)]
-    text = printed(noisy)
-    assert text.count("trials not steady") == 1
-    assert "2 of 2 trials not steady: noise: the mean is known to ±9.1 % only (the largest of 2)" in text

@@ -13,8 +13,6 @@ from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, InTerminal, find_trade_offs, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import estimate_of
-from traindyno.core.verdict.open_text import merge_reasons
-from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -30,7 +28,7 @@ def print_verdict(console: Terminal, report: Report) -> None:
 
 def _render(report: Report) -> RenderableType:
     """Three sentences, the table, and the lines that a decision needs; the report has everything."""
-    headline, *sentences = recommendation_sentences(report.verdict)
+    headline, *sentences = describe_verdict(report.verdict).lead
     parts: list[RenderableType] = [styled(headline, "bold"), *sentences, ""]
     parts += [_table(report.verdict), ""]
     parts += [Padding(f"· {line}", (0, 0, 0, 2)) for line in _lines(report)]
@@ -43,12 +41,9 @@ def _lines(report: Report) -> Iterator[str]:
     verdict = report.verdict
     text = describe_verdict(verdict)
     yield from (*text.support, *_alternatives(verdict), *_prices(report), *text.changes)
-    unsteady = _not_steady(verdict)
-    sections = "Cautions and Cells" if unsteady else "Cautions"
-    lines = (*text.cautions, *unsteady)
-    yield from lines[:MOST_LINES]
-    if len(lines) > MOST_LINES:
-        yield f"{len(lines) - MOST_LINES} more of these lines are in the report, under {sections}."
+    yield from text.cautions[:MOST_LINES]
+    if len(text.cautions) > MOST_LINES:
+        yield f"{len(text.cautions) - MOST_LINES} more cautions are in the report."
 
 
 def _alternatives(verdict: Verdict) -> Iterator[str]:
@@ -69,14 +64,6 @@ def _prices(report: Report) -> Iterator[str]:
             yield f"The verdict changes if you pay {option.name}: {best}, {usd}."
     if report.pricing and not any(option.is_flipped for option in report.pricing):
         yield f"The verdict holds at {len(report.pricing)} ways to pay: {', '.join(o.name for o in report.pricing)}."
-
-
-def _not_steady(verdict: Verdict) -> list[str]:
-    return [
-        f"{row.label or row.instance}: {row.unsteady_trials} of {row.trials} trials not steady: {reason}"
-        for row in verdict.rows
-        for reason in merge_reasons(row.unsteady_reasons)
-    ]
 
 
 def _table(verdict: Verdict) -> Table:

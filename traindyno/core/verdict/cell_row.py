@@ -78,9 +78,7 @@ class CellRow:
     failed: int = 0
     #: Failed trials whose loss was not finite.
     diverged: int = 0
-    #: Measured trials whose host was busy with other work.
-    contended_trials: int = 0
-    #: The largest share of such a host's CPU time that other work took; None without such trials.
+    #: The largest share of a busy host's CPU time that other work took; None if no measured trial had such a host.
     others_cpu_share: float | None = None
     #: Number of different sets of hosts; None if some are unknown.
     host_draws: int | None = None
@@ -104,6 +102,8 @@ class CellRow:
     #: Interval for one future run.
     prediction: Prediction | None = None
     steps_per_second: Estimate | None = None
+    #: Mean time of the steps that a trial's rate is from.
+    measured_seconds: float | None = None
     #: Seconds that SageMaker bills of each instance.
     billable_seconds: Estimate | None = None
     #: How often its capacity fails, as ``seconds``, ``usd`` and ``instance_hours`` include it.
@@ -220,7 +220,6 @@ def _with_trials(row: CellRow, trials: CellTrials) -> CellRow:
         row,
         failed=trials.failed,
         diverged=trials.diverged,
-        contended_trials=len(contended),
         others_cpu_share=max((each.others_share for each in contended if each), default=None),
         host_draws=trials.host_draws,
         unsteady_reasons=_unsteady_reasons(trials.measured),
@@ -244,6 +243,7 @@ def _with_workload(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
         training_overhead_seconds=mean_of([each.training_overhead_seconds for each in projections]),
         billable_share=mean_of([each.billable_share for each in projections]),
         recurring_share=mean_of([each.recurring_share for each in throughputs if each]),
+        measured_seconds=mean_of([each.seconds for each in throughputs if each]),
         hazard=trials.hazard,
         uneven_faults=trials.uneven_faults,
         misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),

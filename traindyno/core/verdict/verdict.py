@@ -98,8 +98,6 @@ class Verdict:
     confounds: tuple[Confound, ...]
     parities: tuple[LossParity, ...]
     host_spread: HostSpread
-    #: Correlation of a trial with the one before.
-    serial_correlation: float
     spent_usd: Decimal | None
     is_simulated: bool
     #: Number of runs in the rounds of the execution; None in verdicts without rounds.
@@ -219,7 +217,6 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         confounds=_find_confounds(found, evidence, suite),
         parities=evidence.parities,
         host_spread=noise.spread_of(found.best if found else None),
-        serial_correlation=noise.serial_correlation,
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
         dropped=ratios_of_dropped(found, evidence.dropped, compared, quantity) if found else {},

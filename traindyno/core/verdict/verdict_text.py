@@ -1,6 +1,6 @@
-"""The verdict in plain language: a headline, its evidence, what would change it, and what limits it."""
+"""The verdict in plain language: a headline, what the work takes, how certain that is, its evidence and its limits."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import (
@@ -27,25 +27,48 @@ from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.open_text import describe_open, describe_search, none_near, open_reasons_text
 from traindyno.core.verdict.recommendation import Rival
-from traindyno.core.verdict.verdict import SETTLED, AgainstBaseline, Finding, Verdict
+from traindyno.core.verdict.verdict import Finding, Verdict
 
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
 MOST_NAMES = 3
 
 
+HEADLINES = {
+    Finding.RECOMMENDED: "Use {cell}: it is {goal}.",
+    Finding.WITHIN_TOLERANCE: "Use {cell}{within}.",
+    Finding.UNDECIDED: "{undecided}.",
+    Finding.TOO_FEW_TRIALS: "{cell} was {goal}, but cells with one trial can't be compared.",
+    Finding.ONE_SEED: "{cell} was {goal}{seed}.",
+    Finding.ONLY_ONE: "Use {cell}: {only}.",
+    Finding.UNLIKE_WORK: "No recommendation: {unlike}.",
+    Finding.NONE_WITHIN_LIMIT: "No measured cell qualifies as {goal}.",
+    Finding.NONE_MEASURED: "No cell was measured: {ended}.",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictText:
+    """``work`` and ``certainty`` are in plain language; ``support`` has the statistics."""
+
     headline: str
+    work: str
+    certainty: str
     support: tuple[str, ...]
     changes: tuple[str, ...]
     cautions: tuple[str, ...]
+
+    @property
+    def lead(self) -> tuple[str, str, str]:
+        return self.headline, self.work, self.certainty
 
 
 def describe_verdict(verdict: Verdict) -> VerdictText:
     return VerdictText(
         headline=_headline(verdict) + (f" {count_missing(verdict)}." if verdict.without_result else ""),
-        support=tuple(_support(verdict)),
+        work=_work(verdict),
+        certainty=_certainty(verdict),
+        support=tuple(_support(verdict, verdict.row(verdict.recommended))) if verdict.recommended else (),
         changes=tuple(_changes(verdict))[:MOST_CHANGES],
         cautions=tuple(describe_cautions(verdict)),
     )
@@ -68,16 +91,19 @@ def describe_goal(goal: Goal) -> str:
 
 
 def metric_text(metric: Metric, value: float | None) -> str:
-    match metric:
-        case Metric.SECONDS | Metric.SECONDS_TO_TARGET:
-            return seconds_text(value)
-        case Metric.USD | Metric.USD_TO_TARGET:
-            return usd_text(value)
-        case Metric.INSTANCE_HOURS:
-            return f"{number_text(value)} instance hours"
+    if metric.is_time:
+        return seconds_text(value)
+    return usd_text(value) if metric.is_money else f"{number_text(value)} instance hours"
 
 
-def saving_interval_text(interval: Interval) -> str:
+def saving_text(ratio: float, interval: Interval | None) -> str:
+    """How much less the first needs than the second: ``11.3 % (95% interval 8.1 to 14.4 %)``."""
+    if interval is None:
+        return share_text(1 - ratio)
+    return f"{share_text(1 - ratio)} ({interval.confidence:.0%} interval {_saving_interval_text(interval)})"
+
+
+def _saving_interval_text(interval: Interval) -> str:
     """The interval of a ratio, as a saving; as factors if the ratio may exceed 2."""
     if not is_end_known(interval.low, interval.high):
         return UNKNOWN
@@ -86,126 +112,164 @@ def saving_interval_text(interval: Interval) -> str:
     return f"{(1 - interval.high) * 100:z.1f} to {(1 - interval.low) * 100:z.1f} %".replace("-", "−")
 
 
-def saving_text(ratio: float, interval: Interval | None) -> str:
-    """How much less the first needs than the second: ``11.3 % (95 % interval 8.1 to 14.4 %)``."""
-    if interval is None:
-        return share_text(1 - ratio)
-    return f"{share_text(1 - ratio)} ({interval.confidence:.0%} interval {saving_interval_text(interval)})"
-
-
-def names_text(labels: Sequence[str]) -> str:
-    """The labels joined, or their number if there are many."""
-    if len(labels) > MOST_NAMES:
-        return f"{len(labels)} other cells"
-    return joined(labels)
-
-
 def _headline(verdict: Verdict) -> str:
-    if verdict.recommended is None:
-        if verdict.finding is Finding.UNLIKE_WORK:
-            return f"No recommendation: {verdict.unlike}."
-        if verdict.finding is Finding.NONE_WITHIN_LIMIT:
-            return f"No measured cell qualifies as {describe_goal(verdict.goal)}."
-        ended = {outcome for row in verdict.rows for outcome in row.outcomes}
-        if not ended:
-            return "No cell was measured: no run has ended."
-        if ended <= {"completed", "cost_stopped"}:
-            why = next((f": {row.message}" for row in verdict.rows if row.message), "")
-            return f"No cell was measured: the runs ended before a rate could be measured{why}."
-        others = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
-        return f"No cell was measured: the runs ended as {others}."
-    row = verdict.row(verdict.recommended)
-    return f"{_answer(verdict, row)}{_reservation(verdict, row)}"
-
-
-def _answer(verdict: Verdict, row: CellRow) -> str:
-    goal = describe_goal(verdict.goal)
-    match verdict.finding:
-        case Finding.ONLY_ONE:
-            return f"Use {row.label}: {none_near(verdict) or 'it is the only cell that qualifies'}."
-        case Finding.TOO_FEW_TRIALS | Finding.ONE_SEED:
-            return f"{row.label} was {goal}{_one_draw(verdict)}."
-        case Finding.UNDECIDED:
-            return _undecided(verdict, row)
-        case Finding.WITHIN_TOLERANCE:
-            tolerance = _tolerance(verdict)
-            others = verdict.related(Relation.NOT_BETTER)
-            if others:
-                return (
-                    f"Use {row.label}: no other cell is {_better(verdict)} by more than {tolerance}{_error(verdict)}."
-                )
-            labels = _labels(verdict, verdict.related(Relation.EQUIVALENT))
-            verb = "is" if len(labels) == 1 else "are"
-            return f"Use {row.label}; {names_text(labels)} {verb} within {tolerance}{_error(verdict)}."
-        case _:
-            return f"Use {row.label}: it is {goal}."
-
-
-def _one_draw(verdict: Verdict) -> str:
-    if verdict.finding is Finding.TOO_FEW_TRIALS:
-        return ", but cells with one trial can't be compared"
+    row = verdict.row(verdict.recommended) if verdict.recommended else None
+    equal = _labels(verdict, Relation.EQUIVALENT)
+    tolerance = f"{verdict.tolerance * 100:g} %"
+    within = f": no other cell is {_better(verdict)} by more than {tolerance}"
+    if equal and not verdict.related(Relation.NOT_BETTER):
+        named = joined(equal) if len(equal) <= MOST_NAMES else f"{len(equal)} other cells"
+        within = f"; {named} {'is' if len(equal) == 1 else 'are'} within {tolerance}"
+    seed = " for this seed; other seeds may give another order"
     if verdict.is_simulated:
-        return " in simulated runs, which do not train: real ones may give another order"
-    return " for this seed; other seeds may give another order"
+        seed = " in simulated runs, which do not train: real ones may give another order"
+    error = f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)"
+    return HEADLINES[verdict.finding].format(
+        cell=row.label if row else None,
+        goal=describe_goal(verdict.goal),
+        within=within + ("" if verdict.is_without_interruptions else error),
+        only=none_near(verdict) or "it is the only cell that qualifies",
+        seed=seed,
+        undecided=_undecided(verdict, row) if row and verdict.finding is Finding.UNDECIDED else None,
+        unlike=verdict.unlike,
+        ended=_ended(verdict),
+    ) + (_reservation(verdict, row) if row else "")
+
+
+def _ended(verdict: Verdict) -> str:
+    ended = {outcome for row in verdict.rows for outcome in row.outcomes}
+    failed = ", ".join(outcome.replace("_", " ") for outcome in sorted(ended - {"completed", "cost_stopped"}))
+    if failed or not ended:
+        return f"the runs ended as {failed}" if ended else "no run has ended"
+    message = next((f": {row.message}" for row in verdict.rows if row.message), "")
+    return f"the runs ended before a rate could be measured{message}"
 
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
     if verdict.is_without_interruptions:
         return (
             "No recommendation: at the observed rate of interruptions, no run of the whole work would end."
-            f" Without them, {row.label} was {describe_goal(verdict.goal)}."
+            f" Without them, {row.label} was {describe_goal(verdict.goal)}"
         )
-    labels = _labels(verdict, verdict.related(Relation.OPEN, Relation.UNKNOWN))
-    are_few = len(labels) < MOST_NAMES
-    cells = names_text([row.label, *labels]) if are_few else f"{row.label} and {len(labels)} other cells"
+    labels = _labels(verdict, Relation.OPEN, Relation.UNKNOWN)
+    cells = joined([row.label, *labels]) if len(labels) < MOST_NAMES else f"{row.label} and {len(labels)} other cells"
     if verdict.needs_longer_trials:
-        return f"{cells} can't be told apart yet{open_reasons_text(verdict)}."
+        return f"{cells} can't be told apart yet{open_reasons_text(verdict)}"
     if verdict.needs_other_hosts:
-        return f"{cells} can't be told apart on these hosts: trials on other hosts are needed."
+        return f"{cells} can't be told apart on these hosts: trials on other hosts are needed"
     wanted = verdict.trials_to_decide or f"more than {MOST_TRIALS}"
-    return f"{cells} can't be told apart yet: {wanted} trials of each would decide."
-
-
-def _error(verdict: Verdict) -> str:
-    """How often such claims may be wrong."""
-    if verdict.is_without_interruptions:
-        return ""
-    return f" (wrong in at most {share_text(SIGNIFICANCE, digits=0)} of suites)"
+    return f"{cells} can't be told apart yet: {wanted} trials of each would decide"
 
 
 def _reservation(verdict: Verdict, row: CellRow) -> str:
-    """Caveats on the recommended cell. A settled verdict already accounts for undecided stalls, so it needs none."""
-    parts = []
-    if row.failed:
-        diverged = f", {row.diverged} diverged" if row.diverged else ""
-        parts.append(f"{row.failed} of its {row.attempted} trials failed{diverged}")
-    if row.unsteady_trials and verdict.finding not in (*SETTLED, Finding.ONLY_ONE):
-        parts.append(f"{row.unsteady_trials} of its {row.trials} measured trials did not reach a steady state")
-    return f" Note: {'; '.join(parts)}." if parts else ""
+    """Failed trials of the recommended cell, and how far the figure of short trials can be relied on."""
+    diverged = f", {row.diverged} diverged" if row.diverged else ""
+    failed = f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
+    return failed + (_size(verdict.expected or row) if row.unsteady_trials and not verdict.goal.target else "")
 
 
-def _support(verdict: Verdict) -> Iterator[str]:
-    if verdict.recommended is None:
-        return
-    label = verdict.row(verdict.recommended).label
-    if verdict.goal.target is None:
-        yield f"{label} would do the work of {count_text(verdict.examples)} examples {_needs(verdict)}."
-    else:
-        yield f"{label} reaches {verdict.goal.target} {_needs(verdict)}."
+def _size(row: CellRow) -> str:
+    ran, work, rate = row.measured_seconds, row.seconds, row.steps_per_second
+    if ran is None or work is None or rate is None or ran >= work.mean:
+        return ""
+    reach = row.prediction.seconds if row.prediction and row.prediction.seconds else work.interval
+    error = ""
+    if reach and is_end_known(reach.low, reach.high):
+        share = max(0.01, (reach.high - reach.low) / 2 / work.mean)
+        error = f": take it as ± {share_text(share, digits=0)}"
+    # ten times as long, in a round number
+    steps = float(f"{min(10 * ran, work.mean) * rate.mean:.0e}")
+    return (
+        f" The trials ran for {seconds_text(ran)} each, the work takes {seconds_text(work.mean)}{error};"
+        f" for more: measurement.max_steps: {steps:.0f}."
+    )
+
+
+def _work(verdict: Verdict) -> str:
+    row, is_whole = verdict.expected, verdict.goal.target is None
+    if verdict.finding is Finding.UNLIKE_WORK:
+        return f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which is best."
+    if row is None:
+        return f"There is nothing to compare for this goal among the {len(verdict.rows)} cells."
+    seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
+    prediction = row.prediction if is_whole else None
+    time = _about(seconds, prediction.seconds if prediction else None, seconds_text) or "an unknown time"
+    cost = _about(usd, prediction.usd if prediction else None, usd_text) or "an unknown amount"
+    work = (
+        f"The whole work ({count_text(verdict.examples)} examples)"
+        if is_whole
+        else f"Training to {verdict.goal.target}"
+    )
+    return f"{work} takes {time} and costs {cost}{_against_next(verdict)}."
+
+
+def _about(found: Estimate | None, one_run: Interval | None, text: Callable[[float], str]) -> str | None:
+    within = f" (nine of ten runs: {interval_text(one_run.low, one_run.high, text)})" if one_run else ""
+    return f"about {text(found.mean)}{within}" if found else None
+
+
+def _against_next(verdict: Verdict) -> str:
+    rival = verdict.runner_up
+    if rival is None or rival.comparison.ratio >= 1:
+        return ""
+    what = "time" if verdict.metric.is_time else "cost" if verdict.metric.is_money else "instance time"
+    next_best, ratio = verdict.row(rival.cell_id).label, rival.comparison.ratio
+    if rival.relation is not Relation.BEATEN:
+        return f"; the next best, {next_best}, was measured at {share_text(1 / ratio - 1)} more {what}"
+    return f", {share_text(1 - ratio)} less {what} than the next best, {next_best}"
+
+
+def _certainty(verdict: Verdict) -> str:
+    runs = sum(sum(row.outcomes.values()) for row in verdict.rows)
+    measured = sum(row.trials > 0 for row in verdict.rows)
+    cost = f" and cost {usd_text(verdict.spent_usd)}" if verdict.spent_usd is not None else ""
+    kind = "simulated runs" if verdict.is_simulated else "runs"
+    wrong = f"wrong in at most {SIGNIFICANCE * 100:g} of 100 such suites"
+    not_better = f"no other cell is better by more than {verdict.tolerance * 100:g} %"
+    certainty = {
+        Finding.RECOMMENDED: f"; the claim that it is the best is {wrong}",
+        Finding.WITHIN_TOLERANCE: f"; {not_better}, a claim that is {wrong}",
+        Finding.UNDECIDED: "; they do not tell the best cells apart",
+        Finding.TOO_FEW_TRIALS: "; they do not tell the best cells apart",
+    }.get(verdict.finding, "")
+    return f"{runs} {kind} measured {measured} of {len(verdict.rows)} cells{cost}{certainty}."
+
+
+def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
     if verdict.runner_up:
-        yield _margin(verdict, verdict.runner_up)
-    yield from _relations(verdict)
-    if verdict.against_baseline:
-        yield _against_baseline(verdict, verdict.against_baseline)
+        yield _margin(verdict, best, verdict.runner_up)
+    baseline = verdict.against_baseline
+    if baseline:
+        needs = "it needs" if baseline.is_detected else "no difference is detected:"
+        saving = saving_text(baseline.ratio, baseline.interval)
+        yield f"Against the baseline, {verdict.row(baseline.cell_id).label}, {needs} {saving} less."
     yield from _slowness(verdict)
     yield from describe_search(verdict)
-    yield from _outpaced(verdict)
-    yield from _accuracy(verdict)
+    behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
+    if behind:
+        cells, runs = (
+            ("1 cell was", "its run was") if len(behind) == 1 else (f"{len(behind)} cells were", "their runs were")
+        )
+        least = " to ".join(dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1])))
+        yield (
+            f"{cells} outpaced: {runs} at least {least} % slower than another run of the job, whatever the scatter of"
+            " steps and runs."
+        )
     if verdict.parities and all(parity.finding is ParityFinding.AGREES for parity in verdict.parities):
         count = len(verdict.parities) + len({parity.reference_cell_id for parity in verdict.parities})
         tolerance = share_text(verdict.parities[0].tolerance)
         yield f"The losses of the {count} cells that should learn alike agree within {tolerance}."
-    yield _contents(verdict)
+
+
+def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
+    second = verdict.row(rival.cell_id)
+    trials = f"{best.trials} and {second.trials} trials"
+    saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
+    if rival.relation is Relation.BEATEN:
+        return f"That is {saving} less than the runner-up, {second.label} ({trials})."
+    least = share_text(verdict.significance, digits=2)
+    look = "" if verdict.significance == SIGNIFICANCE else f" by the test of this look of the race, at {least}"
+    return f"It was {saving} below {second.label} ({trials}). This difference may be noise{look}."
 
 
 def _slowness(verdict: Verdict) -> Iterator[str]:
@@ -214,118 +278,10 @@ def _slowness(verdict: Verdict) -> Iterator[str]:
     finalists += [verdict.shown_row(verdict.runner_up.cell_id)] if verdict.runner_up else []
     for row in finalists:
         yield from describe_parts(row.label, row.step_parts, row.loader_advice)
-    is_beaten = verdict.runner_up is not None and verdict.runner_up.relation is Relation.BEATEN
-    if is_beaten:
+    if verdict.runner_up is not None and verdict.runner_up.relation is Relation.BEATEN:
         first, second = finalists
         difference = explain_difference(first.time, second.time, verdict.examples)
         yield from describe_difference(first.label, second.label, difference)
-
-
-def _margin(verdict: Verdict, rival: Rival) -> str:
-    second = verdict.row(rival.cell_id)
-    trials = f"{verdict.row(verdict.recommended or '').trials} and {second.trials} trials"
-    saving = saving_text(rival.comparison.ratio, rival.comparison.interval)
-    if rival.relation is not Relation.BEATEN:
-        return f"It was {saving} below {second.label} ({trials}). This difference may be noise{_at_look(verdict)}."
-    claim = " The claim that a cell beats each other one is wrong in at most"
-    wrong = "" if verdict.is_without_interruptions else f"{claim} {share_text(SIGNIFICANCE, digits=0)} of suites."
-    return f"That is {saving} less than the runner-up, {second.label} ({trials}).{wrong}"
-
-
-def _at_look(verdict: Verdict) -> str:
-    """Why a difference may be noise although its 95 % interval excludes none."""
-    if verdict.significance == SIGNIFICANCE:
-        return ""
-    least = share_text(verdict.significance, digits=2)
-    return f"; at this look of the race, a difference counts only if chance explains it in less than {least} of suites"
-
-
-def _relations(verdict: Verdict) -> Iterator[str]:
-    tolerance = _tolerance(verdict)
-    equivalent = _labels(verdict, verdict.related(Relation.EQUIVALENT))
-    not_better = _labels(verdict, verdict.related(Relation.NOT_BETTER))
-    if equivalent and not_better:
-        yield f"{names_text(equivalent)} {'is' if len(equivalent) == 1 else 'are'} within {tolerance}{_error(verdict)}."
-    if not_better:
-        verb = "is" if len(not_better) == 1 else "are"
-        not_by = f"{verb} not {_better(verdict)} by more than {tolerance}{_error(verdict)}"
-        yield f"{names_text(not_better)} {not_by}, and may be worse."
-
-
-def _against_baseline(verdict: Verdict, found: AgainstBaseline) -> str:
-    label = verdict.row(found.cell_id).label
-    saving = saving_text(found.ratio, found.interval)
-    if not found.is_detected:
-        return f"Against the baseline, {label}, no difference is detected: {saving} less."
-    return f"Against the baseline, {label}, it needs {saving} less."
-
-
-def _outpaced(verdict: Verdict) -> Iterator[str]:
-    """Cells of whose first run only a bound is known."""
-    behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
-    if behind:
-        cells, runs = ("1 cell", "its run") if len(behind) == 1 else (f"{len(behind)} cells", "their runs")
-        ends = dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))
-        verbs = "was" if len(behind) == 1 else "were"
-        yield (
-            f"{cells} {verbs} outpaced: {runs} {verbs} at least {' to '.join(ends)} % slower than another run of the"
-            " job, whatever the scatter of steps and runs."
-        )
-
-
-def _accuracy(verdict: Verdict) -> Iterator[str]:
-    own = verdict.row(verdict.recommended or "").accuracy
-    if own is not None:
-        others = [row.accuracy.mean for row in verdict.rows if row.accuracy and row.cell_id != verdict.recommended]
-        rest = f"; the other cells reach {share_text(min(others))} to {share_text(max(others))}" if others else ""
-        yield f"Its evaluation accuracy is {share_text(own.mean)}{rest}."
-
-
-def _needs(verdict: Verdict) -> str:
-    """The time and cost, the goal's own quantity first and with its interval."""
-    is_whole = verdict.goal.target is None
-    seconds = verdict.estimate(Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET)
-    usd = verdict.estimate(Metric.USD if is_whole else Metric.USD_TO_TARGET)
-    own = _estimate(verdict.metric, verdict.estimate(verdict.metric), _one_run(verdict))
-    if verdict.metric.is_time:
-        return f"in {own}, for {usd_text(usd.mean)}" if usd else f"in {own}"
-    return f"for {own}, in {seconds_text(seconds.mean) if seconds else 'an unknown time'}"
-
-
-def _one_run(verdict: Verdict) -> Interval | None:
-    """The prediction interval of the goal's own quantity."""
-    prediction = verdict.expected.prediction if verdict.expected else None
-    if prediction is None or verdict.metric not in (Metric.SECONDS, Metric.USD):
-        return None
-    return prediction.seconds if verdict.metric is Metric.SECONDS else prediction.usd
-
-
-def _contents(verdict: Verdict) -> str:
-    """What the one figure holds that headline, table and prediction name."""
-    if verdict.goal.target is not None:
-        return "The figure is measured from the job's creation to the target, with everything in it."
-    rates = "failures and interruptions at their rates"
-    if verdict.is_without_interruptions:
-        rates = "failed jobs at their rate, but no interruptions"
-    return (
-        "The figure includes the start of a job, all time after the warm-up that the trials measured (steps, stalls,"
-        f" checkpoints, evaluations, waits), and {rates}."
-    )
-
-
-def _estimate(metric: Metric, found: Estimate | None, one_run: Interval | None = None) -> str:
-    mean = metric_text(metric, found.mean if found else None)
-    parts = []
-    if one_run:
-        parts.append(f"one run, {share_text(one_run.confidence, digits=0)}: {_reach(metric, one_run)}")
-    if found and found.interval:
-        named = "mean, " if one_run else ""
-        parts.append(f"{named}{found.interval.confidence:.0%} interval {_reach(metric, found.interval)}")
-    return f"{mean} ({'; '.join(parts)})" if parts else mean
-
-
-def _reach(metric: Metric, interval: Interval) -> str:
-    return interval_text(interval.low, interval.high, lambda value: metric_text(metric, value))
 
 
 def _changes(verdict: Verdict) -> Iterator[str]:
@@ -343,10 +299,7 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         )
     yield from describe_open(verdict)
     if verdict.finding is Finding.ONE_SEED and not verdict.is_simulated:
-        yield (
-            "If each trial trains with a seed of its own, the trials show what depends on it: see"
-            " measurement.seed_argument."
-        )
+        yield "Trials with a seed each show what depends on it: see measurement.seed_argument."
     if verdict.finding is Finding.TOO_FEW_TRIALS:
         yield "Two trials of each cell give an interval; five give a useful one."
     for found in verdict.break_evens:
@@ -358,13 +311,9 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         yield f"For fewer than {count_text(crossing.examples)} examples, {label} is {_better(verdict)}."
 
 
-def _labels(verdict: Verdict, rivals: Sequence[Rival]) -> list[str]:
-    return [verdict.row(rival.cell_id).label for rival in rivals]
+def _labels(verdict: Verdict, *relations: Relation) -> list[str]:
+    return [verdict.row(rival.cell_id).label for rival in verdict.related(*relations)]
 
 
 def _better(verdict: Verdict) -> str:
     return "faster" if verdict.metric.is_time else "cheaper"
-
-
-def _tolerance(verdict: Verdict) -> str:
-    return f"{verdict.tolerance * 100:g} %"

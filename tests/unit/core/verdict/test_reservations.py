@@ -1,5 +1,6 @@
 """What a verdict makes of failed, diverged, contended and unlike trials, of hosts, and of accuracy."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,6 @@ from traindyno.core.step_log import line
 from traindyno.core.step_log.content import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -79,7 +79,7 @@ def test_a_busy_host_costs_a_caution_and_never_the_answer() -> None:
     busy = Contention(steal_share=0.1, foreign_share=0.2, queue_share=0.1, involuntary_switches_per_second=0.0)
     verdict = judged([measured_with(each, contention=busy) for each in results_of()])
     assert verdict.finding is Finding.RECOMMENDED
-    assert [row.contended_trials for row in verdict.rows] == [3, 3]
+    assert [row.others_cpu_share for row in verdict.rows] == [pytest.approx(0.3)] * 2
     caution = "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp"
     assert any(each.startswith(caution) for each in describe_verdict(verdict).cautions)
     assert not any(each.startswith("Other work") for each in describe_verdict(judged(results_of())).cautions)
@@ -95,9 +95,6 @@ def test_cells_on_two_single_hosts_are_not_told_apart_by_a_small_difference() ->
     verdict = judged(apart)
     assert verdict.finding is Finding.UNDECIDED
     assert describe_verdict(verdict).headline.endswith("on these hosts: trials on other hosts are needed.")
-    assert recommendation_sentences(verdict)[2].endswith(
-        "; more runs on these hosts do not tell the best cells apart: it takes other hosts."
-    )
     cautions = " ".join(describe_verdict(verdict).cautions)
     assert "A spread between hosts of 2.0 % is assumed (a stated prior, one host)" in cautions
     assert "The answer and its intervals hold for these hosts" in " ".join(describe_verdict(judged(shared)).cautions)
@@ -149,7 +146,7 @@ def _double_tokens(result: RunResult) -> Any:
     return replace(result.measured.throughput, tokens=2 * result.measured.throughput.tokens)
 
 
-def test_accuracy_stands_in_the_rows_and_the_text() -> None:
+def test_accuracy_stands_in_the_rows() -> None:
     results = [
         measured_with(result, evaluations=(Evaluation(time=0.0, step=60, metrics={"accuracy": 0.9 + index / 100}),))
         for index, result in enumerate(results_of())
@@ -158,10 +155,6 @@ def test_accuracy_stands_in_the_rows_and_the_text() -> None:
     accuracy = verdict.row(DDP.cell_id).accuracy
     assert accuracy is not None
     assert accuracy.mean == pytest.approx(0.91)
-    assert (
-        "Its evaluation accuracy is 91.0 %; the other cells reach 94.0 % to 94.0 %."
-        in describe_verdict(verdict).support
-    )
 
 
 def test_a_trial_with_an_unknown_bill_is_left_out_and_not_its_cell() -> None:
@@ -172,15 +165,16 @@ def test_a_trial_with_an_unknown_bill_is_left_out_and_not_its_cell() -> None:
     assert (row.usd.count, row.trials) == (2, 3)
 
 
-def test_trials_that_are_not_steady_are_named_with_their_reason() -> None:
-    results = results_of()
+def test_the_size_of_unsteady_trials_is_in_the_headline() -> None:
+    results = results_of(fsdp=())
     measured = results[0].measured
     assert measured is not None
-    for reason, sentence in ((None, ""), ("step times drift", " Reason: step times drift.")):
-        state = replace(measured.steady_state, is_reached=False, reason=reason)
-        unsteady = replace(results[0], measured=replace(measured, steady_state=state))
-        cautions = describe_verdict(judged([unsteady, *results[1:]])).cautions
-        label = next(iter(judged(results).rows)).label
-        included = f"1 trial of {label} did not reach a steady state; it is included"
-        # one of three may be chance: nothing is added for it, and nothing said of it
-        assert f"{included}.{sentence}" in cautions
+    state = replace(measured.steady_state, is_reached=False, reason="step times drift")
+    unsteady = replace(results[0], measured=replace(measured, steady_state=state))
+    headline = describe_verdict(judged([unsteady, *results[1:]])).headline
+    # 60 steps of about a second; the whole work is 100,000 examples
+    assert re.search(
+        r" The trials ran for [\d.]+ s each, the work takes [\d.]+ h: take it as ± \d+ %; for more:"
+        r" measurement\.max_steps: 600\.$",
+        headline,
+    )

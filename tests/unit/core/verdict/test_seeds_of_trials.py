@@ -16,7 +16,6 @@ from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.recommendation_text import recommendation_sentences
 from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -65,15 +64,13 @@ def test_a_verdict_of_one_seed_says_so() -> None:
     text = describe_verdict(verdict)
     label = verdict.row(verdict.recommended or "").label
     assert text.headline == f"{label} was fastest to accuracy 90 % for this seed; other seeds may give another order."
+    labels = ", ".join(row.label for row in verdict.rows)
     assert text.cautions[0] == (
-        "Trials of 2 cells share a seed, or do not show their seed. The time and cost to the target hold for this seed,"
-        " and nothing is concluded for other seeds."
+        f"Trials of {labels} share a seed, or do not show their seed. The time and cost to the target hold for this"
+        " seed, and nothing is concluded for other seeds."
     )
     assert "Two trials of each cell" not in " ".join(text.changes)
     assert "measurement.seed_argument" in " ".join(text.changes)
-    assert recommendation_sentences(verdict)[2].endswith(
-        "trials of a cell that share a seed do not show which cell is best for other seeds."
-    )
 
 
 def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
@@ -111,7 +108,7 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     assert [parity.finding for parity in one_seed.parities] == [ParityFinding.ONE_SEED]
     said = [each for each in describe_verdict(one_seed).cautions if "seed" in each]
     assert said == [
-        "Trials of 2 cells share a seed, or do not show their seed. The comparisons of losses hold for this seed, and"
+        "Trials of ddp, fsdp share a seed, or do not show their seed. The comparisons of losses hold for this seed, and"
         " nothing is concluded for other seeds."
     ]
     assert [row.seeds for row in by_seed.rows] == [(0, 1, 2)] * 2

@@ -62,7 +62,7 @@ def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     assert verdict.runner_up.comparison.ratio == pytest.approx((12_499 + 110) / (12_499 * 1.2 + 110), rel=1e-3)
     text = describe_verdict(verdict)
     assert text.headline == "Use ddp: it is cheapest."
-    assert text.support[-2] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
+    assert text.support[-1] == "The losses of the 3 cells that should learn alike agree within 2.0 %."
 
 
 def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> None:
@@ -301,7 +301,7 @@ def test_spending_is_the_sum_of_all_runs() -> None:
 def test_trials_that_differ_wildly_are_a_caution() -> None:
     cautions = describe_verdict(judged(suite_of(), [1.0, 3.0], [1.0, 1.01])).cautions
     # rates 8 and 8/3: deviation 3.771, mean 5.333
-    assert "Trials of one cell differ by up to 71 % (CV)" in cautions[-1]
+    assert "Trials of a cell differ by up to 71 % (CV)" in cautions[-1]
 
 
 def test_simulated_results_are_named() -> None:

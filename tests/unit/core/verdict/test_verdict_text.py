@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.costs.hazard import Hazard
+from traindyno.core.costs.prediction import Prediction
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.statistics.estimates import Interval
 from traindyno.core.statistics.selection import Relation
@@ -21,8 +22,6 @@ from traindyno.core.verdict.verdict_text import (
     describe_goal,
     describe_verdict,
     metric_text,
-    names_text,
-    saving_interval_text,
     saving_text,
 )
 
@@ -32,21 +31,16 @@ INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
 WRONG = " (wrong in at most 5 % of suites)"
 
 
+def predicted(low: float, high: float) -> Prediction:
+    seconds, usd = (
+        Interval(low=low, high=high, confidence=0.9),
+        Interval(low=low / 100, high=high / 100, confidence=0.9),
+    )
+    return Prediction(seconds=seconds, usd=usd, confidence=0.9, trials=3, interruptions_per_hour=0.0)
+
+
 def described(**changes: Any) -> VerdictText:
     return describe_verdict(make_verdict(**changes))
-
-
-@pytest.mark.parametrize(
-    ("labels", "text"),
-    [
-        (["a"], "a"),
-        (["a", "b"], "a and b"),
-        (["a", "b", "c"], "a, b and c"),
-        (["a", "b", "c", "d"], "4 other cells"),
-    ],
-)
-def test_up_to_three_cells_are_named(labels: list[str], text: str) -> None:
-    assert names_text(labels) == text
 
 
 @pytest.mark.parametrize(
@@ -77,64 +71,50 @@ def test_a_saving_is_what_is_missing_to_the_whole() -> None:
     assert saving_text(0.8, None) == "20.0 %"
     assert saving_text(0.8, INTERVAL) == "20.0 % (95% interval 10.0 to 30.0 %)"
     # a cell that may need more: the saving is negative there
-    assert saving_interval_text(Interval(low=0.9, high=1.05, confidence=0.95)) == "−5.0 to 10.0 %"
-    assert saving_interval_text(Interval(low=0.9999, high=1.0001, confidence=0.95)) == "0.0 to 0.0 %"
+    assert interval_said(0.9, 1.05) == "−5.0 to 10.0 %"
+    assert interval_said(0.9999, 1.0001) == "0.0 to 0.0 %"
+    # a ratio that may exceed two is a factor, and one that may never end is unknown
+    assert interval_said(0.5, 2.0) == "−100.0 to 50.0 %"
+    assert interval_said(0.5, 2.01) == "0.500 to 2.01 times"
+    assert interval_said(1e-5, 1.2) == "unknown"
 
 
-def test_a_ratio_that_may_exceed_two_is_a_factor() -> None:
-    assert saving_interval_text(Interval(low=0.5, high=2.0, confidence=0.95)) == "−100.0 to 50.0 %"
-    assert saving_interval_text(Interval(low=0.5, high=2.01, confidence=0.95)) == "0.500 to 2.01 times"
+def interval_said(low: float, high: float) -> str:
+    text = saving_text(0.8, Interval(low=low, high=high, confidence=0.95))
+    return text.removeprefix("20.0 % (95% interval ").removesuffix(")")
 
 
-def test_a_clear_winner_is_supported_by_its_cost_its_time_and_its_margin() -> None:
+def test_a_clear_winner_is_supported_by_its_margin() -> None:
     text = described()
-    assert text.headline == "Use ddp: it is cheapest."
-    assert text.support[:-1] == (
-        "ddp would do the work of 100,000 examples for $10.00 (95% interval $9.00 to $11.00), in 16 min 40 s.",
-        "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials). "
-        "The claim that a cell beats each other one is wrong in at most 5 % of suites.",
+    assert text.lead == (
+        "Use ddp: it is cheapest.",
+        "The whole work (100,000 examples) takes about 16 min 40 s and costs about $10.00, "
+        "20.0 % less cost than the next best, fsdp.",
+        "6 runs measured 2 of 2 cells and cost $12.40; the claim that it is the best is wrong in at most 5 of 100 such"
+        " suites.",
+    )
+    assert text.support == (
+        "That is 20.0 % (95% interval 10.0 to 30.0 %) less than the runner-up, fsdp (3 and 3 trials).",
     )
     assert text.changes == ()
 
 
-def test_the_goals_own_quantity_comes_first() -> None:
-    fastest = Goal(kind=GoalKind.FASTEST)
-    time = described(metric=Metric.SECONDS, goal=fastest).support[0]
-    assert time.endswith("in 16 min 40 s (95% interval 15 min to 18 min 20 s), for $10.00.")
-    unpriced = described(metric=Metric.SECONDS, goal=fastest, rows=(make_row(usd=None), make_row(SECOND)))
-    assert unpriced.support[0].endswith("in 16 min 40 s (95% interval 15 min to 18 min 20 s).")
-    untimed = described(rows=(make_row(seconds=None, usd=make_estimate(10.0)), make_row(SECOND)))
-    assert untimed.support[0].endswith("for $10.00, in an unknown time.")
-
-
-def test_to_a_target_counts_what_the_target_took() -> None:
-    quality = replace(CellQuality(), seconds=make_estimate(300.0), usd=make_estimate(3.0))
-    text = described(
-        goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9),
-        metric=Metric.USD_TO_TARGET,
-        rows=(make_row(quality=quality), make_row(SECOND)),
-    )
-    assert text.support[0] == "ddp reaches accuracy 90 % for $3.00, in 5 min."
-
-
 def test_a_margin_without_a_spread_has_no_interval() -> None:
     text = described(rivals=(make_rival(p=None, interval=None),))
-    assert text.support[1].startswith("That is 20.0 % less than the runner-up, fsdp (3 and 3 trials).")
+    assert text.support == ("That is 20.0 % less than the runner-up, fsdp (3 and 3 trials).",)
 
 
 def test_a_margin_that_may_be_noise_says_so() -> None:
     rows = (make_row(trials=4), make_row(SECOND, trials=5))
     text = described(rows=rows, finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),))
-    assert text.support[1] == (
+    assert text.support[0] == (
         "It was 20.0 % (95% interval 10.0 to 30.0 %) below fsdp (4 and 5 trials). This difference may be noise."
     )
 
 
 def test_at_a_look_of_a_race_a_difference_is_judged_by_its_share() -> None:
     text = described(finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),), significance=0.01)
-    assert text.support[1].endswith(
-        "; at this look of the race, a difference counts only if chance explains it in less than 1.00 % of suites."
-    )
+    assert text.support[0].endswith("This difference may be noise by the test of this look of the race, at 1.00 %.")
 
 
 def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell() -> None:
@@ -231,13 +211,6 @@ def test_reasons_of_cells_that_are_beaten_are_left_out() -> None:
     assert text.headline == "ddp and fsdp can't be told apart yet: of fsdp, a."
 
 
-def test_the_upper_end_of_a_run_that_may_never_end_is_unknown() -> None:
-    endless = replace(make_estimate(10.0), interval=Interval(low=9.0, high=11_053_662.0, confidence=0.95))
-    text = described(rows=(make_row(usd=endless), make_row(SECOND)))
-    assert "for $10.00 (95% interval $9.00 to unknown)" in text.support[0]
-    assert saving_interval_text(Interval(low=1e-5, high=1.2, confidence=0.95)) == "unknown"
-
-
 def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
     equal, worse = make_rival(relation=Relation.EQUIVALENT), make_rival(THIRD, Relation.NOT_BETTER)
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
@@ -247,25 +220,47 @@ def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
     assert described(**changes, rivals=both_equal).headline == f"Use ddp; fsdp and zero1 are within 2 %{WRONG}."
     mixed = described(**changes, rivals=(equal, worse))
     assert mixed.headline == f"Use ddp: no other cell is cheaper by more than 2 %{WRONG}."
-    assert mixed.support[2:-1] == (
-        f"fsdp is within 2 %{WRONG}.",
-        f"zero1 is not cheaper by more than 2 %{WRONG}, and may be worse.",
-    )
-    both_worse = (make_rival(relation=Relation.NOT_BETTER), worse)
-    fastest = described(**changes, rivals=both_worse, metric=Metric.SECONDS)
-    assert fastest.support[2] == f"fsdp and zero1 are not faster by more than 2 %{WRONG}, and may be worse."
-    assert "within 2 %" not in " ".join(described(**changes, rivals=(equal,)).support)
+    fastest = described(**changes, rivals=(worse,), metric=Metric.SECONDS)
+    assert fastest.headline == f"Use ddp: no other cell is faster by more than 2 %{WRONG}."
+    many = tuple(make_rival(f"c{index}", Relation.EQUIVALENT) for index in range(4))
+    five = (make_row(), *(make_row(rival.cell_id) for rival in many))
+    four = described(finding=Finding.WITHIN_TOLERANCE, rows=five, rivals=many)
+    assert four.headline == f"Use ddp; 4 other cells are within 2 %{WRONG}."
 
 
 @pytest.mark.parametrize(
-    ("finding", "headline"),
+    ("finding", "headline", "certainty"),
     [
-        (Finding.ONLY_ONE, "Use ddp: it is the only cell that qualifies."),
-        (Finding.TOO_FEW_TRIALS, "ddp was cheapest, but cells with one trial can't be compared."),
+        (
+            Finding.RECOMMENDED,
+            "Use ddp: it is cheapest.",
+            "; the claim that it is the best is wrong in at most 5 of 100 such suites",
+        ),
+        (
+            Finding.WITHIN_TOLERANCE,
+            f"Use ddp: no other cell is cheaper by more than 2 %{WRONG}.",
+            "; no other cell is better by more than 2 %, a claim that is wrong in at most 5 of 100 such suites",
+        ),
+        (Finding.ONLY_ONE, "Use ddp: it is the only cell that qualifies.", ""),
+        (
+            Finding.UNDECIDED,
+            "ddp can't be told apart yet: more than 200 trials of each would decide.",
+            "; they do not tell the best cells apart",
+        ),
+        (
+            Finding.TOO_FEW_TRIALS,
+            "ddp was cheapest, but cells with one trial can't be compared.",
+            "; they do not tell the best cells apart",
+        ),
+        (Finding.ONE_SEED, "ddp was cheapest for this seed; other seeds may give another order.", ""),
     ],
 )
-def test_other_findings_have_headlines_of_their_own(finding: Finding, headline: str) -> None:
-    assert described(finding=finding).headline == headline
+def test_each_finding_has_its_headline_and_says_how_certain_it_is(
+    finding: Finding, headline: str, certainty: str
+) -> None:
+    text = described(finding=finding, rivals=(make_rival(relation=Relation.NOT_BETTER),))
+    assert text.headline == headline
+    assert text.certainty == f"6 runs measured 2 of 2 cells and cost $12.40{certainty}."
 
 
 def test_too_few_trials_ask_for_more() -> None:
@@ -274,18 +269,34 @@ def test_too_few_trials_ask_for_more() -> None:
     )
 
 
-def test_failures_and_unsteady_trials_of_the_cell_are_in_the_headline() -> None:
-    best = make_row(failed=2, diverged=1, unsteady_trials=1)
-    noted = "Use ddp: it is cheapest. Note: 2 of its 5 trials failed, 1 diverged"
-    unsteady = "1 of its 3 measured trials did not reach a steady state"
-    # an answer that is given holds for what these trials left open
-    assert described(rows=(best, make_row(SECOND))).headline == f"{noted}."
-    alone = described(rows=(best, make_row(SECOND)), finding=Finding.ONLY_ONE).headline
-    assert alone.endswith("2 of its 5 trials failed, 1 diverged.")
-    open_answer = described(rows=(best, make_row(SECOND)), finding=Finding.UNDECIDED)
-    assert open_answer.headline.endswith(f"{unsteady}.")
-    failed = described(rows=(make_row(failed=1), make_row(SECOND))).headline
-    assert failed == "Use ddp: it is cheapest. Note: 1 of its 4 trials failed."
+@pytest.mark.parametrize("finding", [Finding.RECOMMENDED, Finding.ONLY_ONE, Finding.UNDECIDED])
+def test_failures_and_the_size_of_short_trials_are_in_the_headline(finding: Finding) -> None:
+    best = make_row(failed=2, diverged=1, unsteady_trials=1, measured_seconds=30.0, steps_per_second=make_estimate(4.0))
+    # half of 900 to 1100 s is 10 % of 1,000 s; ten times 30 s at 4 steps a second
+    noted = (
+        " Note: 2 of its 5 trials failed, 1 diverged. The trials ran for 30.0 s each, the work takes 16 min 40 s: take"
+        " it as ± 10 %; for more: measurement.max_steps: 1000."
+    )
+    assert described(rows=(best, make_row(SECOND)), finding=finding).headline.endswith(noted)
+    steady = described(rows=(replace(best, unsteady_trials=0), make_row(SECOND)), finding=finding)
+    assert steady.headline.endswith(" Note: 2 of its 5 trials failed, 1 diverged.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        # the prediction of one run, ± 200 s
+        ({"prediction": predicted(800.0, 1200.0)}, ": take it as ± 20 %; for more: measurement.max_steps: 1000."),
+        ({"seconds": make_estimate(1000.0)}, "the work takes 16 min 40 s; for more: measurement.max_steps: 1000."),
+        # no more steps than the work has
+        ({"measured_seconds": 500.0}, "measurement.max_steps: 4000."),
+        ({"measured_seconds": 1001.0}, "Use ddp: it is cheapest."),
+        ({"measured_seconds": None}, "Use ddp: it is cheapest."),
+    ],
+)
+def test_the_size_is_from_one_run_or_from_the_mean(changes: dict[str, Any], said: str) -> None:
+    given = {"unsteady_trials": 1, "measured_seconds": 30.0, "steps_per_second": make_estimate(4.0), **changes}
+    assert described(rows=(make_row(**given), make_row(SECOND))).headline.endswith(said)
 
 
 def no_cell(finding: Finding, *outcomes: dict[str, int]) -> str:
@@ -303,28 +314,17 @@ def test_without_a_cell_the_headline_says_how_the_runs_ended() -> None:
     assert no_cell(measured, {"completed": 1, "timed_out": 1}, {"out_of_memory": 2}) == (
         "No cell was measured: the runs ended as out of memory, timed out."
     )
-    assert described(recommended=None, expected=None, rivals=(), finding=measured).support == ()
+    nothing = described(recommended=None, expected=None, rivals=(), finding=measured)
+    assert nothing.support == ()
+    assert nothing.work == "There is nothing to compare for this goal among the 2 cells."
 
 
 def test_the_baseline_is_compared_with_what_is_detected() -> None:
     found = AgainstBaseline(cell_id=SECOND, ratio=0.8, interval=INTERVAL, is_detected=True)
     saving = "20.0 % (95% interval 10.0 to 30.0 %) less."
-    assert described(against_baseline=found).support[2] == f"Against the baseline, fsdp, it needs {saving}"
-    unsure = described(against_baseline=replace(found, is_detected=False)).support[2]
+    assert described(against_baseline=found).support[1] == f"Against the baseline, fsdp, it needs {saving}"
+    unsure = described(against_baseline=replace(found, is_detected=False)).support[1]
     assert unsure == f"Against the baseline, fsdp, no difference is detected: {saving}"
-
-
-def test_accuracies_of_the_other_cells_are_a_range() -> None:
-    rows = (
-        make_row(accuracy=make_estimate(0.93)),
-        make_row(SECOND, accuracy=make_estimate(0.95)),
-        make_row(THIRD, accuracy=make_estimate(0.91)),
-        make_row("d"),
-    )
-    assert described(rows=rows).support[2] == (
-        "Its evaluation accuracy is 93.0 %; the other cells reach 91.0 % to 95.0 %."
-    )
-    assert described(rows=(rows[0], make_row(SECOND))).support[2] == "Its evaluation accuracy is 93.0 %."
 
 
 def parity(cell_id: str, finding: ParityFinding) -> LossParity:
@@ -336,10 +336,49 @@ def parity(cell_id: str, finding: ParityFinding) -> LossParity:
 def test_losses_that_agree_are_counted_with_their_reference() -> None:
     agreeing = tuple(parity(cell_id, ParityFinding.AGREES) for cell_id in (SECOND, THIRD))
     sentence = "The losses of the 3 cells that should learn alike agree within 3.0 %."
-    assert described(parities=agreeing).support[2] == sentence
+    assert described(parities=agreeing).support[1] == sentence
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
     mixed = (agreeing[0], parity(THIRD, ParityFinding.UNDECIDED))
     assert sentence not in described(parities=mixed, rows=rows).support
+
+
+def test_the_range_of_one_run_is_beside_the_figure() -> None:
+    row = make_row(prediction=predicted(900.0, 1200.0))
+    assert described(rows=(row, make_row(SECOND))).work.startswith(
+        "The whole work (100,000 examples) takes about 16 min 40 s (nine of ten runs: 15 to 20 min) and costs about"
+        " $10.00 (nine of ten runs: $9.00 to $12.00), "
+    )
+
+
+def test_a_lead_that_may_be_noise_is_no_saving() -> None:
+    text = described(rivals=(make_rival(relation=Relation.OPEN, ratio=0.97),))
+    assert text.work.endswith("; the next best, fsdp, was measured at 3.1 % more cost.")
+    assert ", 20.0 % less time than the next best, fsdp." in described(metric=Metric.SECONDS).work
+    assert "20.0 % less instance time than" in described(metric=Metric.INSTANCE_HOURS).work
+    for rivals in ((), (make_rival(ratio=1.0),), (make_rival(ratio=1.1),)):
+        assert described(rivals=rivals).work.endswith("costs about $10.00.")
+
+
+def test_unknown_figures_are_named_as_unknown() -> None:
+    text = described(rows=(make_row(seconds=None, usd=None), make_row(SECOND)))
+    assert "takes an unknown time and costs an unknown amount" in text.work
+
+
+def test_training_to_a_target_takes_what_the_target_took() -> None:
+    quality = replace(CellQuality(), seconds=make_estimate(300.0), usd=make_estimate(3.0))
+    text = described(
+        goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9),
+        metric=Metric.USD_TO_TARGET,
+        rows=(make_row(quality=quality), make_row(SECOND)),
+    )
+    assert text.work.startswith("Training to accuracy 90 % takes about 5 min and costs about $3.00, ")
+
+
+def test_all_runs_count_and_only_measured_cells() -> None:
+    rows = (make_row(outcomes={"completed": 3, "timed_out": 1}), make_row(SECOND, trials=1), make_row(THIRD, trials=0))
+    assert described(rows=rows).certainty.startswith("10 runs measured 2 of 3 cells and cost $12.40; ")
+    assert "10 runs measured 2 of 3 cells;" in described(rows=rows, spent_usd=None).certainty
+    assert "10 simulated runs measured" in described(rows=rows, is_simulated=True).certainty
 
 
 def break_even(cell_id: str) -> BreakEven:
