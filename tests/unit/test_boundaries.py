@@ -39,8 +39,17 @@ ROOMS = {
         *("run", "main", "memory", "prepare_data", "entry"),
     ),
     "traindyno/api": (
-        *("checkout", "training_code", "sample_data", "suite_text", "local_paths", "model_check", "suite_loading"),
-        *("staging", "memory_estimates", "plan_inputs", "lab_target", "execution_state", "progress", "plans"),
+        *("checkout", "training_code", "sample_data", "suite_text", "local_paths", "model_check", "suite_defaults"),
+        *(
+            "suite_loading",
+            "staging",
+            "memory_estimates",
+            "plan_inputs",
+            "lab_target",
+            "execution_state",
+            "progress",
+            "plans",
+        ),
         *("reports", "notebook", "executions"),
     ),
     "traindyno/cli": (
@@ -111,6 +120,8 @@ MAY_IMPORT = {
         "traindyno.travelling_files",
         "localcloud",
         "training.models.model_check",  # the image installs it
+        "training.data.survey",
+        "training.errors",
         "huggingface_hub",
         "botocore",
         "yaml",

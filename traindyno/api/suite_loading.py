@@ -9,6 +9,7 @@ from typing import Any
 
 from traindyno.api.local_paths import find_local, find_path_problems
 from traindyno.api.model_check import find_model_problems
+from traindyno.api.suite_defaults import WORKLOAD_FIELDS, CompletedSuite, Default, complete
 from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_text, read_suite_text
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -34,33 +35,39 @@ class SuiteFileInvalid(SuiteInvalid):
 class Suite:
     """A suite that has passed the checks; ``suite`` has its settings, with all defaults.
 
-    ``document`` is what was written, without defaults, with the content of its claims file: the state machine receives
-    it as its input. Relative paths in it start at ``folder``. ``text`` is None if no text was read.
+    ``document`` is what was written, with the content of its claims file and with what the file left out to its data,
+    its model and this machine (``defaults``): the state machine receives it as its input. Relative paths in it start at
+    ``folder``. ``text`` is None if no text was read.
     """
 
     document: dict[str, Any]
     suite: CheckedSuite
     folder: Path
     text: SuiteText | None = None
+    defaults: tuple[Default, ...] = ()
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str]) -> "Suite":
-        """Raises SuiteUnreadable, or SuiteInvalid with all problems."""
-        return load_suite(Path(path))
+    def from_file(cls, path: str | os.PathLike[str], *, local: bool = False) -> "Suite":
+        """``local``: it runs on this machine, from which it then takes what it leaves out.
+
+        Raises SuiteUnreadable, or SuiteInvalid with all problems.
+        """
+        return load_suite(Path(path), local=local)
 
     @classmethod
-    def from_text(cls, text: str, *, folder: str | os.PathLike[str] = ".") -> "Suite":
+    def from_text(cls, text: str, *, folder: str | os.PathLike[str] = ".", local: bool = False) -> "Suite":
         """YAML, or JSON. Raises SuiteUnreadable, or SuiteInvalid with all problems."""
-        return _checked(parse_suite_text(text, TEXT), Path(folder))
+        return _checked(parse_suite_text(text, TEXT), Path(folder), local=local)
 
     @classmethod
-    def of(cls, *, folder: str | os.PathLike[str] = ".", **sections: Any) -> "Suite":
+    def of(cls, *, folder: str | os.PathLike[str] = ".", local: bool = False, **sections: Any) -> "Suite":
         """``sections`` are those of the suite file: ``name``, ``goal``, ``workload``, ``matrix`` and so on.
 
         Raises SuiteInvalid with all problems.
         """
-        document = _plain(sections)
-        return cls(document=document, suite=parse_suite(document), folder=Path(folder))
+        completed = complete(_plain(sections), stem="suite", folder=Path(folder), is_local=local)
+        suite = _parsed(completed)
+        return cls(document=completed.document, suite=suite, folder=Path(folder), defaults=completed.defaults)
 
     @property
     def staged(self) -> CheckedSuite:
@@ -72,13 +79,13 @@ class Suite:
         return replace(self.suite, workload=replace(workload, model=replace(model, path=STAGED_MODEL)))
 
 
-def load_suite(path: Path) -> Suite:
-    return _checked(read_suite_text(path), path.parent)
+def load_suite(path: Path, *, local: bool = False) -> Suite:
+    return _checked(read_suite_text(path), path.parent, local=local)
 
 
-def load_startable_suite(path: Path) -> Suite:
+def load_startable_suite(path: Path, *, local: bool = False) -> Suite:
     """``load_suite``, and ``check_startable``."""
-    loaded = load_suite(path)
+    loaded = load_suite(path, local=local)
     check_startable(loaded)
     return loaded
 
@@ -91,12 +98,33 @@ def check_startable(suite: Suite) -> None:
         raise SuiteInvalid(problems) if suite.text is None else SuiteFileInvalid(problems, suite.text.place)
 
 
-def _checked(text: SuiteText, folder: Path) -> Suite:
+def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
     document = _with_claims(text, folder)
+    completed = complete(document, stem=text.source.stem, folder=folder, is_local=local)
+    moved = {f"workload.{path}": line for path, line in text.line_of.items() if _is_of_workload(path)}
+    text = replace(text, line_of={**moved, **text.line_of})
     try:
-        return Suite(text=text, document=document, suite=parse_suite(document), folder=folder)
+        suite = _parsed(completed)
     except SuiteInvalid as error:
         raise SuiteFileInvalid(error.problems, text.place) from error
+    return Suite(text=text, document=completed.document, suite=suite, folder=folder, defaults=completed.defaults)
+
+
+def _parsed(completed: CompletedSuite) -> CheckedSuite:
+    """Raises SuiteInvalid with what the data leaves open and all other problems of form."""
+    try:
+        suite = parse_suite(completed.document)
+    except SuiteInvalid as error:
+        known = {problem.path for problem in completed.problems}
+        others = [problem for problem in error.problems if problem.path not in known]
+        raise SuiteInvalid([*completed.problems, *others]) from error
+    if completed.problems:
+        raise SuiteInvalid(completed.problems)
+    return suite
+
+
+def _is_of_workload(path: str) -> bool:
+    return path.split(".", 1)[0].split("[", 1)[0] in WORKLOAD_FIELDS
 
 
 def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def arrow_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
     wanted = wanted_columns(dataset, with_labels=with_labels)
     try:
         with file.open() as content:
-            schema, batches = _arrow_batches(content)
+            schema, batches = arrow_batches(content)
             require_columns(wanted, schema.names, file.name)
             first = 1
             for batch in batches:
@@ -93,7 +93,7 @@ def arrow_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
         raise WorkloadError(f"{file.name} can't be read as arrow: {error}") from error
 
 
-def _arrow_batches(content: BinaryIO) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+def arrow_batches(content: BinaryIO) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
     begin = content.read(len(ARROW_FILE))
     content.seek(0)
     if begin != ARROW_FILE:
@@ -236,7 +236,7 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
 def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
     """Reads one object a line, or one list of objects."""
     wanted = wanted_columns(dataset, with_labels=with_labels)
-    objects = enumerate(_json_objects(file, wanted), start=1)
+    objects = enumerate(json_objects(file, wanted), start=1)
     for batch in iter(lambda: list(itertools.islice(objects, ROWS_PER_BATCH)), []):
         for row, found in batch:
             if not isinstance(found, dict):
@@ -246,7 +246,7 @@ def _json_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterat
         yield checked_rows([found[wanted[0]] for _, found in batch], labels, file.name, batch[0][0])
 
 
-def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
+def json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
     """Reads line by line; a list is read whole."""
     lines, is_list = utf8_lines(file), None
     for line, found in enumerate(lines, start=1):

@@ -50,7 +50,7 @@ def plan(
 
     Exit status 2 if the lab would refuse the suite, with the reasons.
     """
-    loaded = load_startable_suite(suite)
+    loaded = load_startable_suite(suite, local=choice.local)
     allowed = read_also_send(also_send)
     spot = None
     if spot_discount is not None and spot_interruptions is not None:
@@ -60,14 +60,15 @@ def plan(
     planned = plan_in_account(
         loaded, lab=choice.chosen.name, prices=prices, quotas=quotas, memory=memory, allowed=allowed, say=tell
     )
+    lines = [*planned.files, *(f"default {default}" for default in loaded.defaults)]
     if output is OutputFormat.JSON:
-        for line in planned.files:
+        for line in lines:
             tell(line)
         print_json(plan_document(planned, spot))
     else:
         why_none = planned.histories.why_none
         print_plan(STANDARD_OUTPUT, loaded.suite, planned.plan, planned.inputs, why_no_history=why_none, spot=spot)
-        for line in planned.files:
+        for line in lines:
             STANDARD_OUTPUT.print(line)
     if planned.is_refused:
         raise SuiteRefused(_refusal_text(planned))

@@ -63,8 +63,10 @@ def run(
 
     Ctrl-C ends the command only; the execution continues, and `traindyno watch` follows it again.
     """
-    loaded = load_startable_suite(suite)
+    loaded = load_startable_suite(suite, local=choice.local)
     allowed = read_also_send(also_send)
+    for default in loaded.defaults:
+        tell(f"default {default}")
     files = tuple(file_lines(loaded, allowed))
     target = choice.find_target()
     execution_id = start_suite(loaded, target, files=files, name=name, allowed=allowed, say=tell)

@@ -62,6 +62,22 @@ def suite_schema() -> Schema:
     }
 
 
+def file_schema() -> Schema:
+    """What a person writes: ``api/suite_defaults.py`` completes it. Fields of the workload may stand at its top, and
+    ``max_minutes`` in place of ``max_hours``.
+    """
+    schema = suite_schema()
+    properties = schema["properties"]
+    workload = {name: part for name, part in properties["workload"].items() if name not in ("allOf", "required")}
+    dataset = {"anyOf": [{"type": "string"}, *workload["properties"]["dataset"]["anyOf"]]}
+    workload["properties"] = {**workload["properties"], "dataset": dataset}
+    minutes = {"type": "number", "exclusiveMinimum": 0, "description": "the longest that the execution may take"}
+    limits = {name: part for name, part in properties["limits"].items() if name != "required"}
+    limits["properties"] = {**limits["properties"], "max_minutes": minutes}
+    completed = {**workload["properties"], **properties, "workload": workload, "limits": limits}
+    return {**{name: part for name, part in schema.items() if name != "required"}, "properties": completed}
+
+
 def setting_schemas(kind: type = Settings) -> dict[str, Schema]:
     """Setting → the schema of one value of it."""
     types = setting_types(kind)
@@ -298,5 +314,5 @@ def _strategies(strategies: tuple[Strategy, ...]) -> str:
 
 if __name__ == "__main__":
     schema, page = Path("docs/suite.schema.json"), Path("docs/suite-file.md")
-    schema.write_text(json.dumps(suite_schema(), indent=2) + "\n", encoding="utf-8")
+    schema.write_text(json.dumps(file_schema(), indent=2) + "\n", encoding="utf-8")
     page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -9,9 +9,10 @@ import pytest
 
 from tests.unit.core.suite.test_suite_file import full_document
 from tests.unit.suites import script_document, small_document
+from traindyno.api.suite_text import read_suite_text
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.schema import suite_schema
+from traindyno.core.suite.schema import file_schema, suite_schema
 from traindyno.core.suite.suite_file import suite_document
 
 REPO_ROOT = Path(__file__).parents[4]
@@ -86,4 +87,10 @@ def test_the_schema_is_one_itself() -> None:
 
 
 def test_the_published_file_is_current() -> None:
-    assert json.loads(PUBLISHED.read_text()) == suite_schema()
+    assert json.loads(PUBLISHED.read_text()) == file_schema()
+
+
+@pytest.mark.parametrize("path", sorted((REPO_ROOT / "suites").glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_suite_is_valid_as_it_is_written(path: Path) -> None:
+    validator = jsonschema.Draft202012Validator(file_schema())
+    assert [error.message for error in validator.iter_errors(read_suite_text(path).document)] == []

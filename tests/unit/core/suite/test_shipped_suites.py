@@ -62,7 +62,7 @@ def test_every_pack_has_its_suites_and_its_claims() -> None:
 
 @pytest.mark.parametrize("path", [*AT_HOME, *LOCAL, *ON_AWS], ids=named)
 def test_a_shipped_suite_compares_cells_with_its_baseline(path: Path) -> None:
-    suite = load_suite(path).suite
+    suite = load_suite(path, local=path.parent == SUITES).suite
     cells = expand_cells(suite)
     assert len(cells) > 1
     assert baseline_cell(suite) in cells
@@ -71,7 +71,7 @@ def test_a_shipped_suite_compares_cells_with_its_baseline(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ON_AWS, ids=named)
 def test_a_suite_of_a_pack_is_refused_by_nothing_but_quotas_and_fits_its_cap_once(path: Path) -> None:
-    suite = load_suite(path).suite
+    suite = load_suite(path, local=path.parent == SUITES).suite
     planned = plan(suite)
     assert planned.refusals == ()
     assert planned.one_attempt_usd is not None
@@ -81,7 +81,7 @@ def test_a_suite_of_a_pack_is_refused_by_nothing_but_quotas_and_fits_its_cap_onc
 
 @pytest.mark.parametrize("path", ON_AWS, ids=named)
 def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -> None:
-    suite = with_staged_source(load_suite(path).suite)
+    suite = with_staged_source(load_suite(path, local=path.parent == SUITES).suite)
     runs = trial_runs("execution-1", expand_cells(suite), [1])
     requests = [build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs]
     assert [problem for request in requests for problem in model_problems(request)] == []
@@ -91,7 +91,7 @@ def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -
 
 @pytest.mark.parametrize("path", LOCAL, ids=named)
 def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(path: Path) -> None:
-    suite = load_suite(path).suite
+    suite = load_suite(path, local=path.parent == SUITES).suite
     planned = plan(suite)
     assert planned.refusals == ()
     assert {lane.instance_type for lane in planned.lanes} == {"local.cpu"}

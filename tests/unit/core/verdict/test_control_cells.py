@@ -71,7 +71,7 @@ def proposed(suite: Suite, cells: Sequence[Cell]) -> list[Control]:
 @pytest.mark.parametrize("path", SHIPPED, ids=named)
 def test_planning_accepts_each_proposed_control(path: Path) -> None:
     """The suite as a user would write it, with all of them: parse_suite raises SuiteInvalid if planning refuses one."""
-    suite = load_suite(path).suite
+    suite = load_suite(path, local=path.parent == SUITES).suite
     cells, document = expand_cells(suite), suite_document(suite)
     controls = proposed(suite, cells)
     changed = parse_suite({**document, "include": [*document["include"], *(dict(each.include) for each in controls)]})

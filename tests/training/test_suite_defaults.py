@@ -1,0 +1,165 @@
+"""What a suite file leaves out is found in its data, its model and this machine, or asked for by name."""
+
+import gzip
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+from pyarrow import parquet
+
+from traindyno.api.suite_defaults import complete
+from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_startable_suite
+
+SUITES = Path(__file__).parents[2] / "suites"
+ROWS = [
+    (f"the film number {row} was {'great' if row % 2 else 'poor'}", "up" if row % 2 else "down") for row in range(40)
+]
+MATRIX = {"batch_size_per_device": [8, 32]}
+
+
+def csv_text(rows: list[tuple[str, str]], header: str = "review,sentiment") -> str:
+    return "\n".join([header, *(f"{text},{label}" for text, label in rows), ""])
+
+
+def objects(rows: list[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"review": text, "sentiment": label} for text, label in rows]
+
+
+def write_data(folder: Path, kind: str) -> str:
+    path = folder / f"data.{kind}"
+    match kind:
+        case "csv":
+            path.write_text(csv_text(ROWS))
+        case "tsv":
+            path.write_text(csv_text(ROWS).replace(",", "\t"))
+        case "csv.gz":
+            path.write_bytes(gzip.compress(csv_text(ROWS).encode()))
+        case "jsonl":
+            path.write_text("\n".join(map(json.dumps, objects(ROWS))))
+        case "json":
+            path.write_text(json.dumps(objects(ROWS)))
+        case "parquet":
+            parquet.write_table(pa.Table.from_pylist(objects(ROWS)), path)
+    return path.name
+
+
+def classifier(folder: Path, data: str, **changes: Any) -> Mapping[str, Any]:
+    config = {"model_type": "bert", "max_position_embeddings": 64}
+    document = {"task": "sequence-classification", "model": {"config": config}, "dataset": data, "matrix": MATRIX}
+    return complete({**document, **changes}, stem="my suite", folder=folder, is_local=True).document
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "jsonl", "json", "parquet"])
+def test_columns_labels_length_and_number_are_those_of_the_data(kind: str, tmp_path: Path) -> None:
+    workload = classifier(tmp_path, write_data(tmp_path, kind))["workload"]
+    assert (workload["dataset"]["text_column"], workload["dataset"]["label_column"]) == ("review", "sentiment")
+    assert (workload["label_count"], workload["examples"]) == (2, len(ROWS))
+    assert workload["sequence_length"] == 16  # the longest text has 29 bytes: 9 tokens of 3 bytes, and two
+
+
+def test_what_the_file_says_stays(tmp_path: Path) -> None:
+    given_values = {"examples": 7, "sequence_length": 8, "label_count": 5, "name": "mine", "goal": "cheapest"}
+    document = classifier(tmp_path, write_data(tmp_path, "csv"), **given_values)
+    found = {**document["workload"], **document}
+    assert {name: found[name] for name in given_values} == given_values
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "field", "told"),
+    [
+        ("title,body,label", [(f"a b c {n}", f"d e f {n},{n % 2}") for n in range(9)], "text_column", "title, body"),
+        ("text,a,b", [(f"a b c {n}", f"{n % 2},{n % 3}") for n in range(9)], "label_column", "a, b"),
+        ("text,id", [(f"a b c {n}", str(n)) for n in range(9)], "label_column", "text, id"),
+    ],
+)
+def test_two_candidates_are_asked_for_by_name(
+    header: str, rows: list[tuple[str, str]], field: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "data.csv").write_text(csv_text(rows, header))
+    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "matrix": MATRIX}
+    path = tmp_path / "suite.yaml"
+    path.write_text(yaml.safe_dump(suite, sort_keys=False))
+    with pytest.raises(SuiteFileInvalid) as caught:
+        load_startable_suite(path, local=True)
+    assert f"suite.yaml:3: workload.dataset.{field}: got nothing" in str(caught.value)
+    assert f"columns: {told}" in str(caught.value)
+
+
+def test_a_column_that_the_data_lacks_is_named_before_anything_runs(tmp_path: Path) -> None:
+    write_data(tmp_path, "csv")
+    with pytest.raises(SuiteFileInvalid, match='got "body", expected a column of the data: review, sentiment'):
+        Suite.from_text(
+            "{task: sequence-classification, model: nobody/bert, matrix: {precision: [fp32, bf16]},"
+            " dataset: {path: data.csv, text_column: body}}",
+            folder=tmp_path,
+            local=True,
+        )
+
+
+def test_rows_that_the_job_would_refuse_are_refused_here(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text(csv_text([*ROWS, ("a good film", "")]))
+    with pytest.raises(SuiteFileInvalid, match=r"data\.csv, row 41: the label is missing"):
+        Suite.from_text(
+            "{task: sequence-classification, model: nobody/bert, matrix: {precision: [fp32, bf16]}, dataset: data.csv}",
+            folder=tmp_path,
+            local=True,
+        )
+
+
+def test_a_language_models_examples_are_an_epoch_of_its_text(tmp_path: Path) -> None:
+    (tmp_path / "data.txt").write_text("word " * 8000)
+    config = {"model_type": "gpt2", "n_positions": 128}
+    document = {"task": "causal-lm", "model": {"config": config}, "dataset": "data.txt"}
+    workload = complete(document, stem="a", folder=tmp_path, is_local=True).document["workload"]
+    assert (workload["sequence_length"], workload["examples"]) == (128, 40_000 // (4 * 128))
+
+
+def test_a_script_needs_its_source_arguments_and_examples(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "fit.py").write_text("print('x')")
+    suite = Suite.of(
+        folder=tmp_path,
+        local=True,
+        source="code",
+        examples=1000,
+        matrix={"hyperparameters.batch-size": [8, 32]},
+    )
+    assert suite.suite.workload.entry_point == "fit.py"
+    assert {default.path for default in suite.defaults} >= {"workload.task", "training.instance", "limits.max_usd"}
+
+
+def test_minutes_are_the_budget_of_the_whole_suite(tmp_path: Path) -> None:
+    document = {"source": str(tmp_path), "limits": {"max_minutes": 10}}
+    limits = complete(document, stem="a", folder=tmp_path, is_local=True).document["limits"]
+    assert limits == {"max_hours": 0.1667, "max_usd": 1, "max_job_seconds": 150}
+
+
+def test_on_aws_type_and_amount_are_asked_for(tmp_path: Path) -> None:
+    write_data(tmp_path, "csv")
+    path = tmp_path / "suite.yaml"
+    path.write_text("{task: sequence-classification, model: nobody/bert, dataset: data.csv}")
+    with pytest.raises(SuiteFileInvalid) as caught:
+        load_startable_suite(path)
+    told = {problem.path for problem in caught.value.problems}
+    assert told >= {"training.instance", "limits.max_usd", "limits.max_hours"}
+
+
+def test_the_stored_suite_is_complete() -> None:
+    suite = load_startable_suite(SUITES / "own_model.yaml", local=True)
+    again = Suite.of(folder=SUITES, **suite.document)
+    assert again.suite == suite.suite
+    assert again.defaults == ()
+
+
+def test_the_page_shows_the_suite_and_its_defaults() -> None:
+    page = (SUITES.parent / "docs" / "own-model.md").read_text()
+    shown = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert shown is not None
+    assert shown[1].strip() in (SUITES / "own_model.yaml").read_text()
+    suite = load_startable_suite(SUITES / "own_model.yaml", local=True)
+    assert [f"default {default}" for default in suite.defaults] == re.findall(r"^    (default .*)$", page, re.MULTILINE)

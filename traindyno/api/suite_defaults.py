@@ -1,0 +1,325 @@
+"""What a suite file may leave out: each default with its reason, from the file, its data, its model and this machine.
+
+The built-in tasks need a task, a model, a dataset and what varies; a script its source, arguments and examples.
+"""
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from traindyno.api.local_paths import find_local
+from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
+from traindyno.api.training_code import has_training_code, missing_libraries
+from traindyno.core.errors import Problem
+from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
+from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.workload import Dataset, Workload
+
+if TYPE_CHECKING:
+    from training.data.survey import Columns, Survey  # pyarrow: not everybody who plans has it
+
+WORKLOAD_FIELDS = frozenset(field.name for field in fields(Workload))
+INSTANCE_SECTIONS = ("training", "baseline", "matrix")
+#: Nothing is paid on this machine; the amount is that of its nominal price.
+LOCAL_USD, LOCAL_HOURS = 1, 1
+SECONDS_PER_HOUR = 3600
+JOBS_IN_A_ROW = 4
+LEAST_JOB_SECONDS, MOST_JOB_SECONDS = 60, 28 * 24 * 3600
+#: English has 4 to 5 bytes for each token, Chinese about 3: a length that follows from 3 cuts few texts off.
+LEAST_BYTES_PER_TOKEN, BYTES_PER_TOKEN = 3, 4
+SPECIAL_TOKENS = 2
+SHORTEST, LONGEST_OF_MODEL = 16, 1024
+#: The names that transformers' configurations have for the longest sequence
+POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
+#: Configurations of RoBERTa's kind count from behind the padding's position.
+OFFSET_MODELS = frozenset({"roberta", "xlm-roberta", "camembert", "longformer", "mpnet", "data2vec-text"})
+#: A larger file is not read whole: its examples are asked for.
+MOST_DATA_BYTES = 2**28
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    path: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {json.dumps(self.value)} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedSuite:
+    """The document with its defaults, and the problems that were found on the way: what has to be named by hand."""
+
+    document: dict[str, Any]
+    defaults: tuple[Default, ...]
+    problems: tuple[Problem, ...]
+
+
+def complete(document: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool) -> CompletedSuite:
+    """``stem``: the suite file's name without its suffix. ``folder``: where relative paths start."""
+    completing = _Completing(document, folder=folder, is_local=is_local)
+    completing.fill(stem)
+    return CompletedSuite(
+        document=completing.document, defaults=tuple(completing.defaults), problems=tuple(completing.problems)
+    )
+
+
+def _spread(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with those fields of the workload that stand at its top moved into ``workload``."""
+    workload = document.get("workload", {})
+    if not isinstance(workload, Mapping):
+        return dict(document)
+    moved = {name: value for name, value in document.items() if name in WORKLOAD_FIELDS and name not in workload}
+    if not moved:
+        return dict(document)
+    rest = {name: value for name, value in document.items() if name not in moved}
+    return {**rest, "workload": {**moved, **workload}}
+
+
+class _Completing:
+    """Fills ``document`` in place; a section that is no mapping is left to the check of the form."""
+
+    def __init__(self, document: Mapping[str, Any], *, folder: Path, is_local: bool) -> None:
+        self.document = _spread(document)
+        self.defaults: list[Default] = []
+        self.problems: list[Problem] = []
+        self._folder, self._is_local = folder, is_local
+        for name in ("workload", "training", "limits"):
+            if isinstance(self.document.get(name), Mapping):
+                self.document[name] = dict(self.document[name])
+
+    def fill(self, stem: str) -> None:
+        name = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:NAME_CHARACTERS].strip("-")
+        if name:
+            self._give("name", name, "the file's name")
+        self._fill_instance()
+        if all(value.startswith("local.") for value in self._instances()):
+            self._give("goal", "fastest", "nothing is paid on this machine")
+        else:
+            self._give("goal", "cheapest", "unless you say fastest")
+        workload = self.document.get("workload")
+        if isinstance(workload, dict):
+            if isinstance(workload.get("dataset"), str):
+                workload["dataset"] = {"path": workload["dataset"]}
+            if workload.get("task", Task.SCRIPT) == Task.SCRIPT and "source" in workload:
+                self._fill_script(workload)
+            else:
+                self._fill_built_in(workload)
+        self._fill_limits()
+
+    def _give(self, path: str, value: Any, reason: str) -> None:
+        section, _, name = path.rpartition(".")
+        place: Any = self.document
+        for part in filter(None, section.split(".")):
+            place = place.setdefault(part, {}) if isinstance(place, dict) else None
+        if isinstance(place, dict) and name not in place:
+            place[name] = value
+            self.defaults.append(Default(path=path, value=value, reason=reason))
+
+    def _refuse(self, path: str, message: str) -> None:
+        self.problems.append(Problem(path=path, message=message))
+
+    def _instances(self) -> list[str]:
+        sections = [self.document.get(name) for name in INSTANCE_SECTIONS]
+        included = self.document.get("include")
+        sections += included if isinstance(included, list) else []
+        found = [section.get("instance") for section in sections if isinstance(section, Mapping)]
+        values = [value for each in found for value in (each if isinstance(each, list) else [each])]
+        return [value for value in values if isinstance(value, str)]
+
+    def _fill_instance(self) -> None:
+        if self._instances():
+            return
+        if not self._is_local:
+            message = "got nothing, expected an instance type such as ml.g5.xlarge; with --local it is this machine"
+            self._refuse("training.instance", message)
+            return
+        has_gpu = shutil.which("nvidia-smi") is not None
+        self._give("training.instance", "local.gpu" if has_gpu else "local.cpu", "--local")
+        training = self.document.get("training")
+        matrix = self.document.get("matrix", {})
+        if not has_gpu and isinstance(training, Mapping) and isinstance(matrix, Mapping) and "strategy" not in matrix:
+            self._give("training.strategy", "single", "one process")
+
+    def _fill_limits(self) -> None:
+        limits = self.document.setdefault("limits", {})
+        if not isinstance(limits, dict):
+            return
+        minutes = limits.pop("max_minutes", None)
+        if _is_number(minutes) and "max_hours" not in limits:
+            limits["max_hours"] = round(minutes / 60, 4)
+        elif minutes is not None:
+            self._refuse("limits.max_minutes", "expected a number, and no max_hours beside it")
+        if self._is_local:
+            self._give("limits.max_usd", LOCAL_USD, "nothing is paid on this machine")
+            self._give("limits.max_hours", LOCAL_HOURS, "of this machine")
+        hours = limits.get("max_hours")
+        if _is_number(hours) and hours > 0:
+            seconds = min(max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / JOBS_IN_A_ROW)), MOST_JOB_SECONDS)
+            self._give("limits.max_job_seconds", seconds, "a quarter of max_hours, so that leaders run again")
+
+    def _fill_script(self, workload: Mapping[str, Any]) -> None:
+        self._give("workload.task", "script", "there is a source")
+        source = workload.get("source")
+        folder = _find_local(source, self._folder) if isinstance(source, str) else None
+        if "entry_point" in workload or folder is None or not folder.is_dir():
+            return
+        programs = sorted(path.name for path in folder.glob("*.py"))
+        if "train.py" in programs:
+            self._give("workload.entry_point", "train.py", f"in {source}")
+        elif len(programs) == 1:
+            self._give("workload.entry_point", programs[0], f"the only program in {source}")
+        else:
+            found = ", ".join(programs) or "no .py file"
+            self._refuse("workload.entry_point", f"got nothing, expected one of the programs in {source}: {found}")
+
+    def _fill_built_in(self, workload: dict[str, Any]) -> None:
+        named = workload.get("dataset")
+        config = _model_config(workload.get("model"), self._folder)
+        with_labels = workload.get("task") == Task.SEQUENCE_CLASSIFICATION
+        wanted = {"examples", "sequence_length", *(["label_count"] if with_labels else [])}
+        columns = {"text_column", *(["label_column"] if with_labels else [])}
+        if not isinstance(named, Mapping) or (wanted <= workload.keys() and columns <= named.keys()):
+            return
+        if isinstance(named.get("path"), str) and "task" in workload:
+            workload["dataset"] = dict(named)
+            with _local_data(named["path"], self._folder) as root:
+                can_read = not missing_libraries() and has_training_code()
+                if root is not None and can_read and _size(root) <= MOST_DATA_BYTES:
+                    self._fill_from_data(workload, root, config)
+        labels = config.get("id2label")
+        if workload.get("task") == Task.SEQUENCE_CLASSIFICATION and isinstance(labels, Mapping) and len(labels) > 1:
+            self._give("workload.label_count", len(labels), "the labels of the model's head")
+
+    def _fill_from_data(self, workload: dict[str, Any], root: Path, config: Mapping[str, Any]) -> None:
+        """Reads the data as the job will read it, so that what is wrong with it is known before."""
+        from training.data.survey import find_columns, survey  # noqa: PLC0415  (imports pyarrow)
+        from training.errors import WorkloadError  # noqa: PLC0415
+
+        with_labels = workload["task"] == Task.SEQUENCE_CLASSIFICATION
+        try:
+            dataset = _dataset(workload["dataset"])
+            columns = None if dataset is None else find_columns(dataset, root)
+            if columns is not None and not self._fill_columns(workload["dataset"], columns, with_labels=with_labels):
+                return
+            dataset = _dataset(workload["dataset"])
+            wanted = {"examples", "sequence_length", *(["label_count"] if with_labels else [])}
+            if dataset is None or wanted <= workload.keys():
+                return
+            found = survey(dataset, root, with_labels=with_labels)
+        except WorkloadError as error:
+            self._refuse("workload.dataset.path", str(error))
+            return
+        if with_labels:
+            self._give("workload.label_count", max(len(found.labels), 2), f"the labels of {dataset.path}")
+        self._fill_length(workload, found, config)
+        if with_labels:
+            self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")
+        elif isinstance(length := workload.get("sequence_length"), int) and length > 0:
+            sequences = max(1, found.bytes // (BYTES_PER_TOKEN * length))
+            why = f"about one epoch: {found.bytes} bytes of text, {BYTES_PER_TOKEN} a token, {length} tokens a sequence"
+            self._give("workload.examples", sequences, why)
+
+    def _fill_columns(self, named: Mapping[str, Any], columns: "Columns", *, with_labels: bool) -> bool:
+        """Whether each column that is needed is known, or given."""
+        is_known = True
+        for field, usual, candidates, is_needed in (
+            ("text_column", "text", columns.texts, True),
+            ("label_column", "label", columns.labels, with_labels),
+        ):
+            if not is_needed:
+                continue
+            given, path = named.get(field), f"workload.dataset.{field}"
+            if given is not None:
+                if given not in columns.names:
+                    self._refuse(path, f'got "{given}", expected a column of the data: {", ".join(columns.names)}')
+                    is_known = False
+            elif usual in columns.names:
+                continue  # the form's own default
+            elif len(candidates) == 1:
+                self._give(
+                    path, candidates[0], f"the only column with {'texts' if field == 'text_column' else 'labels'}"
+                )
+            else:
+                which = ", ".join(candidates or columns.names) or "none"
+                self._refuse(path, f"got nothing, expected one of the data's columns: {which}")
+                is_known = False
+        return is_known
+
+    def _fill_length(self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]) -> None:
+        """Texts of a language model fill its sequences; a classifier's are padded to the longest."""
+        positions = _positions(config)
+        longest = min(positions or LONGEST_OF_MODEL, LONGEST_OF_MODEL)
+        of_model = "" if positions is None else f"the model has {positions} positions"
+        if workload["task"] != Task.SEQUENCE_CLASSIFICATION:
+            self._give("workload.sequence_length", longest, of_model or f"at most {LONGEST_OF_MODEL}")
+            return
+        needed = max(SHORTEST, found.longest_bytes // LEAST_BYTES_PER_TOKEN + SPECIAL_TOKENS)
+        why = [f"the longest text has {found.longest_bytes} bytes", *([of_model] if of_model else [])]
+        self._give("workload.sequence_length", min(2 ** (needed - 1).bit_length(), longest), ", ".join(why))
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _dataset(named: Mapping[str, Any]) -> Dataset | None:
+    known = {field.name for field in fields(Dataset)}
+    try:
+        values = {**named, "format": DatasetFormat(named.get("format", DatasetFormat.AUTO))}
+    except ValueError:
+        return None
+    is_text = all(isinstance(value, str) for value in values.values() if value is not None)
+    return Dataset(**values) if is_text and known >= values.keys() else None
+
+
+@contextmanager
+def _local_data(path: str, folder: Path) -> Iterator[Path | None]:
+    """The file or folder of this machine; None for data elsewhere."""
+    if not is_sample(path):
+        yield _find_local(path, folder)
+    elif why_no_sample(path) is not None:
+        yield None
+    else:
+        with TemporaryDirectory() as beside:
+            yield write_sample(path, Path(beside) / "sample")
+
+
+def _find_local(path: str, folder: Path) -> Path | None:
+    try:
+        return find_local(path, folder)
+    except OSError:  # a name that is too long
+        return None
+
+
+def _size(root: Path) -> int:
+    files = [root] if root.is_file() else [path for path in root.rglob("*") if path.is_file()]
+    return sum(path.stat().st_size for path in files)
+
+
+def _model_config(model: object, folder: Path) -> Mapping[str, Any]:
+    """The configuration in the suite or in the model's folder on this machine; empty without one that can be read."""
+    if isinstance(model, Mapping) and isinstance(model.get("config"), Mapping):
+        return dict(model["config"])
+    path = model.get("path") if isinstance(model, Mapping) else model
+    local = _find_local(path, folder) if isinstance(path, str) else None
+    try:
+        found = json.loads((local / "config.json").read_text(encoding="utf-8")) if local is not None else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _positions(config: Mapping[str, Any]) -> int | None:
+    found = next((config[name] for name in POSITIONS if isinstance(config.get(name), int)), 0)
+    padding = config.get("pad_token_id", 1)
+    offset = padding + 1 if config.get("model_type") in OFFSET_MODELS and isinstance(padding, int) else 0
+    return int(found) - offset if found > offset else None

@@ -1,0 +1,110 @@
+"""What the rows of local data say of their columns, labels, lengths and number, for the suite's defaults."""
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from traindyno.core.suite.choices import DatasetFormat
+from traindyno.core.suite.data_formats import data_suffix
+from traindyno.core.suite.workload import Dataset
+from training.data.file_text import Utf8Reader
+from training.data.files import DataFile, files_format
+from training.data.rows import arrow_batches, file_rows, find_files, json_objects
+from training.errors import WorkloadError
+
+FIRST_ROWS = 200
+#: A column is of texts if its values have so many words on average.
+WORDS_OF_TEXT = 2.0
+#: Values of a label repeat: on average each comes at least so often in the first rows.
+REPEATS_OF_LABEL = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns that can be the text and the label; ``names`` are all."""
+
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """``rows`` of the split; ``longest_bytes`` is that of the longest text in UTF-8, ``bytes`` that of all.
+
+    ``labels``: the different ones, as text.
+    """
+
+    rows: int
+    bytes: int
+    longest_bytes: int
+    labels: frozenset[str]
+
+
+def find_columns(dataset: Dataset, root: Path) -> Columns | None:
+    """None for plain text, which has no columns, and without rows. Raises WorkloadError if a file can't be read."""
+    files = find_files(dataset, root, dataset.split)
+    kind = files_format(dataset, files)
+    if kind is DatasetFormat.TEXT:
+        return None
+    rows: list[Mapping[str, Any]] = []
+    try:
+        with suppress(csv.Error):  # of a field that is longer than Python's reader takes, and Arrow's doesn't mind
+            rows += itertools.islice(_objects(files[0], kind), FIRST_ROWS)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise WorkloadError(f"{files[0].name} can't be read as {kind}: {error}") from error
+    if not rows:
+        return None
+    names = tuple(dict.fromkeys(name for row in rows for name in row if isinstance(name, str)))
+    texts = [name for name in names if _words([row.get(name) for row in rows]) >= WORDS_OF_TEXT]
+    labels = [name for name in names if name not in texts and _repeats([row.get(name) for row in rows])]
+    return Columns(names=names, texts=tuple(texts), labels=tuple(labels))
+
+
+def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
+    """Reads the whole split, as the job will. Raises WorkloadError, as the job would."""
+    count = size = longest = 0
+    labels: set[str] = set()
+    for rows in file_rows(dataset, find_files(dataset, root, dataset.split), with_labels=with_labels):
+        sizes = [len(text.encode()) for text in rows.texts]
+        count += len(sizes)
+        size += sum(sizes)
+        longest = max(longest, *sizes) if sizes else longest
+        labels |= {str(label) for label in rows.labels or ()}
+    return Survey(rows=count, bytes=size, longest_bytes=longest, labels=frozenset(labels))
+
+
+def _objects(file: DataFile, kind: DatasetFormat) -> Iterator[Mapping[str, Any]]:
+    match kind:
+        case DatasetFormat.CSV:
+            delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
+            text = io.TextIOWrapper(io.BufferedReader(Utf8Reader(file)), encoding="utf-8", newline="")
+            yield from csv.DictReader(text, delimiter=delimiter)
+        case DatasetFormat.JSON:
+            yield from (row for row in json_objects(file, ()) if isinstance(row, dict))
+        case DatasetFormat.PARQUET:
+            for batch in parquet.ParquetFile(file.source()).iter_batches(FIRST_ROWS):
+                yield from pa.Table.from_batches([batch]).to_pylist()
+        case _:
+            with file.open() as content:
+                for batch in arrow_batches(content)[1]:
+                    yield from batch.slice(0, FIRST_ROWS).to_pylist()
+
+
+def _words(values: list[Any]) -> float:
+    """Of numbers, and where no value is a text: 0."""
+    texts = [value for value in values if isinstance(value, str)]
+    return sum(len(text.split()) for text in texts) / len(texts) if texts else 0.0
+
+
+def _repeats(values: list[Any]) -> bool:
+    given = [str(value) for value in values if isinstance(value, str | int | float) and str(value).strip()]
+    return len(given) >= REPEATS_OF_LABEL * len(set(given)) > 0
