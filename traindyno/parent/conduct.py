@@ -31,7 +31,7 @@ from traindyno.parent.journal import count_deaths
 from traindyno.parent.output import RunOutput
 from traindyno.parent.peers import PeerLost
 from traindyno.parent.run_one import FORK, FRESH, Ended, Turn, made_ready, run_one
-from traindyno.parent.step_times import RunLogs, Steps, are_alike, files_of, work_per_sample
+from traindyno.parent.step_times import RunLogs, StepsSoFar, are_alike, files_of, work_per_sample
 from traindyno.parent.throw_away import warm_up
 
 LOOK_AGAIN_SECONDS = 0.5
@@ -42,7 +42,7 @@ class Completed(NamedTuple):
     """``quiet_seconds``: for how long it logged no step at most; unknown of a run of an earlier attempt."""
 
     run: RunOrder
-    steps: Steps
+    steps: StepsSoFar
     began_at: float
     quiet_seconds: float = inf
 
@@ -108,7 +108,9 @@ class Race:
 
         return judge
 
-    def _verdict(self, run: RunOrder, steps: Steps, quiet_seconds: float, compile_seconds: float) -> Optional[Verdict]:
+    def _verdict(
+        self, run: RunOrder, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float
+    ) -> Optional[Verdict]:
         """A slower run of the cell that is ahead says how runs differ."""
         assert self._samples is not None
         others = (each for each in self._completed if not run.cell_id or each.run.cell_id != run.cell_id)
@@ -125,7 +127,7 @@ class Race:
         return self._host.step_log(run_id) / job_name
 
 
-def _pace(run: Completed, reference: Steps) -> Optional[Pace]:
+def _pace(run: Completed, reference: StepsSoFar) -> Optional[Pace]:
     """In samples with as much work as those of ``reference``; None if its work is counted otherwise."""
     own, others = work_per_sample(run.steps), work_per_sample(reference)
     if not (are_alike(run.steps, reference) and own and others):

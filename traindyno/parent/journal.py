@@ -19,6 +19,7 @@ from traindyno.core.jobs.journal_format import (
     RUN_LEFT,
     WARM_UP_BEGAN,
     WARMED_UP,
+    read_object,
 )
 from traindyno.core.search.largest_batch import Probe
 from traindyno.parent.disk import append
@@ -112,16 +113,8 @@ def _died_in(lines: List[Dict[str, Any]], run_id: str) -> bool:
 
 
 def _lines(path: Path) -> List[Dict[str, Any]]:
-    """Without those that a full disk or a death has damaged."""
     try:
-        texts = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        texts = path.read_bytes().splitlines()
     except OSError:
         return []
-    return [line for line in map(_parsed, texts) if isinstance(line, dict)]
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+    return [line for line in map(read_object, texts) if line is not None]

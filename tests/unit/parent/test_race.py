@@ -4,6 +4,8 @@ import json
 import os
 import signal
 from collections.abc import Mapping
+from itertools import count
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import pytest
 
 from tests.unit.parent.shared_job import ENTRY, SharedJob, children_of, is_alive, run_document, wait_until
 from traindyno.core.search.outpaced import MOST_STEPS
-from traindyno.core.step_log.line import SETUP, phase_line
-from traindyno.parent.step_times import RunLogs, Steps, work_per_sample
+from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS, SETUP, environment_line, phase_line, step_line
+from traindyno.parent.step_times import RunLogs, StepsSoFar, work_per_sample
 
 PROGRAM = Path(__file__).with_name("racing.py")
 RACE = {"race": {"samples": 1e6}}
@@ -156,11 +158,15 @@ def test_a_throw_away_run_in_which_a_job_died_is_left_out(tmp_path: Path) -> Non
 
 
 def environment(world_size: int = 1, **facts: Any) -> dict[str, Any]:
-    return {"kind": "environment", "world_size": world_size, "facts": facts}
+    return environment_line(0.0, 0, world_size, "algo-1", facts)
+
+
+NUMBERS = count(1)
 
 
 def step(begin: float, end: float, **fields: Any) -> dict[str, Any]:
-    return {"kind": "step", "begin": begin, "end": end, "samples": 4, "tokens": None, "loss": 1.0, **fields}
+    numbered = {"step": next(NUMBERS), "samples": 4, "loss": 1.0, **fields}
+    return step_line(begin=begin, end=end, wait_seconds=0.0, **numbered)
 
 
 def written(folder: Path, *lines: dict[str, Any], rank: int = 0, start: int = 1) -> None:
@@ -200,12 +206,12 @@ def test_each_host_has_a_part_of_the_batch(tmp_path: Path) -> None:
 
 def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
     """A spot job starts again under its name, and a run that goes on logs into another file."""
-    written(tmp_path, environment(), *[step(0, 9)] * 30)
+    written(tmp_path, environment(), *(step(0, 9) for _ in range(30)))
     earlier = frozenset(tmp_path.iterdir())
     logs, all_logs = RunLogs(tmp_path, hosts=1, earlier=earlier), RunLogs(tmp_path, hosts=1)
     logs.read_new()
     assert logs.steps() is None
-    written(tmp_path, environment(), *[step(0, 1, loss="nan")] * (MOST_STEPS + 5), start=2)
+    written(tmp_path, environment(), *(step(0, 1, loss=nan) for _ in range(MOST_STEPS + 5)), start=2)
     for each in (logs, all_logs):
         each.read_new()
         found = each.steps()
@@ -215,7 +221,7 @@ def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
 
 def test_the_steps_of_a_batch_that_did_not_fit_are_no_steps(tmp_path: Path) -> None:
     logs = RunLogs(tmp_path, hosts=1)
-    search = {"kind": "phase", "name": "batch_search", "facts": {"kept_steps": 42}}
+    search = phase_line(BATCH_SEARCH, 0, 9, {KEPT_STEPS: 42})
     written(tmp_path, environment(), *(step(0, 9, step=number) for number in (41, 42, 43, 44)), search)
     written(tmp_path, environment(), step(9, 10, step=43, samples=1))
     logs.read_new()
@@ -235,7 +241,7 @@ def test_a_packed_sample_has_more_work(unit: str | None, work: float, tmp_path: 
     assert work_per_sample(of_one_step(tmp_path)) == work
 
 
-def of_one_step(folder: Path) -> Steps:
+def of_one_step(folder: Path) -> StepsSoFar:
     logs = RunLogs(folder, hosts=1)
     logs.read_new()
     found = logs.steps()

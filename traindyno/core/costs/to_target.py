@@ -8,7 +8,7 @@ from math import isfinite
 from traindyno.core.costs.projection import known_cost_usd, measured_attempt, read_job_time
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.step_log.content import Evaluation
+from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.goal import QualityTarget
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from traindyno.core.jobs import journal_format
-from traindyno.core.jobs.run_end import HostEnd, RunEnd, agree, number_of, read_host_end, read_object, text_of
+from traindyno.core.jobs.journal_format import read_object
+from traindyno.core.jobs.run_end import HostEnd, RunEnd, agree, number_of, read_host_end, text_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,9 @@ A parent that starts again under the same job name (a spot interruption) goes on
 parent_started. A file without parent_ended after the last parent_started is of a parent that died.
 """
 
+import json
+from typing import Any, Dict, Optional
+
 FORMAT_VERSION = 1
 PROGRAM = "traindyno_runs.py"
 # Names the job's document; set in the job's environment, and absent in a job of one run.
@@ -88,3 +91,12 @@ STOPPED = "stopped"  # SIGTERM: a stop, or a spot interruption
 PEER_LOST = "peer_lost"  # another host ended, or was silent for too long
 NOT_RECORDED = "not_recorded"  # it ended, but its end could not be written
 LEFT_REASONS = (DEADLINE, STOPPED, PEER_LOST, NOT_RECORDED)
+
+
+def read_object(text: bytes) -> Optional[Dict[str, Any]]:
+    """None for a line that a full disk or a death has damaged."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,21 +1,12 @@
 """How a run of a shared job ended, from the file that each host wrote last."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
-from traindyno.core.jobs.journal_format import FORMAT_VERSION
-
-
-def read_object(text: bytes) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+from traindyno.core.jobs.journal_format import FORMAT_VERSION, read_object
 
 
 def number_of(value: object) -> float | None:

@@ -13,8 +13,9 @@ from traindyno.core.measurement.steady_window import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import StepTime, UndecidedStalls
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
-from traindyno.core.step_log.content import Evaluation, Gap, HostLoad, ModelSize, Phase, ProcessLog, Session, StepLog
-from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, CHECKPOINT_WRITE, SETUP, TARGET_REACHED
+from traindyno.core.step_log.content import Gap, ProcessLog, Session, StepLog
+from traindyno.core.step_log.fields import Evaluation, HostLoad, ModelSize, Phase, facts_of
+from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, CHECKPOINT_WRITE, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unlogged_steps import count_unlogged
 
@@ -304,13 +305,12 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
     if not environments:
         return None
     first = next(process for process in step_log.sessions[-1].processes if process.environment)
-    learnt = next((phase.facts for phase in first.phases if phase.name == SETUP), {})
     searches = [phase.facts[BATCH_SEARCH] for phase in first.phases if BATCH_SEARCH in phase.facts]
     searched = {BATCH_SEARCH: searches[-1]} if searches else {}
     return RunEnvironment(
         world_size=environments[0].world_size,
         hosts=tuple(sorted({environment.host for environment in environments})),
-        facts={**environments[0].facts, **learnt, **searched},
+        facts={**facts_of(first.environment, first.phases), **searched},
         host_ids=tuple(sorted({environment.host_id for environment in environments if environment.host_id})),
     )
 

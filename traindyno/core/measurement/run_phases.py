@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.step_log.content import Phase, Session
+from traindyno.core.step_log.content import Session
+from traindyno.core.step_log.fields import Phase
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.step_log.step_table import StepTable, phases_apart, tabulate_steps
 

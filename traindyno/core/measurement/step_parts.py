@@ -14,6 +14,7 @@ from traindyno.core.measurement.throughput import Throughput
 from traindyno.core.statistics.distributions import t_quantile
 from traindyno.core.statistics.estimates import CONFIDENCE
 from traindyno.core.step_log.content import ProcessLog, Session
+from traindyno.core.step_log.fields import facts_between_steps
 from traindyno.core.step_log.line import (
     CPU_SECONDS,
     HELD_BATCHES,
@@ -26,7 +27,6 @@ from traindyno.core.step_log.line import (
     WHOLE_STEP,
 )
 from traindyno.core.step_log.step_table import StepTable
-from traindyno.core.step_log.unlogged_steps import facts_between_steps
 
 NORMAL_QUANTILE = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
@@ -186,7 +186,8 @@ def _divide(parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alo
 
 
 def _computing_share(session: Session) -> float | None:
-    facts = facts_between_steps(session)
+    found = (facts_between_steps(process.phases) for process in session.processes)
+    facts = [each for each in found if each]
     waited = sum(float(each[WAIT_SECONDS]) for each in facts)
     return sum(float(each[CPU_SECONDS]) for each in facts) / waited if waited > 0 else None
 

@@ -1,86 +1,13 @@
 """A run's step log: what its processes wrote, grouped into sessions (a restart begins another one)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from traindyno.core.step_log.line import IN_BACKGROUND
+from traindyno.core.step_log.fields import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase
 from traindyno.core.step_log.steps import Steps
 
 MOST_NAMED = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """``host`` is a name within the job; ``host_id`` names the machine, ``launch`` the start of the job, None where it
-    is unknown.
-    """
-
-    time: float
-    rank: int
-    world_size: int
-    host: str
-    facts: Mapping[str, Any]
-    host_id: str | None = None
-    launch: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    name: str
-    begin: float
-    end: float
-    facts: Mapping[str, Any]
-
-    @property
-    def seconds(self) -> float:
-        return self.end - self.begin
-
-    @property
-    def is_in_background(self) -> bool:
-        """Steps continued during this phase, so it takes none of their time."""
-        return bool(self.facts.get(IN_BACKGROUND))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSize:
-    parameters: int
-    flops_per_token: float | None
-    formula: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    time: float
-    step: int
-    metrics: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostLoad:
-    """The load of a process and its host from ``begin`` to ``end``; see ``host_load_line`` for the fields."""
-
-    begin: float
-    end: float
-    cpu_seconds: float
-    involuntary_switches: int
-    run_queue_seconds: float
-    host_busy_seconds: float
-    steal_seconds: float
-    load_average: float
-    host_cpu_count: int
-
-    @property
-    def seconds(self) -> float:
-        return self.end - self.begin
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedError:
-    time: float
-    outcome: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

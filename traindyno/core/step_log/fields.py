@@ -1,43 +1,229 @@
-"""One line of a step log, already JSON, to its value: no required field is missing, each has its type and is possible.
+"""What the lines of a step log mean, one by one and in their order. Runs on Python 3.8 (frozen images): the lab reads a
+whole log with it, and the parent of a shared job a log that grows.
 
-The fields of a kind of line are those of its class in ``content`` or ``steps``, with their types. A field with a
-default may be absent. Fields that the class lacks are ignored.
+The fields of a kind of line are those of its class here, with their types. A field with a default may be absent. Fields
+that the class lacks are ignored.
 """
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
-from functools import cache
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import lru_cache
 from math import inf, isfinite, nan
 from operator import itemgetter
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Dict,
+    FrozenSet,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from traindyno.core.documents.versions import Format, VersionUnknown
-from traindyno.core.step_log.content import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase
-from traindyno.core.step_log.line import SCHEMA_VERSION
-from traindyno.core.step_log.steps import LoggedStep
+from traindyno.core.step_log.line import (
+    BATCH_SEARCH,
+    IN_BACKGROUND,
+    KEPT_STEPS,
+    SCHEMA_VERSION,
+    SETUP,
+    UNLOGGED_STEPS,
+)
 
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 LARGEST = 1e60  # of a larger number, squares and their sums would leave the range of a float
 MOST_PROCESSES = 100_000
-LONGEST_HOST_NAME, LONGEST_TEXT = 255, 10_000
+LONGEST_HOST_NAME, LONGEST_TEXT, SHOWN_CHARACTERS = 255, 10_000, 60
 MOST_LEVELS = 20
-NAMES = {int: "an integer", float: "a number", str: "text", NoneType: "null", dict: "an object"}
+NAMES = {int: "an integer", float: "a number", str: "text", type(None): "null", dict: "an object"}
+KINDS = "environment, phase, step, model, evaluation, host_load, error, end"
 
 
 class LineInvalid(ValueError):
     """A line's field is missing, of another type, or impossible."""
 
 
-def types_in_json(kind: type) -> dict[str, tuple[type, ...]]:
+class LoggedStep(NamedTuple):
+    """One optimizer step of one process. A tuple, because a run has millions of them to parse."""
+
+    step: int
+    begin: float
+    end: float
+    wait_seconds: float
+    samples: int
+    tokens: Optional[int]
+    loss: Optional[float]
+    peak_memory_bytes: Optional[int]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """``host`` is a name within the job; ``host_id`` names the machine, ``launch`` the start of the job, None where it
+    is unknown.
+    """
+
+    time: float
+    rank: int
+    world_size: int
+    host: str
+    facts: Mapping[str, Any]
+    host_id: Optional[str] = None
+    launch: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Phase:
+    name: str
+    begin: float
+    end: float
+    facts: Mapping[str, Any]
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+    @property
+    def is_in_background(self) -> bool:
+        """Steps continued during this phase, so it takes none of their time."""
+        return bool(self.facts.get(IN_BACKGROUND))
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    parameters: int
+    flops_per_token: Optional[float]
+    formula: Optional[str]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    time: float
+    step: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class HostLoad:
+    """The load of a process and its host from ``begin`` to ``end``; see ``host_load_line`` for the fields."""
+
+    begin: float
+    end: float
+    cpu_seconds: float
+    involuntary_switches: int
+    run_queue_seconds: float
+    host_busy_seconds: float
+    steal_seconds: float
+    load_average: float
+    host_cpu_count: int
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
+
+
+@dataclass(frozen=True)
+class LoggedError:
+    time: float
+    outcome: str
+    message: str
+
+
+class StepKeeper(Protocol):
+    def append(self, step: LoggedStep) -> None: ...
+    def keep_until(self, number: int) -> int:
+        """Forget the steps after this one; return how many are left."""
+
+
+class ProcessLines:
+    """The lines of one process so far, by kind. ``steps`` gets its steps."""
+
+    def __init__(self, steps: StepKeeper) -> None:
+        self._steps = steps
+        self._latest = 0, -inf  # number and begin of the last step
+        self.step_count = 0
+        self.environment: Optional[Environment] = None
+        self.phases: List[Phase] = []
+        self.model: Optional[ModelSize] = None
+        self.evaluations: List[Evaluation] = []
+        self.errors: List[LoggedError] = []
+        self.host_loads: List[HostLoad] = []
+        self.is_ended = False
+        self.end_reason: Optional[str] = None
+        self.ended_after: Optional[int] = None
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Raises LineInvalid for a line that is to be left out."""
+        kind = line["kind"]
+        if kind == "step":
+            self._add_step(step_of(line))
+        elif kind == "environment":
+            self.environment = environment_of(line)
+        elif kind == "phase":
+            self._add_phase(phase_of(line))
+        elif kind == "model":
+            self.model = ModelSize(**read_fields(ModelSize, line))
+        elif kind == "evaluation":
+            self.evaluations.append(evaluation_of(line))
+        elif kind == "host_load":
+            self.host_loads.append(host_load_of(line))
+        elif kind == "error":
+            self.errors.append(LoggedError(**read_fields(LoggedError, line)))
+        elif kind == "end":
+            self.is_ended = True
+            self.end_reason = _take(line, "reason", (str,)) if "reason" in line else None
+            self.ended_after = _take(line, "steps", (int,)) if "steps" in line else None
+        else:
+            raise LineInvalid("kind {} is unknown; known: {}".format(_shown(kind), KINDS))
+
+    def _add_step(self, step: LoggedStep) -> None:
+        number, begin = self._latest
+        if self.step_count and step.step <= number:
+            raise LineInvalid("step {} follows step {}; expected rising numbers".format(step.step, number))
+        if step.begin < begin:
+            raise LineInvalid("step {} begins before step {}; the clock went back".format(step.step, number))
+        self._latest = step.step, step.begin
+        self.step_count += 1
+        self._steps.append(step)
+
+    def _add_phase(self, phase: Phase) -> None:
+        """What a process did with a batch that turned out to be too large doesn't count."""
+        if phase.name == BATCH_SEARCH:
+            last = phase.facts.get(KEPT_STEPS)
+            if not isinstance(last, int):
+                found = _shown(last)
+                raise LineInvalid("{} has {} {}; expected the number of a step".format(BATCH_SEARCH, KEPT_STEPS, found))
+            self.step_count = self._steps.keep_until(last)
+            self._latest = min(last, self._latest[0]), self._latest[1]
+            self.phases = [each for each in self.phases if each.end <= phase.begin]
+            self.evaluations = [each for each in self.evaluations if each.time <= phase.begin]
+        self.phases.append(phase)
+
+
+def facts_of(environment: Optional[Environment], phases: Sequence[Phase]) -> Dict[str, Any]:
+    """The conditions of a process, with those that it learnt until its first step."""
+    learnt = next((phase.facts for phase in phases if phase.name == SETUP), {})
+    return {**(environment.facts if environment else {}), **learnt}
+
+
+def facts_between_steps(phases: Sequence[Phase]) -> Optional[Mapping[str, Any]]:
+    """What a process last said that it did between its steps."""
+    return next((phase.facts for phase in reversed(phases) if UNLOGGED_STEPS in phase.facts), None)
+
+
+def types_in_json(kind: type) -> Dict[str, Tuple[type, ...]]:
     """The types that a JSON value may have, for each field of a class, in the order of its fields."""
     return {name: tuple(_types_of(hint)) for name, hint in get_type_hints(kind).items()}
 
 
-def _types_of(hint: Any) -> list[type]:
-    if isinstance(hint, UnionType):
+def _types_of(hint: Any) -> List[type]:
+    if get_origin(hint) is Union:
         return [each for part in get_args(hint) for each in _types_of(part)]
-    if get_origin(hint) is Mapping:
+    if get_origin(hint) is not None:
         return [dict]
     return [int, float] if hint is float else [hint]
 
@@ -49,7 +235,7 @@ def step_of(line: Mapping[str, Any]) -> LoggedStep:
     try:
         step = LoggedStep(*_STEP_FIELDS(line))
     except KeyError as error:
-        raise LineInvalid(f"field {error} is missing") from error
+        raise LineInvalid("field {} is missing".format(error)) from error
     loss = step.loss
     if isinstance(loss, str) and loss in NOT_FINITE:
         step = step._replace(loss=NOT_FINITE[loss])
@@ -58,10 +244,10 @@ def step_of(line: Mapping[str, Any]) -> LoggedStep:
     return step
 
 
-@cache
-def _check_types_of_step(types: tuple[type, ...]) -> None:
+@lru_cache(maxsize=None)
+def _check_types_of_step(types: Tuple[type, ...]) -> None:
     """Checked once per combination of types, of which a log of a hundred thousand lines has a few."""
-    for (name, allowed), found in zip(types_in_json(LoggedStep).items(), types, strict=True):
+    for (name, allowed), found in zip(types_in_json(LoggedStep).items(), types):
         _check_type(name, allowed, found)
 
 
@@ -78,20 +264,17 @@ def _check_step(step: LoggedStep) -> None:
         )
 
 
-def _check_size(name: str, value: float | None) -> None:
+def _check_size(name: str, value: Optional[float]) -> None:
     """The loss of a model may also be not finite."""
     if value is not None and LARGEST < abs(value) < inf:
         raise LineInvalid(f"{name}: got a number beyond {LARGEST:g}, expected {-LARGEST:g} to {LARGEST:g}")
 
 
-STEP_LOG = Format(name="step log", version=SCHEMA_VERSION, key="schema_version")
-
-
 def environment_of(line: Mapping[str, Any]) -> Environment:
-    try:
-        line = STEP_LOG.read(line)
-    except VersionUnknown as error:
-        raise LineInvalid(str(error)) from error
+    found = line.get("schema_version")
+    if isinstance(found, bool) or found != SCHEMA_VERSION:
+        given = "no schema_version" if found is None else f"schema_version {_shown(found)} of another Traindyno"
+        raise LineInvalid(f"step log: got {given}, expected {SCHEMA_VERSION}")
     environment = Environment(**read_fields(Environment, line))
     if not 0 <= environment.rank < environment.world_size:
         raise LineInvalid(f"rank {environment.rank} is not within a world of {environment.world_size}")
@@ -108,10 +291,6 @@ def phase_of(line: Mapping[str, Any]) -> Phase:
     if not 0 <= phase.begin <= phase.end < inf:
         raise LineInvalid(f"phase has begin {phase.begin}, end {phase.end}; expected begin <= end")
     return phase
-
-
-def model_of(line: Mapping[str, Any]) -> ModelSize:
-    return ModelSize(**read_fields(ModelSize, line))
 
 
 def evaluation_of(line: Mapping[str, Any]) -> Evaluation:
@@ -140,34 +319,18 @@ def host_load_of(line: Mapping[str, Any]) -> HostLoad:
     return load
 
 
-def end_reason_of(line: Mapping[str, Any]) -> str | None:
-    """None if the run did all its steps."""
-    reason: str | None = _take(line, "reason", (str,)) if "reason" in line else None
-    return reason
-
-
-def end_steps_of(line: Mapping[str, Any]) -> int | None:
-    """Its last step, of this session or an earlier one."""
-    steps: int | None = _take(line, "steps", (int,)) if "steps" in line else None
-    return steps
-
-
-def error_of(line: Mapping[str, Any]) -> LoggedError:
-    return LoggedError(**read_fields(LoggedError, line))
-
-
-def read_fields(kind: type, line: Mapping[str, Any]) -> dict[str, Any]:
+def read_fields(kind: type, line: Mapping[str, Any]) -> Dict[str, Any]:
     """A dataclass's fields from a line; what the line lacks gets its default."""
     types, optional = _expected(kind)
     return {name: _take(line, name, allowed) for name, allowed in types.items() if name in line or name not in optional}
 
 
-@cache
-def _expected(kind: type) -> tuple[dict[str, tuple[type, ...]], frozenset[str]]:
+@lru_cache(maxsize=None)
+def _expected(kind: Any) -> Tuple[Dict[str, Tuple[type, ...]], FrozenSet[str]]:
     return types_in_json(kind), frozenset(each.name for each in fields(kind) if each.default is not MISSING)
 
 
-def _take(line: Mapping[str, Any], name: str, allowed: tuple[type, ...]) -> Any:
+def _take(line: Mapping[str, Any], name: str, allowed: Tuple[type, ...]) -> Any:
     if name not in line:
         raise LineInvalid(f"field {name!r} is missing")
     value = line[name]
@@ -180,26 +343,29 @@ def _take(line: Mapping[str, Any], name: str, allowed: tuple[type, ...]) -> Any:
 
 def _check_extent(name: str, value: Any, *, levels: int) -> None:
     """Every text and number within ``value`` can be stored and computed with, and it is not nested too deeply."""
-    match value:
-        case bool() | None:
-            return
-        case int() | float():
-            _check_size(name, value)
-        case str():
-            if len(value) > LONGEST_TEXT:
-                raise LineInvalid(f"{name}: got a text of {len(value)} characters, expected {LONGEST_TEXT} at most")
-        case _ if levels == 0:
-            raise LineInvalid(f"{name}: got more than {MOST_LEVELS} levels of lists and objects within each other")
-        case _:
-            for inner in (*value, *value.values()) if isinstance(value, dict) else value:
-                _check_extent(name, inner, levels=levels - 1)
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, (int, float)):
+        _check_size(name, value)
+    elif isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            raise LineInvalid(f"{name}: got a text of {len(value)} characters, expected {LONGEST_TEXT} at most")
+    elif levels == 0:
+        raise LineInvalid(f"{name}: got more than {MOST_LEVELS} levels of lists and objects within each other")
+    else:
+        for inner in (*value, *value.values()) if isinstance(value, dict) else value:
+            _check_extent(name, inner, levels=levels - 1)
 
 
-def _check_type(name: str, allowed: tuple[type, ...], found: type) -> None:
+def _check_type(name: str, allowed: Tuple[type, ...], found: type) -> None:
     if found not in allowed:
-        raise LineInvalid(f"{name}: got {NAMES.get(found, found.__name__)}, expected {_names(allowed)}")
+        names = [NAMES[kind] for kind in allowed if not (kind is int and float in allowed)]
+        raise LineInvalid("{}: got {}, expected {}".format(name, NAMES.get(found, found.__name__), " or ".join(names)))
 
 
-def _names(allowed: tuple[type, ...]) -> str:
-    names = [NAMES[kind] for kind in allowed if not (kind is int and float in allowed)]
-    return " or ".join(names)
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return repr(value[:SHOWN_CHARACTERS])
+    if isinstance(value, (int, float)):
+        return repr(value)[:SHOWN_CHARACTERS]
+    return NAMES.get(type(value), type(value).__name__)

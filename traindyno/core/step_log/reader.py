@@ -3,43 +3,18 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from traindyno.core.documents.problems import SHOWN_CHARACTERS, shown
 from traindyno.core.errors import TraindynoError
-from traindyno.core.step_log.content import (
-    Environment,
-    Evaluation,
-    HostLoad,
-    LoggedError,
-    ModelSize,
-    Phase,
-    ProcessLog,
-    Session,
-    StepLog,
-)
-from traindyno.core.step_log.fields import (
-    LineInvalid,
-    end_reason_of,
-    end_steps_of,
-    environment_of,
-    error_of,
-    evaluation_of,
-    host_load_of,
-    model_of,
-    phase_of,
-    step_of,
-)
-from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS
-from traindyno.core.step_log.steps import LoggedStep
+from traindyno.core.step_log.content import ProcessLog, Session, StepLog
+from traindyno.core.step_log.fields import LineInvalid, ProcessLines
 from traindyno.core.step_log.thinning import MOST_STEPS, StepWriter, with_equal_strides
 from traindyno.core.step_log.unlogged_steps import describe_lost, describe_unlogged
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
 
 LAUNCH_SECONDS = 10.0  # the processes of one launch start within this time
-KINDS = "environment, phase, step, model, evaluation, host_load, error, end"
 LONGEST_LINE = 1_000_000
 _FILE_NAME = re.compile(r"(?:(?P<job_name>[^/]+)/)?rank-(?P<rank>\d{1,5})\.(?P<start>\d{1,16})\.jsonl$")
 
@@ -68,73 +43,12 @@ def _thinned(processes: list[ProcessLog], problems: list[str]) -> list[ProcessLo
     return [replace(process, steps=each) for process, each in zip(processes, steps, strict=True)]
 
 
-@dataclass(slots=True)
-class _Lines:
-    """The lines of one file, by kind, while it is read."""
-
-    steps: StepWriter = field(default_factory=StepWriter)
-    environment: Environment | None = None
-    phases: list[Phase] = field(default_factory=list)
-    model: ModelSize | None = None
-    evaluations: list[Evaluation] = field(default_factory=list)
-    errors: list[LoggedError] = field(default_factory=list)
-    host_loads: list[HostLoad] = field(default_factory=list)
-    is_ended: bool = False
-    end_reason: str | None = None
-    ended_after: int | None = None
-    last_step: LoggedStep | None = None
-    step_count: int = 0
-
-    def add(self, line: Mapping[str, Any]) -> None:
-        match line["kind"]:
-            case "step":
-                self._add_step(step_of(line))
-            case "environment":
-                self.environment = environment_of(line)
-            case "phase":
-                self._add_phase(phase_of(line))
-            case "model":
-                self.model = model_of(line)
-            case "evaluation":
-                self.evaluations.append(evaluation_of(line))
-            case "host_load":
-                self.host_loads.append(host_load_of(line))
-            case "error":
-                self.errors.append(error_of(line))
-            case "end":
-                self.is_ended, self.end_reason, self.ended_after = True, end_reason_of(line), end_steps_of(line)
-            case other:
-                found = repr(other[:SHOWN_CHARACTERS]) if isinstance(other, str) else shown(other)
-                raise LineInvalid(f"kind {found} is unknown; known: {KINDS}")
-
-    def _add_phase(self, phase: Phase) -> None:
-        """What a process did with a batch that turned out to be too large doesn't count."""
-        if phase.name == BATCH_SEARCH:
-            last = phase.facts.get(KEPT_STEPS)
-            if not isinstance(last, int):
-                raise LineInvalid(f"{BATCH_SEARCH} has {KEPT_STEPS} {shown(last)}; expected the number of a step")
-            kept = self.steps.keep_until(last)
-            self.last_step = kept[-1][0] if kept else None
-            self.step_count = sum(count for _, count, _ in kept)
-            self.phases = [each for each in self.phases if each.end <= phase.begin]
-            self.evaluations = [each for each in self.evaluations if each.time <= phase.begin]
-        self.phases.append(phase)
-
-    def _add_step(self, step: LoggedStep) -> None:
-        before, self.last_step = self.last_step, step
-        if before is not None and step.step <= before.step:
-            raise LineInvalid(f"step {step.step} follows step {before.step}; expected rising numbers")
-        if before is not None and step.begin < before.begin:
-            raise LineInvalid(f"step {step.step} begins before step {before.step}; the clock went back")
-        self.step_count += 1
-        self.steps.append(step)
-
-
 def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
     name = _FILE_NAME.search(file)
     if name is None:
         raise StepLogInvalid(f"got {file}, expected a name like <job name>/rank-00003.1700000000000.jsonl")
-    read = _Lines()
+    steps = StepWriter()
+    read = ProcessLines(steps)
     for number, line in _parsed_lines(file, lines, problems):
         try:
             read.add(line)
@@ -151,7 +65,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         rank=rank,
         start=int(name["start"]) / 1000,
         environment=read.environment,
-        steps=read.steps.steps(),
+        steps=steps.steps(),
         phases=tuple(read.phases),
         model=read.model,
         evaluations=tuple(read.evaluations),

@@ -9,7 +9,8 @@ from itertools import chain
 from math import inf
 from operator import sub
 
-from traindyno.core.step_log.content import Phase, Session
+from traindyno.core.step_log.content import Session
+from traindyno.core.step_log.fields import Phase
 from traindyno.core.step_log.steps import Steps
 
 

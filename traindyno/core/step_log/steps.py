@@ -5,7 +5,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from math import isnan, nan
 from operator import add
-from typing import Final, Generic, NamedTuple, TypeVar, overload
+from typing import Final, Generic, TypeVar, overload
+
+from traindyno.core.step_log.fields import LoggedStep
 
 NARROW: Final = "f"
 WIDE: Final = "d"
@@ -78,22 +80,6 @@ class Sums(Sequence[float]):
 
 
 Value = TypeVar("Value")
-
-
-class LoggedStep(NamedTuple):
-    """One optimizer step of one process. A tuple, because a run has millions of them to parse.
-
-    The names and types are those of a line (``fields``).
-    """
-
-    step: int
-    begin: float
-    end: float
-    wait_seconds: float
-    samples: int
-    tokens: int | None
-    loss: float | None
-    peak_memory_bytes: int | None
 
 
 class RepeatedValues(Generic[Value]):

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from math import fsum
 
-from traindyno.core.step_log.steps import LoggedStep, Steps
+from traindyno.core.step_log.fields import LoggedStep
+from traindyno.core.step_log.steps import Steps
 
 MOST_STEPS = 1_000_000
 Entry = tuple[LoggedStep, int, int]  # as in Steps.entries
@@ -28,13 +29,13 @@ class StepWriter:
         else:
             self._group.append((step, 1, 0 if step.loss is None else 1))
 
-    def keep_until(self, number: int) -> Sequence[Entry]:
-        """Forget the steps after this one; return the others."""
+    def keep_until(self, number: int) -> int:
+        """Forget the steps after this one; return how many are left."""
         kept = [entry for entry in self._kept.entries() if entry[0].step <= number]
         self._kept, self._group = Steps(stride=self._kept.stride), [e for e in self._group if e[0].step <= number]
         for step, count, loss_count in kept:
             self._kept.append(step, count=count, loss_count=loss_count)
-        return [*kept, *self._group]
+        return sum(count for _, count, _ in (*kept, *self._group))
 
     def steps(self) -> Steps:
         """All of them; no further one can be appended."""

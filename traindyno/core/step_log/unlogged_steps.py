@@ -3,11 +3,11 @@
 Such a log shows no rate: how much of the run's work it lacks is unknown.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
-from typing import Any
 
 from traindyno.core.step_log.content import Session
+from traindyno.core.step_log.fields import facts_between_steps
 from traindyno.core.step_log.line import UNLOGGED_STEPS
 
 MOST_NAMED = 3
@@ -22,16 +22,8 @@ def count_unlogged(session: Session) -> int:
 
 def _between(session: Session) -> int:
     """Steps of an optimizer between the logged ones, of the process with the most."""
-    facts = facts_between_steps(session)
-    return max((int(each[UNLOGGED_STEPS]) for each in facts), default=0)
-
-
-def facts_between_steps(session: Session) -> list[Mapping[str, Any]]:
-    """The last ones of each process that has them."""
-    of_processes = (
-        [each.facts for each in process.phases if UNLOGGED_STEPS in each.facts] for process in session.processes
-    )
-    return [facts[-1] for facts in of_processes if facts]
+    facts = (facts_between_steps(process.phases) for process in session.processes)
+    return max((int(each[UNLOGGED_STEPS]) for each in facts if each), default=0)
 
 
 def _missing(session: Session) -> int:

@@ -9,7 +9,7 @@ from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.projection import project_run
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
-from traindyno.core.step_log.content import Evaluation
+from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Measurement, StopWhen

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from traindyno.core.measurement.measured_run import LARGEST_FOREIGN_SHARE, Contention, measure_contention
-from traindyno.core.step_log.content import Environment, HostLoad, ProcessLog, Session
+from traindyno.core.step_log.content import ProcessLog, Session
+from traindyno.core.step_log.fields import Environment, HostLoad
 from traindyno.core.step_log.steps import Steps
 
 QUIET = HostLoad(

@@ -6,18 +6,30 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from traindyno.core.step_log import content, fields, line, steps
+from traindyno.core.step_log import fields, line
 
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
-LOAD: dict[str, Any] = {each.name: 1 for each in dataclasses.fields(content.HostLoad)}
+LOAD: dict[str, Any] = {each.name: 1 for each in dataclasses.fields(fields.HostLoad)}
+
+
+def read_alone(kind: type) -> Callable[[dict[str, Any]], Any]:
+    return lambda told: kind(**fields.read_fields(kind, told))
+
+
 READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
-    steps.LoggedStep: (fields.step_of, STEP),
-    content.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
-    content.Phase: (fields.phase_of, line.phase_line("load", 1.0, 2.0)),
-    content.ModelSize: (fields.model_of, line.model_line(1.0, 1000, None, None)),
-    content.Evaluation: (fields.evaluation_of, line.evaluation_line(1.0, 1, {"loss": 2.0})),
-    content.HostLoad: (fields.host_load_of, line.host_load_line(**{**LOAD, "end": 2})),
-    content.LoggedError: (fields.error_of, line.error_line(1.0, "loss_diverged", "loss is nan")),
+    fields.LoggedStep: (fields.step_of, STEP),
+    fields.Environment: (fields.environment_of, line.environment_line(1.0, 0, 1, "algo-1", {})),
+    fields.Phase: (fields.phase_of, line.phase_line("load", 1.0, 2.0)),
+    fields.ModelSize: (
+        read_alone(fields.ModelSize),
+        line.model_line(1.0, 1000, None, None),
+    ),
+    fields.Evaluation: (fields.evaluation_of, line.evaluation_line(1.0, 1, {"loss": 2.0})),
+    fields.HostLoad: (fields.host_load_of, line.host_load_line(**{**LOAD, "end": 2})),
+    fields.LoggedError: (
+        read_alone(fields.LoggedError),
+        line.error_line(1.0, "loss_diverged", "loss is nan"),
+    ),
 }
 OPTIONAL = {"host_id", "launch"}
 

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.step_log import line
-from traindyno.core.step_log.content import Phase
+from traindyno.core.step_log.fields import Phase
 from traindyno.core.step_log.line import IN_BACKGROUND
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import phases_apart, tabulate_steps

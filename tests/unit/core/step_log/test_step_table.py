@@ -1,8 +1,8 @@
 import pytest
 
-from traindyno.core.step_log.content import Phase
+from traindyno.core.step_log.fields import LoggedStep, Phase
 from traindyno.core.step_log.step_table import RankSteps, StepTable
-from traindyno.core.step_log.steps import LoggedStep, Steps
+from traindyno.core.step_log.steps import Steps
 
 
 def step(number: int, wait_seconds: float) -> LoggedStep:

@@ -6,7 +6,8 @@ from array import array
 
 import pytest
 
-from traindyno.core.step_log.steps import LoggedStep, Steps
+from traindyno.core.step_log.fields import LoggedStep
+from traindyno.core.step_log.steps import Steps
 
 MOST_BYTES = 40  # begin, end, wait and loss take 32; the rest is space to grow
 MOST_BYTES_OF_LOGGED = 24  # 20 where times are epoch seconds and losses have 32 bits

@@ -10,10 +10,11 @@ import pytest
 from tests.unit.core.step_log.test_steps import steps_of
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.step_log import thinning
+from traindyno.core.step_log.fields import LoggedStep
 from traindyno.core.step_log.line import BATCH_SEARCH, KEPT_STEPS, phase_line
 from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
-from traindyno.core.step_log.steps import LoggedStep, Steps
+from traindyno.core.step_log.steps import Steps
 from traindyno.core.step_log.thinning import StepWriter, thinned
 
 MOST = 100

@@ -13,7 +13,7 @@ from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostSpread
 from traindyno.core.step_log import line
-from traindyno.core.step_log.content import Evaluation
+from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
