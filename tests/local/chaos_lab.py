@@ -50,6 +50,20 @@ THROTTLED = re.compile(r"\((ThrottlingException|Throttling|TooManyRequestsExcept
 TRIES = 10
 # The sweep leaves out the last 3 s: events come within a second here, the late ones within 1.5 s.
 SWEEP_EVENT = json.dumps({"quiet_seconds": 3}).encode()
+LANES = ("ml.g4dn.xlarge", "ml.g5.2xlarge", "ml.g6.xlarge")
+TRIALS = 3
+FAULTS = {
+    "seed": 7,
+    "capacity_error_fraction": 0.2,
+    "internal_error_fraction": 0.03,
+    "out_of_memory_fraction": 0.05,
+    "throttling_fraction": 0.1,
+    "duplicated_event_fraction": 0.2,
+    "late_event_fraction": 0.2,
+    "late_event_seconds": 1.5,
+    "lost_event_fraction": 0.02,
+}
+ENDED = {"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"}
 # Nothing is tokenised or trained: runs differ only by the faults of their jobs.
 SIMULATED_WORKLOAD = {
     "task": "causal-lm",
@@ -176,6 +190,24 @@ def _deployment(lab: ChaosLab) -> Deployment:
 @cache
 def _function_name(lab: ChaosLab, state: str) -> str:
     return str(lab.function(state)["FunctionName"])
+
+
+def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int) -> dict[str, Any]:
+    return {
+        "goal": "fastest",
+        "search": "grid",
+        "workload": SIMULATED_WORKLOAD,
+        "training": {"strategy": "ddp", "precision": "bf16", "learning_rate": {"base": 3.0e-4}},
+        "baseline": {"instance": instances[0]},
+        "matrix": {"instance": list(instances), "batch_size_per_device": list(range(1, cells + 1))},
+        "measurement": {"trials": TRIALS, "max_steps": 10, "jobs": "separate"},
+        "limits": {"max_usd": 1_000_000, "max_hours": 1000, "max_job_seconds": max_job_seconds, "max_attempts": 12},
+    }
+
+
+def counted(chaos: ChaosLab, *instances: str, has_ended: bool) -> int:
+    rows = chaos.ledger().values()
+    return sum(row["instance_type"] in instances and row["has_ended"] is has_ended for row in rows)
 
 
 def until(is_true: Callable[[], bool], seconds: float, every_seconds: float = 1) -> None:

@@ -18,10 +18,23 @@ import pytest
 
 from localcloud import cloud, deployment
 from localcloud.gate import is_taken
-from tests.local.chaos_lab import CAPPED_LANE, CONTEXT, SLOW_LANE, WAIT_SCALE, ChaosLab, chaos_lab, until
+from tests.local.chaos_lab import (
+    CAPPED_LANE,
+    CONTEXT,
+    ENDED,
+    FAULTS,
+    LANES,
+    SLOW_LANE,
+    TRIALS,
+    WAIT_SCALE,
+    ChaosLab,
+    chaos_lab,
+    counted,
+    suite_document,
+    until,
+)
 from tests.local.oracle import Evidence, check_ended, check_finished, check_paid, find_strays, gather
 from tests.local.recorded_calls import check_calls, writing_calls
-from tests.local.test_chaos import ENDED, FAULTS, LANES, TRIALS, counted, suite_document
 from tests.nightly import NIGHTLY
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly, pytest.mark.timeout(3600)]

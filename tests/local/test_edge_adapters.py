@@ -49,10 +49,6 @@ def predict_fn(words, model):
 def output_fn(answers, accept):
     return "\\n".join(json.dumps({"predictions": predictions}) for predictions in answers)
 """
-LOADS_NOTHING = """
-def model_fn(folder):
-    raise RuntimeError("no weights")
-"""
 NO_AWS = "http://127.0.0.1:9"
 
 

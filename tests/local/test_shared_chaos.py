@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 from localcloud import cloud
-from tests.local.chaos_lab import SIMULATED_WORKLOAD, ChaosLab
+from tests.local.chaos_lab import ENDED, FAULTS, SIMULATED_WORKLOAD, ChaosLab, counted
 from tests.local.oracle import Evidence, find_strays, gather
 from tests.local.shared_oracle import check_shared, count_ends, shared_jobs
-from tests.local.test_chaos import ENDED, FAULTS, counted
 from tests.nightly import NIGHTLY
 from traindyno.core.planning.jobs import MOST_RUNS
 

@@ -23,7 +23,6 @@ from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 LAB = replace(SETTINGS, results_bucket=BUCKET)
-DOOMING_SEED = 3
 ON_SPOT = {"purchase": "spot", "measurement": {"trials": 2, "checkpoint_every_steps": 1}}
 
 

@@ -16,9 +16,8 @@ from botocore.exceptions import ClientError
 from localcloud.cloud import require_ports
 from localcloud.environment import read_access_key
 from localcloud.gate import authorization
-from tests.local.chaos_lab import ChaosLab, until
+from tests.local.chaos_lab import ENDED, ChaosLab, suite_document, until
 from tests.local.oracle import check_finished, find_strays, gather
-from tests.local.test_chaos import ENDED, suite_document
 from tests.nightly import NIGHTLY
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly, pytest.mark.timeout(900)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.local.test_chaos import FAULTS
+from tests.local.chaos_lab import FAULTS
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 PAGE = (REPO_ROOT / "docs" / "reliability.md").read_text()

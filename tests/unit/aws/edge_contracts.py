@@ -42,7 +42,6 @@ READ_OF_A_JOB = {
 }
 
 
-Settler = Callable[[str, bool], None]
 SUITE = {"name": "quick-look"}
 FIELD = "workload.dataset.path"
 CAUSE = "limits.max_usd: too small"

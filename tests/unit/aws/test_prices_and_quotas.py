@@ -12,14 +12,10 @@ from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.quotas import (
-    HeldInstances,
     QuotaReading,
     UsageSource,
     account_quota,
-    count_in_use,
     instance_quota,
-    run_time_quota,
-    warm_pool_quota,
 )
 from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.held_instances import read_held_instances
@@ -212,14 +208,6 @@ def test_jobs_are_swept_once_for_all_quotas_and_slowly() -> None:
     assert [reading.in_use for reading in read_back.values()] == [4, 1, 5]
     # no more than two listings and five descriptions a second
     assert (len(waits), min(waits[:3]), min(waits[3:])) == (7, 0.7, 0.3)
-
-
-def test_instances_kept_warm_are_in_use() -> None:
-    kept = HeldInstances(instance_type=P4D, instance_count=2, is_spot=False, is_kept_warm=True)
-    working = HeldInstances(instance_type=P4D, instance_count=1, is_spot=False, is_kept_warm=False)
-    assert count_in_use(QUOTA, [kept, working]) == 3
-    assert count_in_use(warm_pool_quota(P4D), [kept, working]) == 2
-    assert count_in_use(run_time_quota(), [kept, working]) is None
 
 
 NEW_TYPE = "ml.new9.xlarge"

@@ -57,6 +57,25 @@ def test_a_changed_bit_means_the_checkpoint_before(name: str, folder: Path) -> N
     assert newest_complete(folder) == str(folder / "b")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("weights", b"", "bytes; expected"),
+        ("weights", b"weights of c", "has checksum"),
+        ("weights", None, "can't be read"),
+        ("complete.json", b"{", "is damaged"),
+        ("complete.json", None, "it was not finished"),
+    ],
+)
+def test_a_refused_checkpoint_says_what_is_wrong_with_it(
+    name: str, content: bytes | None, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "b" / name
+    path.unlink() if content is None else path.write_bytes(content)
+    assert newest_complete(folder) == str(folder / "a")
+    assert said in capsys.readouterr().err
+
+
 def test_a_checkpoint_is_used_where_its_log_has_the_lines_of_then(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

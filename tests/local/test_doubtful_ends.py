@@ -1,0 +1,46 @@
+"""A user's script, from the command line to the report: ends that are doubtful."""
+
+import pytest
+
+from tests.local.local_lab import LocalLab
+
+pytestmark = pytest.mark.local
+
+SCRIPT = """
+import os, sys, time, traceback
+from traindyno.callbacks import step_log
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+try:
+    for number in range(40):
+        with step_log.step(samples=8):
+            time.sleep(0.01)
+    if given["--ends"] == "caught":
+        raise OSError(28, "No space left on device", "/opt/ml/checkpoints/242000")
+except OSError:
+    traceback.print_exc()
+    sys.exit(0)
+os._exit(0)
+"""
+CAUTIONS = (
+    "its log ends in a traceback, although it exited with status 0: OSError: [Errno 28] No space left on device",
+    "the process of rank 0 exited with status 0 without closing its step log",
+)
+
+
+def test_a_caught_error_and_a_hard_exit_are_cautions(lab: LocalLab) -> None:
+    source = lab.write_script("doubtful_script", SCRIPT)
+    document = {
+        "goal": "fastest",
+        "search": "grid",
+        "workload": {"task": "script", "source": source, "entry_point": "train.py", "examples": 1000},
+        "training": {"instance": "local.cpu", "strategy": "single"},
+        "matrix": {"hyperparameters.ends": ["caught", "os_exit"]},
+        "measurement": {"trials": 2},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 300},
+    }
+    suite = lab.write_suite("doubtful", document)
+    answer = lab.traindyno("run", str(suite), "--local", "--name", "doubtful-1", "--format", "json")
+    assert answer.status == 0, answer.errors
+    for said in CAUTIONS:
+        assert said in answer.errors
+        assert said in lab.traindyno("report", "doubtful-1", "--local").output
