@@ -9,23 +9,21 @@ from typing import Any
 import torch
 from torch import distributed
 
-from tests.training.run_documents import run_document
+from tests.training.run_documents import parse_run, run_document
+from tests.training.strategy_trial import setup_of
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.recorder import RecordedStep
-from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
 from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.slots import identity_of
 from training.checkpoints.stop_request import StopRequest
-from training.compilers import build_compiler
 from training.data.dataset import load_dataset
 from training.data.once_per_host import remove_made_folders
-from training.models.gradients import number_format
 from training.models.model import build_model
 from training.process.job import Job, find_job
 from training.process.process_group import end_process_group, read_topology
 from training.process.run_settings import RunSettings
 from training.run.train import train
-from training.strategies import Setup, build_strategy
+from training.strategies import build_strategy
 
 MODEL = {"model_type": "gpt2", "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16}
 SYNTHETIC = {"model": {"config": {**MODEL, "vocab_size": 96}}, "dataset": {"format": "synthetic"}}
@@ -67,14 +65,9 @@ def run_of(attempt: Attempt) -> RunSettings:
         settings={"batch_size_per_device": 2, "optimizer": "adamw", **attempt.settings},
         measurement={"max_steps": attempt.steps, "checkpoint_every_steps": attempt.every_steps},
     )
-    return RunSettings(
-        run_id="r",
-        workload=parse_workload(
-            {name: value for name, value in document["workload"].items() if attempt.texts or name != "tokenizer"}
-        ),
-        settings=parse_settings(document["settings"]),
-        measurement=parse_measurement(document["measurement"]),
-    )
+    if not attempt.texts:
+        del document["workload"]["tokenizer"]
+    return parse_run(document)
 
 
 def train_attempts(attempts: list[Attempt]) -> list[Ended]:
@@ -91,16 +84,7 @@ def train_attempts(attempts: list[Attempt]) -> list[Ended]:
 
 def train_attempt(attempt: Attempt) -> Ended:
     run, topology = run_of(attempt), read_topology()
-    compiler = build_compiler(run.settings.compiler)
-    accelerator = compiler.accelerator(topology)
-    setup = Setup(
-        settings=run.settings,
-        task=run.workload.task,
-        topology=topology,
-        accelerator=accelerator,
-        compiler=compiler,
-        number_format=number_format(run.settings.precision, accelerator.device),
-    )
+    setup = setup_of(run.settings, run.workload.task, topology)
     strategy = build_strategy(setup)
     dataset = load_dataset(run, _job_of(attempt, run), topology)
     strategy.place(build_model(run.workload, run.settings, dataset.tokenizer, model_path=None))

@@ -6,6 +6,8 @@ from typing import Any
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd, run_job
+from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
+from training.process.run_settings import RunSettings
 
 ENTRY_POINT = REPO_ROOT / "training" / "entry" / "traindyno_train.py"
 SEQUENCE_LENGTH = 16
@@ -65,6 +67,15 @@ def run_document(
         },
         "measurement": {"max_steps": 10, **(measurement or {})},
     }
+
+
+def parse_run(document: dict[str, Any]) -> RunSettings:
+    return RunSettings(
+        run_id=document["run_id"],
+        workload=parse_workload(document["workload"]),
+        settings=parse_settings(document["settings"]),
+        measurement=parse_measurement(document["measurement"]),
+    )
 
 
 def run_training(

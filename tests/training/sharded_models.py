@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 
+from tests.training.strategy_trial import setup_of
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
-from training.compilers import build_compiler
 from training.memory.tracker import MemoryTracker
 from training.models import tensor_file
 from training.models.blueprint import Blueprint
-from training.models.gradients import number_format
 from training.models.model import build_model, empty_model
 from training.process.process_group import end_process_group, read_topology
 from training.run.saving import save_model
-from training.strategies import Setup, TrainingStrategy, build_strategy
+from training.strategies import TrainingStrategy, build_strategy
 
 CPU = torch.device("cpu")
 # A thread of the process group may release a gathered tensor late, which only adds: the least of three peaks counts.
@@ -83,17 +82,7 @@ def place_all(models: list[Model], all_settings: list[dict[str, Any]]) -> list[l
 def _place(model: Model, values: dict[str, Any]) -> Placed:
     topology = read_topology()
     settings = parse_settings({"instance": "local.cpu", "batch_size_per_device": 1, **values})
-    compiler = build_compiler(settings.compiler)
-    accelerator = compiler.accelerator(topology)
-    setup = Setup(
-        settings=settings,
-        task=model.task,
-        topology=topology,
-        accelerator=accelerator,
-        compiler=compiler,
-        number_format=number_format(settings.precision, accelerator.device),
-    )
-    strategy = build_strategy(setup)
+    strategy = build_strategy(setup_of(settings, model.task, topology))
     with MemoryTracker() as tracker:
         strategy.place(model.blueprint(**values))
         peak, kept = tracker.peak_bytes, tracker.current_bytes

@@ -8,6 +8,8 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from tests.training.strategy_cases import STEP_COUNT, WORKLOADS, Case, blueprint_of, step_batches
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
 from training.compilers import build_compiler
 from training.models.gradients import number_format
 from training.models.optimizer import build_optimizer
@@ -30,12 +32,15 @@ def train(case: Case, topology: Topology) -> Trained:
 
 
 def make_setup(case: Case, topology: Topology) -> Setup:
-    settings = case.settings(1)
+    return setup_of(case.settings(1), WORKLOADS[case.model][0], topology)
+
+
+def setup_of(settings: Settings, task: Task, topology: Topology) -> Setup:
     compiler = build_compiler(settings.compiler)
     accelerator = compiler.accelerator(topology)
     return Setup(
         settings=settings,
-        task=WORKLOADS[case.model][0],
+        task=task,
         topology=topology,
         accelerator=accelerator,
         compiler=compiler,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.training.run_documents import run_document
-from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
+from tests.training.run_documents import parse_run, run_document
 from training.checkpoints.slots import Identity, difference, identity_of
 from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
@@ -22,12 +21,7 @@ PIPELINE = {
 def run_of(settings: dict[str, object], *, is_streamed: bool = False) -> RunSettings:
     dataset = {"path": "s3://bucket/data", "input_mode": "stream"}
     document = run_document(settings=settings, workload={"dataset": dataset} if is_streamed else None)
-    return RunSettings(
-        run_id="run",
-        workload=parse_workload(document["workload"]),
-        settings=parse_settings(document["settings"]),
-        measurement=parse_measurement(document["measurement"]),
-    )
+    return parse_run(document)
 
 
 def test_the_settings_in_an_identity() -> None:

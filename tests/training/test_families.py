@@ -1,6 +1,5 @@
 """The families of transformers train as transformers' own models do. ``make nightly`` tries every family."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import transformers
 from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES, PAGE_BEGIN, PAGE_END, outcomes_on_page, row, version_line
 from tests.training.family_strategies import TRAINED, all_strategies, outcomes, some_strategies, with_tensor_plan
-from tests.training.family_sweep import compare, one_thread
+from tests.training.family_sweep import compare
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_table import DOCUMENT
 from training.errors import WorkloadError
@@ -19,15 +18,11 @@ from training.models.gradients import leaves_parameters_out
 from training.models.model_check import check_model
 from training.models.objective import Objective
 
+pytestmark = pytest.mark.usefixtures("of_one_thread")
+
 LEAST_EQUAL = 120
 SHARDED = with_tensor_plan(NAMES) if NIGHTLY else ()
 REQUIREMENTS = DOCUMENT.parents[1] / "requirements.txt"
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)

@@ -3,7 +3,6 @@
 ``make nightly`` asks every family; ``make test`` some of each kind.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from transformers import PreTrainedConfig
 
 from tests.nightly import NIGHTLY
 from tests.training.family_page import NAMES
-from tests.training.family_sweep import one_thread
 from tests.training.small_models import small_config
 from tests.training.strategy_cases import Case, blueprint_of
 from tests.training.strategy_trial import make_setup
@@ -26,6 +24,8 @@ from training.models.pipeline_stages import cut
 from training.process.process_group import Topology
 from training.strategies import build_strategy
 
+pytestmark = pytest.mark.usefixtures("of_one_thread")
+
 # With a plan and without one, with a wrong one, with experts, that can't be cut.
 SOME = (*(f"causal-lm/{kind}" for kind in ("apertus", "gpt2", "llama4", "mixtral", "opt")), "masked-lm/longformer")
 FAMILIES = NAMES if NIGHTLY else SOME
@@ -37,12 +37,6 @@ MESHES: dict[str, tuple[int, dict[str, Any]]] = {
     "shard x pipeline": (4, {"shard_degree": 2, "pipeline_degree": 2}),
     "more stages than blocks": (100, {"shard_degree": 2, "pipeline_degree": 50}),
 }
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def config_of(kind: str) -> PreTrainedConfig:

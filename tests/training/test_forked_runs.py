@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import REPO_ROOT
-from tests.training.run_documents import run_document, run_training, write_texts
+from tests.training.run_documents import run_document, run_training
 from tests.unit.parent import shared_job
 from tests.unit.parent.shared_job import SharedJob
 
@@ -24,12 +24,7 @@ DOCUMENTS = {
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_texts(tmp_path_factory.mktemp("data") / "texts")
-
-
-@pytest.fixture(scope="module")
-def forked(tmp_path_factory: pytest.TempPathFactory, data: Path) -> SharedJob:
+def forked(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> SharedJob:
     root = tmp_path_factory.mktemp("job")
     runs = [
         shared_job.run_document(
@@ -43,7 +38,7 @@ def forked(tmp_path_factory: pytest.TempPathFactory, data: Path) -> SharedJob:
     ]
     folder = root / "algo-1" / "input" / "data"
     folder.mkdir(parents=True)
-    (folder / "train").symlink_to(data)
+    (folder / "train").symlink_to(texts)
     job = SharedJob(root=root, runs=runs, programs=PROGRAMS, environment=ENVIRONMENT)
     exit_code, output = job.carry()
     assert exit_code == 0, output
@@ -74,8 +69,8 @@ def losses(lines: list[dict[str, Any]]) -> list[tuple[int, float]]:
     return [(line["step"], line["loss"]) for line in lines if line["kind"] == "step"]
 
 
-def test_forked_runs_train_as_new_interpreters_do(forked: SharedJob, data: Path, tmp_path: Path) -> None:
-    fresh = run_training(tmp_path, DOCUMENTS["first"], data, is_forked=False, environment=ENVIRONMENT)
+def test_forked_runs_train_as_new_interpreters_do(forked: SharedJob, texts: Path, tmp_path: Path) -> None:
+    fresh = run_training(tmp_path, DOCUMENTS["first"], texts, is_forked=False, environment=ENVIRONMENT)
     assert fresh.exit_code == 0
     assert len(losses(fresh.lines())) == 10
     assert losses(lines_of(forked, "first")) == losses(lines_of(forked, "again")) == losses(fresh.lines())
@@ -84,8 +79,8 @@ def test_forked_runs_train_as_new_interpreters_do(forked: SharedJob, data: Path,
     assert found == {**known, "shared_job": {"place": 4, "forked": True}}
 
 
-def test_forked_ranks_meet_as_torchruns_do(forked: SharedJob, data: Path, tmp_path: Path) -> None:
-    alone = run_training(tmp_path, DOCUMENTS["two"], data, processes=2)
+def test_forked_ranks_meet_as_torchruns_do(forked: SharedJob, texts: Path, tmp_path: Path) -> None:
+    alone = run_training(tmp_path, DOCUMENTS["two"], texts, processes=2)
     for rank in (0, 1):
         lines = lines_of(forked, "two", rank)
         assert losses(lines) == losses(alone.lines(rank))

@@ -1,6 +1,5 @@
 """Attention masks are transformers' own, and where PyTorch's kernels know the pattern, there is none."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,19 +8,15 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import PreTrainedModel
 
-from tests.training.family_sweep import one_thread, transformers_own_masks
+from tests.training.family_sweep import transformers_own_masks
 from tests.training.small_models import WINDOW
 from tests.training.strategy_cases import SEQUENCE_LENGTH, Case, blueprint_of, global_batch
 from training.models.blueprint import replaced
 
+pytestmark = pytest.mark.usefixtures("of_one_thread")
+
 FULL = ("causal-lm/gpt2", "causal-lm/llama", "masked-lm/bert")
 WINDOWED = ("causal-lm/mistral", "causal-lm/llama4_text", "causal-lm/gemma3_text", "masked-lm/modernbert")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def model_of(name: str) -> PreTrainedModel:

@@ -37,14 +37,6 @@ def problems(task: Task, config: dict[str, Any], *, sequence_length: int = 128, 
 TENSOR = {"strategy": Strategy.TENSOR, "tensor_degree": 2}
 PIPELINE = {"strategy": Strategy.MESH, "pipeline_degree": 2}
 REFUSED: dict[str, tuple[Task, dict[str, Any], dict[str, Any], str]] = {
-    "a model that does more between its blocks": (
-        Task.MASKED_LM,
-        {"model_type": "deberta-v2", "relative_attention": True},
-        PIPELINE,
-        "matrix.strategy: strategy pipeline can't cut model type deberta-v2 into stages: it needs more of its blocks "
-        "than hidden states (ValueError: not enough values to unpack (expected 2, got 1)); expected strategy fsdp, or "
-        "a model whose blocks only pass hidden states on, such as llama, qwen3, gpt2 or bert",
-    ),
     "routers' loss": (
         Task.CAUSAL_LM,
         {"model_type": "mixtral", "num_hidden_layers": 2, "output_router_logits": True},

@@ -8,7 +8,7 @@ import pytest
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import SCRIPTS, JobEnd
-from tests.training.run_documents import run_document, run_training, write_texts
+from tests.training.run_documents import run_document, run_training
 from traindyno.core.measurement.measured_run import measure_run
 from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.step_log.line import (
@@ -28,11 +28,6 @@ LOADER_SECONDS, EXCHANGE_SECONDS = 0.3, 0.2
 TOLERANCE = 0.05
 MOST_ATTEMPTS = 3
 STEPS_OF_A_PROBE = WARM_UP_STEPS + LEAST_STEPS
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_texts(tmp_path_factory.mktemp("data") / "texts")
 
 
 def parts_of(end: JobEnd) -> StepParts:

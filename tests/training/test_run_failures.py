@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.training.jobs import JOB_NAME, JobEnd, job_environment
-from tests.training.run_documents import ENTRY_POINT, MODELS, run_document, run_training, write_reviews, write_texts
+from tests.training.run_documents import ENTRY_POINT, MODELS, run_document, run_training, write_reviews
 from traindyno.core.jobs.outcome import Outcome
 
 TOO_LONG = {"max_steps": 100_000}
@@ -32,11 +32,6 @@ def in_small_space(folder: Path) -> list[str]:
     """The beginning of a command, for which ``folder`` is a file system of two pages."""
     mount = f"mount -t tmpfs -o size=8k none {folder}"
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh"]
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_texts(tmp_path_factory.mktemp("data") / "texts")
 
 
 def assert_failed(end: JobEnd, outcome: Outcome, *words: str, processes: int = 1) -> None:
@@ -57,40 +52,11 @@ def test_a_missing_column_is_named_with_the_columns_found(tmp_path: Path) -> Non
     assert_failed(end, Outcome.USER_CODE_ERROR, *words, processes=2)
 
 
-def test_a_label_out_of_range_is_named_with_its_row(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    (data / "train.csv").write_text("text,label\nfine,0\nodd,7\n")
-    document = run_document("bert", workload={"tokenizer": {"train_vocabulary_size": 300}}, settings=SPREAD)
-    end = run_training(tmp_path, document, data, processes=2)
-    words = ("train.csv, row 2: the label is '7'", "expected 0 to 1")
-    assert_failed(end, Outcome.USER_CODE_ERROR, *words, processes=2)
-
-
 def test_a_model_with_a_smaller_vocabulary_than_the_tokenizer_is_refused(tmp_path: Path, texts: Path) -> None:
     config = {**MODELS["gpt2"], "vocab_size": 300}
     document = run_document(workload={"model": {"config": config}}, settings=SPREAD)
     end = run_training(tmp_path, document, texts, processes=2)
     assert_failed(end, Outcome.USER_CODE_ERROR, "tokens and the model's vocabulary 300", processes=2)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "words"),
-    [
-        (
-            {"path": "s3://bucket/data", "split": "validation"},
-            "no file of the dataset belongs to the split 'validation'",
-        ),
-        ({"path": "s3://bucket/data", "format": "json"}, "part0.txt, line 1 is not JSON"),
-    ],
-)
-def test_a_split_or_format_that_is_not_there_is_named(
-    tmp_path: Path, texts: Path, dataset: dict[str, Any], words: str
-) -> None:
-    document = run_document(
-        workload={"dataset": {"path": "s3://bucket/data", **dataset}, "tokenizer": {"train_vocabulary_size": 300}}
-    )
-    assert_failed(run_training(tmp_path, document, texts), Outcome.USER_CODE_ERROR, words)
 
 
 def test_inductor_without_a_compiler_of_its_own_is_named_before_anything_is_loaded(tmp_path: Path, texts: Path) -> None:
@@ -108,15 +74,6 @@ def test_a_hub_dataset_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
 def test_a_model_that_is_not_there_is_named(tmp_path: Path, texts: Path) -> None:
     end = run_training(tmp_path, run_document(workload={"model": {"path": "nobody/no-such-model"}}), texts)
     assert_failed(end, Outcome.USER_CODE_ERROR, "the model nobody/no-such-model can't be loaded")
-
-
-def test_an_empty_split_ends_all_ranks(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    data.mkdir()
-    (data / "train.txt").write_text("")
-    document = run_document(settings={"strategy": "ddp"})
-    end = run_training(tmp_path, document, data, processes=2)
-    assert_failed(end, Outcome.USER_CODE_ERROR, "gives no sequence of 16 tokens", processes=2)
 
 
 def test_a_loss_that_is_no_number_ends_all_ranks(tmp_path: Path, texts: Path) -> None:

@@ -77,10 +77,6 @@ def float8_with_scales(tensors: Tensors, _: dict[str, Any]) -> None:
     tensors[f"{QUERY}_scale_inv"] = torch.ones(2, 2)
 
 
-def float8_alone(tensors: Tensors, _: dict[str, Any]) -> None:
-    tensors[QUERY] = tensors[QUERY].to(torch.float8_e5m2)
-
-
 def plain_with_scales(tensors: Tensors, _: dict[str, Any]) -> None:
     tensors[f"{QUERY}_scale"] = torch.ones(1)
 
@@ -132,7 +128,6 @@ def configured(key: str, value: Any) -> Change:
 FP8 = {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "dynamic"}
 REFUSED: dict[str, tuple[Change, str]] = {
     "float8 with scales": (float8_with_scales, f"stored as float8_e4m3fn ({QUERY}); expected plain weights"),
-    "float8 alone": (float8_alone, "stored as float8_e5m2"),
     "plain with scales": (plain_with_scales, f"lacks ({QUERY}_scale), such as scales of quantised weights"),
     "8 bits": (eight_bits, "stored as int8"),
     "4 bits": (four_bits, "stored as uint8"),
@@ -142,12 +137,6 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "another width": (another_width, "is stored with shape [32, 64], and its configuration says [32, 48]"),
     "names of a wrapper": (names_of_a_wrapper, "no stored tensor has the name of a weight of llama"),
     "fp8": (configured("quantization_config", FP8), "has a quantization_config (fp8); expected plain weights"),
-    "gptq": (configured("quantization_config", {"quant_method": "gptq", "bits": 4}), "quantization_config (gptq)"),
-    "awq": (configured("quantization_config", {"quant_method": "awq", "bits": 4}), "quantization_config (awq)"),
-    "bitsandbytes": (
-        configured("quantization_config", {"quant_method": "bitsandbytes", "load_in_4bit": True}),
-        "quantization_config (bitsandbytes)",
-    ),
     "unknown method": (configured("quantization_config", {"quant_method": "of tomorrow"}), "(of tomorrow)"),
     "other weights file": (configured("transformers_weights", "model.fp8.safetensors"), "model.fp8.safetensors"),
 }

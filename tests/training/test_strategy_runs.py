@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.training.jobs import JobEnd
-from tests.training.run_documents import run_document, run_training, write_reviews
+from tests.training.run_documents import run_document, run_training
 
 MEASUREMENT = {"evaluate": True, "save_model": True}
 PADDED = {"padding": "longest", "batch_size_per_device": 8}
@@ -23,11 +23,6 @@ def run(folder: Path, data: Path, settings: dict[str, Any], processes: int) -> J
     folder.mkdir()
     document = run_document("bert", settings={**PADDED, **settings}, measurement=MEASUREMENT)
     return run_training(folder, document, data, processes=processes)
-
-
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_reviews(tmp_path_factory.mktemp("data") / "reviews")
 
 
 @pytest.fixture(scope="module")

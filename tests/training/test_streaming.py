@@ -9,9 +9,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from tests.training.run_documents import run_document, run_training, write_texts
+from tests.training.run_documents import parse_run, run_document, run_training, write_texts
 from tests.training.s3_server import PROGRAM, s3_client, s3_server, upload
-from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
 from training.data.collate import Collate, CollateCausal, CollateMasked, Masking
 from training.data.files import local_files
 from training.data.stream import StreamedBatches, stream_steps
@@ -21,13 +20,7 @@ CAUSAL = CollateCausal(pad_to=None)
 
 
 def run_of(**settings: Any) -> RunSettings:
-    document = run_document(workload={"sequence_length": 4}, settings={"batch_size_per_device": 2, **settings})
-    return RunSettings(
-        run_id="r",
-        workload=parse_workload(document["workload"]),
-        settings=parse_settings(document["settings"]),
-        measurement=parse_measurement(document["measurement"]),
-    )
+    return parse_run(run_document(workload={"sequence_length": 4}, settings={"batch_size_per_device": 2, **settings}))
 
 
 def streamed(

@@ -102,6 +102,7 @@ def test_the_models_own_plan_is_tried_too() -> None:
         ),
         ({"colwise": ("model.layers.*.mlp.up_proj",)}, "expected a path such as layers.*.mlp.up_proj"),
         ({"colwise": ("embed_tokens",)}, "embed_tokens, which is no linear layer"),
+        ({"colwise": ("lm_head",)}, "lm_head names no layer of this llama's base model (its head is never divided)"),
         ({"rowwise": ("layers.*.input_layernorm",)}, "layers.0.input_layernorm, which is no linear layer"),
         ({"colwise": GATES, "rowwise": ("layers.*.mlp.*_proj",)}, "names layers.0.mlp.gate_proj twice"),
         (

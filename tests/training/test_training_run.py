@@ -2,26 +2,11 @@
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from tests.training.jobs import JobEnd
-from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training, write_reviews, write_texts
-from traindyno.core.suite.workload import Dataset
-from training.data.labels import labels_of, number_labels
-from training.data.rows import read_rows
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_texts(tmp_path_factory.mktemp("data") / "texts")
-
-
-@pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_reviews(tmp_path_factory.mktemp("data") / "reviews")
+from tests.training.run_documents import SEQUENCE_LENGTH, run_document, run_training
 
 
 def mean_losses(end: JobEnd, processes: int) -> list[float]:
@@ -146,15 +131,6 @@ def test_a_run_stops_when_its_step_time_is_known_well_enough(tmp_path: Path, tex
     assert counts.pop() < 2000
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_lower_precision_trains_too(tmp_path: Path, texts: Path, precision: str) -> None:
-    settings = {"precision": precision, "gradient_clip_norm": 1.0, "activation_checkpointing": True}
-    end = run_training(tmp_path, run_document(settings=settings), texts)
-    assert end.exit_code == 0, end.output
-    steps = end.of_kind("step")
-    assert steps[-1]["loss"] < steps[0]["loss"]
-
-
 def test_a_saved_model_is_trained_on_from_its_channel_with_its_own_tokenizer(tmp_path: Path, texts: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
@@ -164,22 +140,3 @@ def test_a_saved_model_is_trained_on_from_its_channel_with_its_own_tokenizer(tmp
     second = run_training(tmp_path / "second", document, texts, environment=environment)
     assert second.exit_code == 0, second.output
     assert second.of_kind("step")[0]["loss"] < first.of_kind("step")[10]["loss"] < first.of_kind("step")[0]["loss"]
-
-
-@pytest.mark.parametrize("kind", ["jsonl", "parquet", "tsv"])
-def test_rows_are_read_from_every_file_format(tmp_path: Path, kind: str) -> None:
-    table = pa.table({"label": [0, 1], "sentence": ["bad", "good\nfilm"], "other": [1.5, 2.5]})
-    path = tmp_path / f"validation-00000-of-00001.{kind}"
-    match kind:
-        case "jsonl":
-            path.write_text('{"sentence": "bad", "label": 0}\n{"sentence": "good\\nfilm", "label": 1}\n')
-        case "parquet":
-            parquet.write_table(table, path)
-        case _:
-            path.write_text('label\tsentence\n0\tbad\n1\t"good\nfilm"\n')
-    (tmp_path / f"train-00000-of-00001.{kind}").write_text("not this one")
-    dataset = Dataset(path="s3://bucket/data", text_column="sentence")
-    (rows,) = read_rows(dataset, tmp_path, "validation", with_labels=True)
-    assert rows.texts == ["bad", "good\nfilm"]
-    numbers = number_labels(labels_of(rows), 2)  # csv files have labels as text
-    assert [numbers.number(label) for label in labels_of(rows)] == [0, 1]

@@ -208,23 +208,3 @@ def test_a_version_that_no_index_has_is_an_error(indexes: Indexes, tmp_path: Pat
     assert (installed.status, installed.builds) == (1, [])
     assert sys.platform != "linux" or "/absent/torch/ can't be read: HTTP Error 404: File not found." in installed.said
     assert f"No matching distribution found for torch=={VERSION}" in installed.said
-
-
-def test_the_limit_of_make_install_is_5_seconds() -> None:
-    made = subprocess.run(
-        ["make", "--dry-run", "--always-make", "install"], cwd=REPO_ROOT, check=True, capture_output=True, text=True
-    )
-    (line,) = [line for line in made.stdout.splitlines() if "torch_wheel.py" in line]
-    assert line.endswith('requirements/torch_wheel.py --cpu-index "https://download.pytorch.org/whl/cpu"')
-    assert "\nLIMIT_SECONDS = 5.0\n" in (REPO_ROOT / "requirements/torch_wheel.py").read_text()
-
-
-def test_make_demo_runs_a_suite_whose_path_has_a_space() -> None:
-    made = subprocess.run(
-        ["make", "--dry-run", "demo", "SUITE=my suites/a.yaml"],
-        cwd=REPO_ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert 'traindyno run "my suites/a.yaml" --local' in made.stdout
