@@ -1,11 +1,14 @@
 """What a plan reads: prices and quotas, from files or from the account."""
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from importlib.resources import files
 from pathlib import Path
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
 from traindyno.api.suite_text import InputFileInvalid, read_input_file
 from traindyno.aws import clients
@@ -14,24 +17,31 @@ from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.core.costs.prices import PRICES_SHAPE, Price, PriceList, parse_prices
 from traindyno.core.planning.preparation_plan import planned_instances
-from traindyno.core.planning.quotas import SHAPE, GivenQuotas, QuotaReadings, needed_quotas, parse_quotas
+from traindyno.core.planning.quotas import SHAPE, GivenQuotas, QuotaReading, QuotaReadings, needed_quotas, parse_quotas
 from traindyno.core.suite.suite import Cell, Suite
+
+NO_SETTINGS = (NoRegionError, NoCredentialsError)
+SNAPSHOT_FOLDER = "localcloud.sagemaker_service.data"
+SNAPSHOT_REGION = "us-east-1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
-    """``read_at``: epoch seconds."""
+    """``read_at``: epoch seconds. ``why_assumed``: without AWS settings, prices are of a snapshot and quotas AWS's
+    defaults for a new account.
+    """
 
     read_at: float
     region: str
     prices: PriceList
     quotas: QuotaReadings
+    why_assumed: str | None = None
 
 
 def read_plan_inputs(
     suite: Suite, cells: Sequence[Cell], *, price_path: Path | None, quota_path: Path | None, now: float
 ) -> PlanInputs:
-    """Creates an AWS client only for values that no file gives."""
+    """Creates an AWS client only for values that no file gives. Raises AccountUnreachable."""
     prices = read_price_file(price_path) if price_path else None
     given = read_input_file(quota_path, parse_quotas, fields=SHAPE) if quota_path else None
     region = _one_region(prices, given)
@@ -44,11 +54,39 @@ def read_plan_inputs(
         problem = settings_problem(error)
         if problem is None:
             raise
+        snapshot = _snapshot_prices() if price_path is None and quota_path is None else {}
+        if snapshot and isinstance(error, NO_SETTINGS):
+            needed = needed_quotas(suite, cells)
+            defaults = {
+                each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None) for each in needed
+            }
+            return PlanInputs(
+                read_at=now, region=SNAPSHOT_REGION, prices=snapshot, quotas=defaults, why_assumed=problem
+            )
         raise AccountUnreachable(
             f"{problem}: give --profile or --region, --local for the local cloud, "
             "or --prices FILE and --quotas FILE to plan without an account"
         ) from error
     return PlanInputs(read_at=now, region=region or account_region(), prices=prices, quotas=quotas)
+
+
+def _snapshot_prices() -> PriceList:
+    """Third parties' figures, each with its source; none without a checkout, whose local cloud has them."""
+    try:
+        text = files(SNAPSHOT_FOLDER).joinpath("price_snapshot.json").read_text("utf-8")
+    except ModuleNotFoundError:
+        return {}
+    snapshot = json.loads(text)
+    return {
+        name: Price(
+            instance_type=name,
+            region=SNAPSHOT_REGION,
+            usd_per_hour=Decimal(row["usd_per_hour"]),
+            as_of=snapshot["as_of"],
+            source=f"a snapshot, not AWS's: {row['source']}",
+        )
+        for name, row in snapshot["rows"].items()
+    }
 
 
 def read_price_file(path: Path) -> dict[str, Price]:

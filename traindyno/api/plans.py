@@ -162,7 +162,13 @@ def plan_in_account(
         suite.staged, expand_cells(suite.suite), price_path=prices, quota_path=quotas, now=time.time()
     )
     histories = FoundHistories(why_none="--prices and --quotas are given, so no lab is read")
-    if prices is None or quotas is None:
+    if inputs.why_assumed is not None:
+        histories = FoundHistories(why_none=inputs.why_assumed)
+        files += (
+            f"note: {inputs.why_assumed}: prices are of a snapshot, not AWS's, and quotas those of a new account; with"
+            " --profile or --region it is your account's",
+        )
+    elif prices is None or quotas is None:
         histories = _find_histories(suite, lab=lab, allowed=allowed, say=say)
     planned = plan_suite(
         suite.staged,

@@ -123,6 +123,17 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
         assert words in answer.errors
 
 
+def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_account(tmp_path: Path) -> None:
+    answer = plan(tmp_path, "--format", "json")
+    planned = answer.json()
+    assert {(each["quota"]["name"], each["applied"], each["default"]) for each in planned["quotas"]} >= {
+        ("ml.g5.xlarge for training job usage", None, 0)
+    }
+    assert planned["lanes"][0]["price"]["source"].startswith("a snapshot, not AWS's: ")
+    assert "prices are of a snapshot, not AWS's, and quotas those of a new account" in answer.errors
+    assert answer.status == 2  # a new account has none of these instances
+
+
 def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path: Path) -> None:
     answer = plan(tmp_path, "--prices", "prices.yaml")
     assert answer.status == 1
