@@ -1,6 +1,6 @@
 """The batches that were probed: memory and rate over the batch per device; and estimated beside measured memory."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
 from traindyno.core.jobs.run_end import NONE_FITS, BatchProbe
@@ -9,7 +9,7 @@ from traindyno.core.planning.memory import CellMemory, MemoryEstimate, most_byte
 from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
-from traindyno.report.charts.line_chart import Line, MeasuredPoint, divide_lines, draw_lines
+from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
 from traindyno.report.markup import Column, Markup, PlotData, draw_table, element, join
 
 COLUMNS = [
@@ -53,7 +53,10 @@ def draw_batches(report: Report) -> Markup | None:
     return element(
         "section",
         element("h2", "Batches"),
-        *(_figure(searched, name, unit) for name, unit in (("samples_per_second", 1), ("peak_bytes", 2**30))),
+        _figure(
+            searched, "samples_per_second", "Samples per second of the probes", lambda probe: probe.samples_per_second
+        ),
+        _figure(searched, "peak_bytes", "Peak memory of the probes, in GiB", _gib),
         draw_table(COLUMNS, rows, caption=CAPTION),
         *(element("p", note) for result in searched if (note := _note(result))),
         memory and join(element("h3", "Memory"), memory),
@@ -118,30 +121,23 @@ def _rows(result: RunResult, estimate: MemoryEstimate | None) -> list[list[str |
     ]
 
 
-TITLES = {"samples_per_second": "Samples per second of the probes", "peak_bytes": "Peak memory of the probes, in GiB"}
-
-
-def _figure(searched: list[RunResult], name: str, unit: int) -> Markup | None:
-    """None without two values of a cell."""
-    lines = [line for result in searched if len((line := _line(result, name, unit)).points) > 1]
+def _figure(
+    searched: Sequence[RunResult], name: str, title: str, value: Callable[[BatchProbe], float | None]
+) -> Markup | None:
+    """None without two values of a cell. A probe that did not fit says nothing of what it needs."""
+    lines = []
+    for result in searched:
+        probes = sorted(result.batch_finding.probes if result.batch_finding else (), key=lambda probe: probe.batch)
+        points = tuple(Point(x=probe.batch, y=y) for probe in probes if probe.fits and (y := value(probe)) is not None)
+        if len(points) > 1:
+            lines.append(Line(label=result.run.cell.label, curves=(points,)))
     if not lines:
         return None
     rows = [(line.label, point.x, point.y) for line in lines for point in line.points]
     data = PlotData(name=f"batches-{name}", header=("cell", ACROSS, name), rows=rows)
-    pictures = [draw_lines(part.lines, across_name=ACROSS, title=TITLES[name]) for part in divide_lines(lines)]
-    return draw_figure(TITLES[name], join(*pictures), data=data)
+    pictures = [draw_lines(part, across_name=ACROSS, title=title) for part in divide_lines(lines)]
+    return draw_figure(title, join(*pictures), data=data)
 
 
-def _line(result: RunResult, name: str, unit: int) -> Line:
-    finding = result.batch_finding
-    assert finding is not None
-    probes = sorted(finding.probes, key=lambda probe: probe.batch)
-    known = [(probe.batch, value) for probe in probes if (value := _value(probe, name)) is not None]
-    return Line(cell=result.run.cell, points=tuple(MeasuredPoint(x=batch, y=value / unit) for batch, value in known))
-
-
-def _value(probe: BatchProbe, name: str) -> float | None:
-    """A probe that did not fit has no peak that says what it needs."""
-    if not probe.fits:
-        return None
-    return probe.samples_per_second if name == "samples_per_second" else probe.peak_bytes
+def _gib(probe: BatchProbe) -> float | None:
+    return None if probe.peak_bytes is None else probe.peak_bytes / 2**30

@@ -7,7 +7,7 @@ from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, outcom
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.report.charts.cell_charts import CELL_CHARTS
+from traindyno.report.charts.cell_charts import draw_cell_charts
 from traindyno.report.markup import Column, Markup, draw_table, element, estimate_cell, join
 
 CAPTION = (
@@ -36,7 +36,7 @@ def draw_cells(verdict: Verdict) -> Markup:
         ),
         element("p", f"Unknown for every cell: {', '.join(hidden)}.", class_="hint") if hidden else None,
         _not_steady(rows),
-        *(chart.draw(rows, verdict.recommended) for chart in CELL_CHARTS),
+        draw_cell_charts(verdict),
         id="cells",
     )
 

@@ -1,7 +1,7 @@
 """Training loss and evaluations over steps, time and cost, and whether cells with the same work learn alike."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from traindyno.core.costs.to_target import LearningPoint, evaluation_curve, training_curve
 from traindyno.core.measurement.loss_parity import ParityFinding
@@ -11,36 +11,30 @@ from traindyno.core.verdict.cautions import describe_parity
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.figure import View, draw_figure, draw_views
-from traindyno.report.charts.learning_chart import Across, CellCurves, draw_learning
+from traindyno.report.charts.line_chart import Line, Point, draw_lines
+from traindyno.report.charts.plot import Unit, seconds_unit
 from traindyno.report.markup import Markup, PlotData, download_csv, element
 
 MOST_CELLS, MOST_TRIALS = 8, 3
-Curve = Callable[[RunResult], tuple[LearningPoint, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """The quantity on the vertical axis."""
-
-    name: str
-    curve: Curve
-
-
-def _of_quality(quality: Quality) -> Curve:
-    return lambda result: evaluation_curve(result, quality)
-
-
-MEASURES = (
-    Measure(name="training loss", curve=training_curve),
-    Measure(name="accuracy", curve=_of_quality(Quality.ACCURACY)),
-    Measure(name="evaluation loss", curve=_of_quality(Quality.LOSS)),
-    Measure(name="perplexity", curve=_of_quality(Quality.PERPLEXITY)),
-)
+Curve = tuple[LearningPoint, ...]
+# A cell's id and label, and the curves of its first trials.
+CellCurves = tuple[str, str, Sequence[Curve]]
+MEASURES: Mapping[str, Callable[[RunResult], Curve]] = {
+    "training loss": training_curve,
+    "accuracy": partial(evaluation_curve, quality=Quality.ACCURACY),
+    "evaluation loss": partial(evaluation_curve, quality=Quality.LOSS),
+    "perplexity": partial(evaluation_curve, quality=Quality.PERPLEXITY),
+}
+ACROSS: Mapping[str, tuple[Callable[[LearningPoint], float | None], Callable[[float], Unit]]] = {
+    "steps": (lambda point: point.step, lambda _: Unit(size=1)),
+    "time": (lambda point: point.seconds, seconds_unit),
+    "cost": (lambda point: point.usd, lambda _: Unit(size=1, before="$")),
+}
 
 
 def draw_learning_section(report: Report) -> Markup | None:
-    views = [view for measure in MEASURES for view in _views(report, measure)]
-    if not views:
+    known = {name: cells for name, curve in MEASURES.items() if (cells := _curves(report, curve))}
+    if not known:
         return None
     measured = sum(row.trials > 0 for row in report.verdict.rows)
     left_out = f" The best {MOST_CELLS} of {measured} cells." if measured > MOST_CELLS else ""
@@ -53,8 +47,13 @@ def draw_learning_section(report: Report) -> Markup | None:
             f"{left_out}",
             class_="hint",
         ),
-        draw_views("learning", views),
-        element("p", "The data of these charts:", *_downloads(report), class_="hint"),
+        draw_views("learning", [view for name, cells in known.items() for view in _views(name, cells)]),
+        element(
+            "p",
+            "The data of these charts:",
+            *(download_csv(_data(name, cells), f"{name} (CSV)") for name, cells in known.items()),
+            class_="hint",
+        ),
         _parities(report.verdict),
         id="loss",
     )
@@ -74,46 +73,41 @@ def _parities(verdict: Verdict) -> Markup | None:
     )
 
 
-def _views(report: Report, measure: Measure) -> Iterator[View]:
-    cells = _curves(report, measure)[:MOST_CELLS]
-    for across in Across:
-        drawn = [found for each in cells if (found := each.along(across)).curves]
-        if drawn:
-            title = f"{measure.name.capitalize()} over {across}"
-            picture = draw_learning(drawn, across, title=title)
-            yield View(name=f"{measure.name} / {across}", content=draw_figure(title, picture))
+def _views(name: str, cells: Sequence[CellCurves]) -> Iterator[View]:
+    for across, (position, unit) in ACROSS.items():
+        lines = []
+        for _, label, curves in cells:
+            placed = [
+                tuple(Point(x=x, y=point.value) for point in curve if (x := position(point)) is not None)
+                for curve in curves
+            ]
+            if any(placed):
+                lines.append(Line(label=label, curves=tuple(filter(None, placed))))
+        if lines:
+            title = f"{name.capitalize()} over {across}"
+            highest = max(point.x for line in lines for point in line.points)
+            picture = draw_lines(lines, across_name=across, title=title, unit=unit(highest), is_from_zero=False)
+            yield View(name=f"{name} / {across}", content=draw_figure(title, picture))
 
 
-def _downloads(report: Report) -> Iterator[Markup]:
-    for measure in MEASURES:
-        cells = _curves(report, measure)[:MOST_CELLS]
-        if cells:
-            yield download_csv(_data(measure, cells), f"{measure.name} (CSV)")
-
-
-def _data(measure: Measure, cells: Sequence[CellCurves]) -> PlotData:
-    name = measure.name.replace(" ", "_")
+def _data(name: str, cells: Sequence[CellCurves]) -> PlotData:
     return PlotData(
-        name=name.replace("_", "-"),
-        header=("cell_id", "run", "step", "seconds", "usd", name),
+        name=name.replace(" ", "-"),
+        header=("cell_id", "run", "step", "seconds", "usd", name.replace(" ", "_")),
         rows=[
-            (each.cell_id, number + 1, point.step, point.seconds, point.usd, point.value)
-            for each in cells
-            for number, run in enumerate(each.points)
-            for point in run
+            (cell_id, number + 1, point.step, point.seconds, point.usd, point.value)
+            for cell_id, _, curves in cells
+            for number, curve in enumerate(curves)
+            for point in curve
         ],
     )
 
 
-def _curves(report: Report, measure: Measure) -> list[CellCurves]:
-    """Each cell's first trials, the best cells first."""
-    by_cell: dict[str, list[tuple[LearningPoint, ...]]] = {}
+def _curves(report: Report, curve: Callable[[RunResult], Curve]) -> list[CellCurves]:
+    """The best cells first."""
+    by_cell: dict[str, list[Curve]] = {}
     for result in report.results:
-        curve = measure.curve(result)
-        if curve:
-            by_cell.setdefault(result.run.cell.cell_id, []).append(curve)
-    return [
-        CellCurves(cell_id=row.cell_id, label=row.label, points=tuple(by_cell[row.cell_id][:MOST_TRIALS]))
-        for row in report.verdict.ranked_rows
-        if row.cell_id in by_cell
-    ]
+        if found := curve(result):
+            by_cell.setdefault(result.run.cell.cell_id, []).append(found)
+    rows = [row for row in report.verdict.ranked_rows if row.cell_id in by_cell]
+    return [(row.cell_id, row.label, by_cell[row.cell_id][:MOST_TRIALS]) for row in rows[:MOST_CELLS]]

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
-from traindyno.core.verdict.pricing import PricedOption, Terms
+from traindyno.core.verdict.pricing import PricedOption
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.markup import Column, Markup, PlotData, download_csv, draw_table, element, join
 
-MOST_CELLS = 20
 SUMMARY = [
     Column(heading="Paid"),
     Column(heading="Recommended"),
@@ -23,7 +22,6 @@ SUMMARY = [
 def draw_pricing(report: Report) -> Markup | None:
     if not report.pricing:
         return None
-    rows = report.verdict.ranked_rows
     return element(
         "section",
         element("h2", "At other prices"),
@@ -34,13 +32,7 @@ def draw_pricing(report: Report) -> Markup | None:
             caption="The runs were measured once; each row applies other prices to the same measurements.",
             emphasized=[index for index, option in enumerate(report.pricing) if option.is_flipped],
         ),
-        draw_table(
-            [Column(heading="Cell"), *(Column(heading=option.name, is_number=True) for option in report.pricing)],
-            [[row.label, *(_cost(option, row.cell_id) for option in report.pricing)] for row in rows[:MOST_CELLS]],
-            caption=f"Cost by cell{f', the best {MOST_CELLS} of {len(rows)}' if len(rows) > MOST_CELLS else ''}."
-            " Bold: recommended at these prices. On spot with its time, interruptions included.",
-        ),
-        element("p", "All cells: ", download_csv(_data(report)), class_="hint"),
+        element("p", "Time and cost of all cells: ", download_csv(_data(report)), class_="hint"),
         id="pricing",
     )
 
@@ -65,14 +57,6 @@ def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:
         UNKNOWN if price is None else f"{exact_usd_text(price)}/h",
         option.basis,
     ]
-
-
-def _cost(option: PricedOption, cell_id: str) -> Markup | str:
-    usd = usd_text(option.usd.get(cell_id))
-    shown = element("strong", usd) if option.recommended == cell_id else usd
-    if option.terms is not Terms.SPOT or cell_id not in option.seconds:
-        return shown
-    return join(shown, element("small", seconds_text(option.seconds[cell_id])))
 
 
 def _data(report: Report) -> PlotData:

@@ -11,12 +11,11 @@ from traindyno.report.markup import Column, Markup, draw_table, element
 
 # Below this total, cents are too coarse to be divided among jobs and phases.
 SMALLEST_SPLIT_USD = Decimal(1)
-START = "Start"
 LINE_COLUMNS = [
     Column(heading="Job"),
     Column(heading="Instance"),
     Column(heading="Ended as"),
-    Column(heading=START, explanation="warm: on the instances of an earlier job (warm pool)"),
+    Column(heading="Start", explanation="warm: on the instances of an earlier job (warm pool)", is_optional=True),
     Column(heading="Billable s", is_number=True),
     Column(heading="Instances", is_number=True),
     Column(heading="Price per hour", is_number=True),
@@ -48,22 +47,14 @@ def draw_receipt(report: Report) -> Markup:
         element(
             "details",
             element("summary", _count_text(receipt)),
-            _lines(receipt, total),
+            draw_table(
+                LINE_COLUMNS,
+                [_row(line, receipt) for line in receipt.lines],
+                caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the total.",
+                footer=["Total", *[None] * 6, total],
+            ),
         ),
         id="receipt",
-    )
-
-
-def _lines(receipt: Receipt, total: str) -> Markup:
-    """The table of jobs; without a warm pool, it has no column of starts."""
-    keeps_warm = any(line.started_warm is not None for line in receipt.lines)
-    shown = [index for index, column in enumerate(LINE_COLUMNS) if keeps_warm or column.heading != START]
-    rows = [_row(line, receipt) for line in receipt.lines]
-    return draw_table(
-        [LINE_COLUMNS[index] for index in shown],
-        [[row[index] for index in shown] for row in rows],
-        caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the total.",
-        footer=["Total", *[None] * (len(shown) - 2), total],
     )
 
 

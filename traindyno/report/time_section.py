@@ -8,7 +8,6 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.step_parts import StepParts
 from traindyno.core.slowness.slowness_text import is_wait_named, share_of_step_text
 from traindyno.core.slowness.step_shares import StepShares, divide_step, wait_share
-from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.phase_chart import draw_phases, phase_order
@@ -16,7 +15,8 @@ from traindyno.report.charts.plot import legend, series_class
 from traindyno.report.charts.timeline_chart import draw_timeline, highest_step_text
 from traindyno.report.markup import Column, Markup, PlotData, download_csv, draw_table, element, join
 
-MOST_CELLS = 20
+MOST_CELLS, MOST_TRIALS = 12, 8
+MOST_ROWS = 20
 COLUMNS = [
     Column(heading="Cell"),
     Column(
@@ -38,33 +38,18 @@ CAPTION = (
 
 def draw_slowness(report: Report) -> Markup | None:
     """None where no cell was probed or waits for data."""
-    told = [row for row in report.verdict.ranked_rows if row.step_parts and _is_told(row.step_parts)]
-    rows = [_row(row) for row in told[:MOST_CELLS]]
-    if not rows:
-        return None
-    return join(element("h3", "Why slow"), draw_table(COLUMNS, rows, caption=CAPTION))
+    told = [(row.label, row.step_parts, row.overhead_seconds) for row in report.verdict.ranked_rows if row.step_parts]
+    rows = [_row(*each) for each in told if each[1].is_probed or is_wait_named(each[1])]
+    return join(element("h3", "Why slow"), draw_table(COLUMNS, rows[:MOST_ROWS], caption=CAPTION)) if rows else None
 
 
-def _is_told(parts: StepParts) -> bool:
-    return parts.is_probed or is_wait_named(parts)
-
-
-def _row(row: CellRow) -> list[str | None]:
-    parts = row.step_parts
-    assert parts is not None
-    return [
-        row.label,
-        seconds_text(parts.step.mean),
-        share_of_step_text(wait_share(parts)),
-        *_of_probes(divide_step(parts)),
-        seconds_text(row.overhead_seconds),
-    ]
-
-
-def _of_probes(shares: StepShares | None) -> list[str]:
-    if shares is None:
-        return [UNKNOWN] * 4
-    return [*(_text(name, shares) for name in shares.parts), share_of_step_text(shares.rest)]
+def _row(label: str, parts: StepParts, overhead_seconds: float | None) -> list[str | None]:
+    shares = divide_step(parts)
+    told = [UNKNOWN] * 4
+    if shares is not None:
+        told = [*(_text(name, shares) for name in shares.parts), share_of_step_text(shares.rest)]
+    waiting = share_of_step_text(wait_share(parts))
+    return [label, seconds_text(parts.step.mean), waiting, *told, seconds_text(overhead_seconds)]
 
 
 def _text(part: str, shares: StepShares) -> str:
@@ -75,7 +60,6 @@ def _text(part: str, shares: StepShares) -> str:
     return f"noise (± {share_text(share.half_width, digits=0)})" if is_noise else share_of_step_text(share)
 
 
-MOST_CELLS, MOST_TRIALS = 12, 8
 CellResults = tuple[str, list[RunResult]]
 
 
@@ -92,6 +76,9 @@ def draw_time(report: Report) -> Markup | None:
     if not known and not drawn and slowness is None:
         return None
     title = "Mean time of a run by phase"
+    measured = sum(bool(results) for _, results in timed)
+    left_out = f" The best {len(drawn)} of {measured} cells." if measured > len(drawn) else ""
+    most_trials = max((len(results) for _, results in drawn), default=0)
     return element(
         "section",
         element("h2", "Time"),
@@ -102,10 +89,10 @@ def draw_time(report: Report) -> Markup | None:
             "p",
             f"Each line is a trial (up to {MOST_TRIALS}); the shaded part is the warm-up, which the rates "
             "exclude. A step's time is that of its slowest rank and includes waiting for data."
-            f"{_left_out(len(drawn), sum(bool(results) for _, results in timed))}",
+            f"{left_out}",
             class_="hint",
         ),
-        legend([(series_class(index), f"trial {index + 1}") for index in range(_most_trials(report))]),
+        legend([(series_class(index), f"trial {index + 1}") for index in range(most_trials)]),
         element("div", *(_timeline(label, results) for label, results in drawn), class_="multiples"),
         id="time",
     )
@@ -113,10 +100,8 @@ def draw_time(report: Report) -> Markup | None:
 
 def _timeline(label: str, results: Sequence[RunResult]) -> Markup:
     runs = [(f"trial {each.run.trial}", each.measured) for each in results if each.measured]
-    reasons = {reason for _, run in runs if (reason := run.unsteady_reason)}
     picture = draw_timeline(runs, title=f"Step times of {label}")
-    notes = (element("p", f"No steady state: {reason}.", class_="hint") for reason in sorted(reasons))
-    return draw_figure(label, join(picture, *notes), note=highest_step_text([run for _, run in runs]))
+    return draw_figure(label, picture, note=highest_step_text([run for _, run in runs]))
 
 
 def _phase_data(rows: Sequence[tuple[str, Mapping[str, float]]]) -> PlotData:
@@ -141,10 +126,6 @@ def _step_data(drawn: Sequence[CellResults]) -> PlotData:
     )
 
 
-def _left_out(drawn: int, measured: int) -> str:
-    return f" The best {drawn} of {measured} cells." if measured > drawn else ""
-
-
 def _has_timeline(result: RunResult) -> bool:
     return result.measured is not None and bool(result.measured.timeline.seconds)
 
@@ -154,7 +135,3 @@ def _mean_phases(results: Sequence[RunResult]) -> dict[str, float]:
     accounts = [each.phases_seconds for each in results if each.phases_seconds]
     names = sorted({name for account in accounts for name in account}, key=lambda name: (phase_order(name), name))
     return {name: fmean(account.get(name, 0.0) for account in accounts) for name in names}
-
-
-def _most_trials(report: Report) -> int:
-    return min(MOST_TRIALS, max((each.run.trial for each in report.results), default=0))

@@ -7,7 +7,7 @@ from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict
-from traindyno.report.charts.verdict_chart import draw_verdict_chart
+from traindyno.report.charts.cell_charts import draw_verdict_chart
 from traindyno.report.markup import Column, Markup, draw_table, element, join
 
 MOST_ITEMS = 6

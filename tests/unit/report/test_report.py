@@ -317,7 +317,6 @@ def test_a_run_of_one_step_can_be_drawn() -> None:
     result = result_from(step_log_of([1.0]), run=make_run(cell), suite=suite)
     page = render(report_of([result], suite))
     structure_of(page)
-    assert "too few steps to find the end of the warm-up: 1 of at least 6" in page
 
 
 def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:
@@ -375,8 +374,8 @@ def test_starts_have_a_column_where_instances_were_kept_warm(report: Report, pag
         for result in report.results
     ]
     shown = render(replace(report, results=tuple(warm)))
-    assert shown.count("of an earlier job (warm pool)") == 2
-    assert shown.count(">warm<") == len(warm) + sum(len(result.attempts) for result in warm)
+    assert shown.count("of an earlier job (warm pool)") == 1
+    assert shown.count(">warm<") == sum(len(result.attempts) for result in warm)
 
 
 def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() -> None:
@@ -556,27 +555,17 @@ def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(re
     assert section.count("32 or more") == 2
 
 
-def test_runs_that_shared_a_job_are_in_their_order_with_parts_of_its_bill() -> None:
+def test_runs_that_shared_a_job_are_lines_with_parts_of_its_bill() -> None:
     suite = sample_suite()
     results = []
     for place, cell in zip((3, 1, 2), expand_cells(suite), strict=True):
         share = RunShare(own_seconds=100.0 * place, start_seconds=65.0, end_seconds=5.0, place=place, runs=3)
         attempt = make_attempt(job_name="shared-a1", billable_seconds=100.0 * place + 23.333, share=share)
         results.append(replace(completed_result(cell, 1, suite=suite), attempts=(attempt,)))
-    page = str(draw_runs(report_of(results, suite)))
-    table = page[page.index("Jobs that runs shared") :]
-    places = [table.index(f"run {place} of 3<") for place in (1, 2, 3)]
-    assert places == sorted(places)
-    assert "start 65.0 s, end 5.00 s" in table
-    # 600 s of runs and 69.999 s of the rest, at $36 an hour: 6.69999
-    assert "11 min 10 s" in table
-    assert "$6.70" in table
-    assert "run 3 of 3 in job shared-a1" in page
+    assert "run 3 of 3 in job shared-a1" in draw_runs(report_of(results, suite))
     lines = str(draw_receipt(report_of(results, suite)))
     assert "1 jobs, 3 parts" not in lines
     assert "1 job, 3 parts" in lines
-    assert lines.count("shared-a1, run ") == 3
-
-
-def test_without_shared_jobs_the_report_has_no_table_of_them(page: str) -> None:
-    assert "Jobs that runs shared" not in page
+    assert all(f"shared-a1, run {place} of 3" in lines for place in (1, 2, 3))
+    # 600 s of runs and 69.999 s of the rest, at $36 an hour: 6.69999
+    assert "$6.70" in lines

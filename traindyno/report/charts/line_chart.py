@@ -1,12 +1,10 @@
-"""Measured values over a number, such as samples per second over instances: one line for each series of cells."""
+"""Values over a number, such as rates over instances or losses over steps: one color for each series of cells."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.axes import find_axes, value_text
 from traindyno.report.charts.plot import (
     SERIES_COLORS,
     Scale,
@@ -23,15 +21,13 @@ from traindyno.report.charts.plot import (
 )
 from traindyno.report.markup import Markup, element, join
 
-WIDTH, HEIGHT = 1040, 340
+WIDTH, HEIGHT = 1040, 330
 LEFT, RIGHT, TOP, BOTTOM = 78, 24, 12, 40
-MOST_LINES = SERIES_COLORS
+FEW_POINTS = 12  # so many points of a curve, such as evaluations, have dots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredPoint:
-    """One cell: its place on the axis, and its value with the interval."""
-
+class Point:
     x: float
     y: float
     interval: Interval | None = None
@@ -44,54 +40,36 @@ class MeasuredPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One series. ``cell`` stands for its cells, and its label is the line's. ``ideal`` is x and y."""
+    """One or more curves of a color. Each has at least one point. ``ideal`` is x and y, drawn with dashes."""
 
-    cell: Cell
-    points: tuple[MeasuredPoint, ...]
+    label: str
+    curves: tuple[tuple[Point, ...], ...]
     ideal: tuple[tuple[float, float], ...] = ()
 
     @property
-    def label(self) -> str:
-        return self.cell.label
+    def points(self) -> tuple[Point, ...]:
+        return tuple(point for curve in self.curves for point in curve)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Lines for one picture. ``name`` says which, and is empty if these are all."""
-
-    name: str
-    lines: tuple[Line, ...]
+def divide_lines(lines: Sequence[Line]) -> Iterator[tuple[Line, ...]]:
+    """Lines for one picture each, as many as there are colors."""
+    for first in range(0, len(lines), SERIES_COLORS):
+        yield tuple(lines[first : first + SERIES_COLORS])
 
 
-def divide_lines(lines: Sequence[Line]) -> tuple[Part, ...]:
-    """Parts of at most as many lines as there are colors, by the values of one setting if this makes few parts."""
-    if len(lines) <= MOST_LINES:
-        return (Part(name="", lines=tuple(lines)),)
-    most_parts = 2 * -(-len(lines) // MOST_LINES)
-    for axis in reversed(find_axes([line.cell for line in lines])):
-        name = axis.name.rpartition(".")[2].replace("_", " ")
-        parts = [
-            Part(name=f"{name} {value}", lines=some)
-            for value in axis.values
-            if (some := tuple(line for line in lines if value_text(line.cell, axis.name) == value))
-        ]
-        if len(parts) <= most_parts and all(len(part.lines) <= MOST_LINES for part in parts):
-            return tuple(parts)
-    return tuple(
-        Part(name=f"series {first + 1} to {first + len(some)}", lines=some)
-        for first in range(0, len(lines), MOST_LINES)
-        if (some := tuple(lines[first : first + MOST_LINES]))
-    )
-
-
-def draw_lines(lines: Sequence[Line], *, across_name: str, title: str, unit: Unit | None = None) -> Markup:
-    """Dots are measured, with their intervals; dashes are the ideal."""
-    most = max(point.x for line in lines for point in line.points)
-    highest = max(y for line in lines for y in (*(y for _, y in line.ideal), *(point.high for point in line.points)))
-    across = make_scale(0.0, most * 1.03, begin=LEFT, end=WIDTH - RIGHT)
-    up = make_scale(0.0, highest * 1.03, begin=HEIGHT - BOTTOM, end=TOP, unit=unit)
+def draw_lines(
+    lines: Sequence[Line], *, across_name: str, title: str, unit: Unit | None = None, is_from_zero: bool = True
+) -> Markup:
+    """``unit``: of the horizontal axis, which begins at 0. ``is_from_zero``: so does the vertical one."""
+    points = [point for line in lines for point in line.points]
+    low, high = min(point.y for point in points), max(point.high for point in points)
+    high = max(high, *(y for line in lines for _, y in line.ideal), high)
+    margin = 0.04 * (high - low)
+    across = make_scale(0.0, max(point.x for point in points) * 1.02, begin=LEFT, end=WIDTH - RIGHT, unit=unit)
+    up = make_scale(0.0 if is_from_zero else low - margin, high + margin, begin=HEIGHT - BOTTOM, end=TOP)
     described = "; ".join(
-        f"{line.label}: " + ", ".join(f"{point.x:g}: {number_text(point.y)}" for point in line.points) for line in lines
+        f"{line.label}: from {number_text(line.curves[0][0].y)} to {number_text(line.curves[0][-1].y)}"
+        for line in lines
     )
     picture = svg(
         WIDTH,
@@ -107,17 +85,14 @@ def draw_lines(lines: Sequence[Line], *, across_name: str, title: str, unit: Uni
 
 
 def _line(line: Line, across: Scale, up: Scale, color: str) -> Markup:
-    measured = [(across(point.x), up(point.y)) for point in line.points]
-    return join(
-        polyline([(across(x), up(y)) for x, y in line.ideal], class_=f"line ideal {color}") if line.ideal else None,
-        polyline(measured, class_=f"line {color}"),
-        *_whiskers(line, across, up, color),
-        *(element("circle", class_=f"mark {color}", cx=at(x), cy=at(y), r=4) for x, y in measured),
-    )
-
-
-def _whiskers(line: Line, across: Scale, up: Scale, color: str) -> Iterator[Markup]:
+    drawn = [polyline([(across(x), up(y)) for x, y in line.ideal], class_=f"line ideal {color}")] if line.ideal else []
+    for curve in line.curves:
+        placed = [(across(point.x), up(point.y)) for point in curve]
+        drawn += [polyline(placed, class_=f"line {color}")] if len(placed) > 1 else []
+        dots = placed if len(placed) <= FEW_POINTS else ()
+        drawn += [element("circle", class_=f"mark {color}", cx=at(x), cy=at(y), r=3) for x, y in dots]
     for point in line.points:
         if point.interval is not None:
             x, low, high = across(point.x), up(point.interval.low), up(min(point.interval.high, up.high))
-            yield element("line", class_=f"line {color}", x1=at(x), x2=at(x), y1=at(low), y2=at(high))
+            drawn.append(element("line", class_=f"line {color}", x1=at(x), x2=at(x), y1=at(low), y2=at(high)))
+    return join(*drawn)

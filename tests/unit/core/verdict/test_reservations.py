@@ -107,7 +107,7 @@ def test_a_narrower_spread_from_history_decides() -> None:
     history = dict.fromkeys(HostClass, HostSpread(deviation=0.005, typical=0.005, degrees_of_freedom=20, source="past"))
     verdict = judge(SUITE, (DDP, FSDP), results, host_priors=history)
     assert verdict.finding is Finding.RECOMMENDED
-    assert "A spread between hosts of 0.5 % is assumed (history)" in " ".join(describe_verdict(verdict).cautions)
+    assert "A spread between hosts of 0.5 % is assumed (past)" in " ".join(describe_verdict(verdict).cautions)
     # a plan that says nothing of the class leaves the stated prior
     others = {HostClass.MANY_HOSTS: history[HostClass.MANY_HOSTS]}
     assert judge(SUITE, (DDP, FSDP), results, host_priors=others).host_spread == STATED_PRIORS[HostClass.ONE_HOST]
