@@ -50,8 +50,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
+from traindyno.core.verdict.pricing import reprice
 from traindyno.core.verdict.report_data import report_document
-from traindyno.core.verdict.reprice import reprice
 from traindyno.report.html import render
 from traindyno.store.executions import Judgement
 from traindyno.store.results_bucket import ResultsBucket

@@ -23,7 +23,7 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.reprice import PriceFlip, Repriced, reprice
+from traindyno.core.verdict.pricing import Repriced, reprice
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.store.results import load_record
@@ -105,7 +105,6 @@ def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices:
         "execution_id": record.execution_id,
         "prices": to_document(prices),
         "is_flipped": after.is_flipped,
-        "flips": [{**to_document(flip), "change": str(flip.change)} for flip in after.flips],
         "before": verdict_document(before),
         "after": verdict_document(after.verdict),
     }
@@ -171,16 +170,8 @@ def _changes(after: Repriced) -> Iterator[str]:
     for found in verdict.break_evens:
         price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
         yield f"break-even: {found.instance} at {price}/h, where {label} and {best} cost the same"
-    for flip in after.flips:
-        yield _flip_text(verdict, flip)
-    if not after.flips:
+    if not verdict.break_evens:
         yield f"no price changes the verdict: {_why_none(verdict)}"
-
-
-def _flip_text(verdict: Verdict, flip: PriceFlip) -> str:
-    winner = verdict.row(flip.cell_id).label if flip.cell_id else "no cell"
-    prices = f"{exact_usd_text(flip.now_usd_per_hour)}/h to {exact_usd_text(flip.at_usd_per_hour)}/h"
-    return f"the verdict changes to {winner} with {flip.instance} from {prices} ({_share_text(float(flip.change))})"
 
 
 def _why_none(verdict: Verdict) -> str:

@@ -1,21 +1,59 @@
-"""One measurement at several prices: on demand, at spot, and with a training plan."""
+"""One measurement at several prices: at a given list, on demand, at spot, and with a training plan."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
 from traindyno.core.costs.prediction import ENDLESS
+from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.jobs.attempt import trained_seconds
 from traindyno.core.measurement.loss_parity import LossSpread
-from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repriced:
+    results: tuple[RunResult, ...]
+    verdict: Verdict
+    is_flipped: bool
+
+
+def reprice(
+    suite: Suite,
+    cells: Sequence[Cell],
+    results: Sequence[RunResult],
+    prices: PriceList,
+    *,
+    loss_spread: LossSpread | None = None,
+    host_priors: HostPriors | None = None,
+) -> Repriced:
+    """Types without an entry in ``prices`` keep the price that was paid."""
+    before = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
+    repriced = tuple(_at_price(result, prices.get(result.run.cell.settings.instance)) for result in results)
+    after = judge(suite, cells, repriced, loss_spread=loss_spread, host_priors=host_priors)
+    return Repriced(results=repriced, verdict=after, is_flipped=after.recommended != before.recommended)
+
+
+def _at_price(result: RunResult, price: Price | None) -> RunResult:
+    if price is None:
+        return result
+    paid = PaidPrice(
+        usd_per_instance_hour=price.usd_per_hour,
+        region=price.region,
+        date=price.as_of,
+        source=price.source,
+        purchase=result.price.purchase,
+    )
+    return replace(result, price=paid)
 
 
 class Terms(StrEnum):
@@ -70,32 +108,22 @@ def price_options(
 
     ``loss_spread`` and ``host_priors`` are the verdict's own, from the lab's history.
     """
-    paid = judge(suite, cells, results, loss_spread=loss_spread, host_priors=host_priors)
-    offers = list(_offers(suite, results))
+    judged = partial(judge, suite, cells, loss_spread=loss_spread, host_priors=host_priors)
+    offers, paid = list(_offers(suite, results)), judged(results)
     if len(offers) < 2:
         return ()
-    options = []
-    for offer in offers:
-        verdict = judge(
-            suite,
-            cells,
-            [_result_at(offer, result) for result in results],
-            loss_spread=loss_spread,
-            host_priors=host_priors,
-            hazards=offer.hazards,
-        )
-        options.append(_option(offer, verdict, paid))
-    return tuple(options)
+    return tuple(
+        _option(offer, judged([_result_at(offer, result) for result in results], hazards=offer.hazards), paid)
+        for offer in offers
+    )
 
 
 def _offers(suite: Suite, results: Sequence[RunResult]) -> Iterator[_Offer]:
-    listed = {
-        result.run.cell.settings.instance: result.price
-        for result in results
-        if result.price.usd_per_instance_hour is not None
+    prices = {result.run.cell.settings.instance: result.price for result in results}
+    home = next((price.region for price in prices.values() if price.region), None)
+    at_home = {
+        name: price.usd_per_instance_hour for name, price in prices.items() if price.usd_per_instance_hour is not None
     }
-    home = next((price.region for price in listed.values() if price.region), None)
-    at_home = {name: price.usd_per_instance_hour or Decimal(0) for name, price in listed.items()}
     given = suite.pricing.spot
     sizes: dict[str, int] = {}
     for result in results:
@@ -107,24 +135,16 @@ def _offers(suite: Suite, results: Sequence[RunResult]) -> Iterator[_Offer]:
         for key in sorted((name, purchase.value) for name in sizes for purchase in Purchase)
     }
     hazards = {**expected, **observe_hazards(results, given)}
-    if at_home:
-        yield _Offer(
-            terms=Terms.ON_DEMAND, region=home, basis="prices of the runs", usd_per_hour=at_home, hazards=hazards
-        )
-    discounts = {**{name: terms.discount for name, terms in suite.pricing.spot.items()}, **observe_discounts(results)}
+    discounts = {**{name: terms.discount for name, terms in given.items()}, **observe_discounts(results)}
     cheaper = {name: usd * (1 - Decimal(str(discounts[name]))) for name, usd in at_home.items() if name in discounts}
-    if cheaper:
-        basis = _spot_basis(discounts, hazards)
-        yield _Offer(terms=Terms.SPOT, region=home, basis=basis, usd_per_hour=cheaper, hazards=hazards)
     reserved = {name: terms.usd_per_hour for name, terms in suite.pricing.training_plan.items()}
-    if reserved:
-        yield _Offer(
-            terms=Terms.TRAINING_PLAN,
-            region=home,
-            basis="given in the suite",
-            usd_per_hour=reserved,
-            hazards=hazards,
-        )
+    for terms, basis, usd_per_hour in (
+        (Terms.ON_DEMAND, "prices of the runs", at_home),
+        (Terms.SPOT, _spot_basis(discounts, hazards), cheaper),
+        (Terms.TRAINING_PLAN, "given in the suite", reserved),
+    ):
+        if usd_per_hour:
+            yield _Offer(terms=terms, region=home, basis=basis, usd_per_hour=usd_per_hour, hazards=hazards)
 
 
 def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Hazard]) -> str:
@@ -137,17 +157,11 @@ def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Haza
     return f"{'; '.join(parts)}; lost work and restarts included"
 
 
-def _endless_text(cells: int) -> str:
-    if not cells:
-        return ""
-    named = "1 cell" if cells == 1 else f"{cells} cells"
-    return f"; time and cost of {named} are unknown: {ENDLESS}"
-
-
 def _result_at(offer: _Offer, result: RunResult) -> RunResult:
     """Billed for all of its training time, at the offer's price."""
     usd = offer.usd_per_hour.get(result.run.cell.settings.instance)
-    price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=_purchase(offer.terms))
+    purchase = (Purchase.SPOT if offer.terms is Terms.SPOT else Purchase.ON_DEMAND).value
+    price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=purchase)
     attempts = tuple(
         attempt if (seconds := trained_seconds(attempt)) is None else replace(attempt, billable_seconds=seconds)
         for attempt in result.attempts
@@ -155,32 +169,31 @@ def _result_at(offer: _Offer, result: RunResult) -> RunResult:
     return replace(result, price=price, attempts=attempts)
 
 
-def _purchase(terms: Terms) -> str:
-    return (Purchase.SPOT if terms is Terms.SPOT else Purchase.ON_DEMAND).value
-
-
 def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
-    is_whole = verdict.goal.target is None
     # Capacity on which no run would end has no time or cost, unless that is so of what was paid for, too.
-    is_hopeless = _leaves_out(verdict) and not _leaves_out(paid)
-    usd, seconds = (
-        {
-            row.cell_id: found.mean
-            for row in verdict.ranked_rows
-            if not is_hopeless and (found := estimate_of(row, metric)) is not None
-        }
-        for metric in (
-            Metric.USD if is_whole else Metric.USD_TO_TARGET,
-            Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET,
-        )
+    is_hopeless = any(row.is_without_interruptions for row in verdict.rows) and not any(
+        row.is_without_interruptions for row in paid.rows
     )
-    where = f", {offer.region}" if offer.region else ""
+    metrics = (Metric.USD, Metric.SECONDS)
+    if verdict.goal.target is not None:
+        metrics = (Metric.USD_TO_TARGET, Metric.SECONDS_TO_TARGET)
+    rows = () if is_hopeless else verdict.ranked_rows
+    usd, seconds = (
+        {row.cell_id: found.mean for row in rows if (found := estimate_of(row, metric)) is not None}
+        for metric in metrics
+    )
+    endless = sum(row.is_endless for row in verdict.rows)
+    unknown = (
+        f"; time and cost of {'1 cell' if endless == 1 else f'{endless} cells'} are unknown: {ENDLESS}"
+        if endless
+        else ""
+    )
     recommended = None if is_hopeless else verdict.recommended
     return PricedOption(
-        name=f"{offer.terms}{where}",
+        name=f"{offer.terms}{f', {offer.region}' if offer.region else ''}",
         terms=offer.terms,
         region=offer.region,
-        basis=f"{offer.basis}{_endless_text(sum(row.is_endless for row in verdict.rows))}",
+        basis=f"{offer.basis}{unknown}",
         usd_per_hour=dict(offer.usd_per_hour),
         usd=usd,
         seconds=seconds,
@@ -188,7 +201,3 @@ def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
         finding=Finding.NONE_MEASURED if is_hopeless else verdict.finding,
         is_flipped=recommended != paid.recommended,
     )
-
-
-def _leaves_out(verdict: Verdict) -> bool:
-    return any(row.is_without_interruptions for row in verdict.rows)

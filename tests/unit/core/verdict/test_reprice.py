@@ -3,18 +3,13 @@
 from dataclasses import replace
 from decimal import Decimal
 
-import pytest
-
 from tests.unit.run_samples import PRICE, completed_result, make_suite
 from traindyno.core.costs.prices import Price
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.reprice import PriceFlip, find_flips, reprice
-from traindyno.core.verdict.verdict import judge
+from traindyno.core.verdict.pricing import reprice
 
 P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
 # Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per hour.
@@ -39,8 +34,8 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
     return results
 
 
-def suite_of(goal: Goal | None = None) -> Suite:
-    return make_suite(goal=goal, matrix={"instance": (P4D, TRN1)})
+def suite_of() -> Suite:
+    return make_suite(matrix={"instance": (P4D, TRN1)})
 
 
 def price(instance: str, usd: str) -> dict[str, Price]:
@@ -57,14 +52,8 @@ def test_the_published_answer_holds_at_the_published_prices() -> None:
     assert repriced.verdict.recommended == trn1
     assert not repriced.is_flipped
     # the P4d price at which both cost the same: 24.725 x 6033 / 6553 = 22.7630
-    assert repriced.flips[0] == PriceFlip(
-        instance=P4D, now_usd_per_hour=BLOG[P4D], at_usd_per_hour=Decimal("22.7630"), cell_id=p4d
-    )
-    # and Trn1's own: 37.69 x 6553 / 6033 = 40.9386
-    assert repriced.flips[1] == PriceFlip(
-        instance=TRN1, now_usd_per_hour=BLOG[TRN1], at_usd_per_hour=Decimal("40.9386"), cell_id=p4d
-    )
-    assert round(repriced.flips[0].change, 3) == Decimal("-0.396")
+    (found,) = repriced.verdict.break_evens
+    assert (found.cell_id, found.instance, found.usd_per_instance_hour) == (p4d, P4D, Decimal("22.7630"))
 
 
 def test_a_price_below_break_even_flips_the_answer() -> None:
@@ -87,38 +76,3 @@ def test_every_cost_is_computed_anew_and_says_from_where() -> None:
     assert projection.usd == Decimal("6553.0") * 10 / 3600
     assert paid_usd(p4d) == Decimal(str(p4d.billable_seconds)) * 10 / 3600
     assert trn1.price.usd_per_instance_hour == BLOG[TRN1]
-
-
-def test_where_only_time_counts_no_price_flips_anything() -> None:
-    suite = suite_of(Goal(kind=GoalKind.FASTEST))
-    assert find_flips(judge(suite, expand_cells(suite), measured(suite))) == ()
-
-
-def test_a_goal_within_a_sum_flips_where_the_sum_is_reached() -> None:
-    suite = suite_of(Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("100")))
-    (flip,) = find_flips(judge(suite, expand_cells(suite), measured(suite)))
-    # the faster Trn1 would cost 100 USD at 100 / (6033 / 3600) = 59.6718; its three trials are 0.1 % apart, so that one
-    # more run is up to t(0.95, 2) = 2.92 x 0.1 % x sqrt(1 + 1 / 3) = 0.337 % longer
-    assert flip.instance == TRN1
-    assert float(flip.at_usd_per_hour) == pytest.approx(59.6718 / 1.00337, rel=1e-4)
-    assert flip.cell_id == expand_cells(suite)[0].cell_id
-
-
-def test_one_instance_type_has_one_price_and_no_flip() -> None:
-    suite = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": P4D})
-    assert find_flips(judge(suite, expand_cells(suite), measured(suite))) == ()
-
-
-def test_an_answer_without_a_known_cost_has_no_flip() -> None:
-    suite = suite_of(Goal(kind=GoalKind.FASTEST))
-    verdict = judge(suite, expand_cells(suite), measured(suite))
-    best = verdict.recommended
-    rows = tuple(
-        replace(row, usd=None, usd_per_instance_hour=None) if row.cell_id == best else row for row in verdict.rows
-    )
-    expected = next(row for row in rows if row.cell_id == best)
-    within = replace(verdict, rows=rows, expected=expected, goal=Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal("100")))
-    assert find_flips(within) == ()
-    unpriced = tuple(replace(row, usd_per_instance_hour=None) if row.cell_id == best else row for row in verdict.rows)
-    expected = next(row for row in unpriced if row.cell_id == best)
-    assert find_flips(replace(within, rows=unpriced, expected=expected)) == ()
