@@ -12,7 +12,7 @@ from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
 from infra.lab_grants import LabGrants, pass_role, without_resources
 from infra.lab_jobs import lab_jobs_environment
 from infra.permissions import Grant
-from infra.serving.serving_grants import ending_endpoints
+from infra.serving import ending_endpoints
 from infra.shared import arn
 from traindyno.sagemaker.job_settings import LabJobs
 

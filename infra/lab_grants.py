@@ -9,7 +9,7 @@ from constructs import Construct
 
 from infra.identity import JOB_LOG_GROUP
 from infra.lab_function import FunctionSetup
-from infra.permissions import Grant
+from infra.permissions import Conditions, Grant
 from infra.shared import arn
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
 from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX, job_document_key
@@ -125,11 +125,11 @@ class LabGrants:
         actions = ["logs:DescribeLogStreams", "logs:GetLogEvents"]
         return Grant(actions=actions, resources=named, wildcard_reason=reason)
 
-    def on(self, kind: str, *operations: str, reason: str) -> Grant:
+    def on(self, kind: str, *operations: str, reason: str, conditions: Conditions | None = None) -> Grant:
         """SageMaker's operations on the lab's resources of one kind."""
         ours = arn(self.stack, "sagemaker", f"{kind}/{jobs_prefix(self.lab)}*")
         actions = [f"sagemaker:{operation}" for operation in operations]
-        return Grant(actions=actions, resources=[ours], wildcard_reason=reason)
+        return Grant(actions=actions, resources=[ours], wildcard_reason=reason, conditions=conditions or {})
 
     def recording(self) -> list[Grant]:
         return [

@@ -27,8 +27,7 @@ from infra.lambda_source import pack_lambda_source
 from infra.monitoring import Monitoring
 from infra.orchestration import Orchestration
 from infra.permissions import acknowledge, check_rules, rules_are_checked
-from infra.serving.serving import Serving
-from infra.serving.serving_grants import ending_endpoints
+from infra.serving import Serving, ending_endpoints
 from infra.storage import Storage
 from traindyno.bundle import pack, training_files
 from traindyno.core.lab_names import LAB_TAG, LEASE_SECONDS, LabOutput, lab_stack_name
@@ -136,7 +135,7 @@ class LabStack(cdk.Stack):
         watchers = self._watchers(
             settings, functions, orchestration.state_machine, notifications, setup.dead_letters, images=images
         )
-        serving = Serving(self, "Serving", setup, jobs=settings.jobs, topic=notifications.topic)
+        serving = Serving(self, "Serving", setup, jobs=settings.jobs)
         guard = Guard(self, "Guard", setup)
         parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, serving]
         guard.watch(*parts, *(part for part in (images, dead_letters) if part))

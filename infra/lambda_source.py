@@ -17,7 +17,7 @@ BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "u
 SERVICES = frozenset(
     {
         *("cloudwatch", "dynamodb", "events", "logs", "pricing"),
-        *("s3", "sagemaker", "sagemaker-runtime", "service-quotas", "sns", "stepfunctions"),
+        *("s3", "sagemaker", "service-quotas", "sns", "stepfunctions"),
     }
 )
 MODEL_FOLDERS = frozenset({"botocore/data", "boto3/data"})

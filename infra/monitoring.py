@@ -76,7 +76,7 @@ class Monitoring(Construct):
         of_runs = (functions.submit_run, functions.record_run)
         # A final error raises the alarm SuiteFailed, and after a first one Step Functions repeats the call.
         of_suites = (functions.plan_round, functions.judge_suite)
-        effects = dict.fromkeys(alone, "Jobs may continue without control.")
+        effects = dict.fromkeys(alone, "Jobs and endpoints may continue without control.")
         effects |= dict.fromkeys((*of_runs, *of_suites), CALLED_AGAIN)
         for item, effect in effects.items():
             is_of_suites = item in of_suites

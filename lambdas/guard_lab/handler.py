@@ -9,8 +9,7 @@ from traindyno.aws.executions import Executions
 from traindyno.lab.environment import GuardEnvironment, read_environment
 from traindyno.lab.guard_lab import refusal_to_delete
 from traindyno.lab.services import connect
-from traindyno.lab.serving.end_endpoints import remove_all
-from traindyno.lab.serving.services import open_serving
+from traindyno.lab.serving.end_endpoints import open_serving, remove_all
 from traindyno.lab.use_case import use_case
 
 

@@ -12,17 +12,11 @@ from typing import Any, Protocol
 from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
-from traindyno.core.lab_names import (
-    OPEN_ENDPOINTS_METRIC,
-    OPEN_RUNS_METRIC,
-    OVERDUE_ENDPOINTS_METRIC,
-    OVERDUE_RUNS_METRIC,
-)
+from traindyno.core.lab_names import OPEN_RUNS_METRIC, OVERDUE_RUNS_METRIC
 from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep
 from traindyno.lab.services import connect
-from traindyno.lab.serving.end_endpoints import sweep_endpoints
-from traindyno.lab.serving.services import open_serving
+from traindyno.lab.serving.end_endpoints import open_serving, sweep_endpoints
 from traindyno.lab.stop_runs import Pace
 from traindyno.lab.sweep_turn import sweep_turn
 from traindyno.lab.use_case import use_case
@@ -46,8 +40,8 @@ def handle(event: dict[str, Any], context: Context) -> None:
         if turn is None:
             line.note(skipped="another sweep is running")
             return
-        served = sweep_endpoints(open_serving(environment), now=time.time())
-        line.note(endpoints=served.open, endpoints_removed=served.removed, endpoints_overdue=served.overdue)
+        removed, errors = sweep_endpoints(open_serving(environment), now=time.time())
+        line.note(endpoints_removed=removed)
         swept = sweep(
             lab=environment.lab,
             services=services,
@@ -56,15 +50,9 @@ def handle(event: dict[str, Any], context: Context) -> None:
             pace=turn,
             quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
         )
-        failed = len(swept.failures) + len(served.errors)
-        line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=failed)
-        counts = {
-            OPEN_RUNS_METRIC: swept.open,
-            OVERDUE_RUNS_METRIC: swept.overdue,
-            OPEN_ENDPOINTS_METRIC: served.open,
-            OVERDUE_ENDPOINTS_METRIC: served.overdue,
-        }
+        failures = [*errors, *swept.failures]
+        counts = {OPEN_RUNS_METRIC: swept.open, OVERDUE_RUNS_METRIC: swept.overdue}
+        line.note(open=swept.open, overdue=swept.overdue, left=swept.left, stopped=swept.stopped, failed=len(failures))
         sys.stdout.write(metrics_line(counts, lab=environment.lab, now=time.time()) + "\n")
-        failures = [*served.errors, *swept.failures]
         if failures:
             raise failures[0]  # so that the alarm for failed functions is on

@@ -13,7 +13,7 @@ import pytest
 from infra.lab_stack import add_lab
 from tests.infra.synthesis import KEY, OTHER_LAB, REPO_ROOT, flat, lab, synthesise
 from traindyno.aws.caller_permissions import BOOTSTRAP_ROLES
-from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
+from traindyno.core.lab_names import LabOutput, lab_stack_name
 
 
 def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
@@ -69,8 +69,6 @@ def test_fixed_names_hold_the_labs_name() -> None:
 def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
     outputs = set(lab(target="local").document["Outputs"])
     assert set(LabOutput) <= outputs
-    assert ISOLATED_OUTPUT not in outputs
-    assert ISOLATED_OUTPUT in lab(**OTHER_LAB).document["Outputs"]
 
 
 @pytest.mark.parametrize(

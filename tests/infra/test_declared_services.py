@@ -14,7 +14,7 @@ from tests.infra.synthesis import lab
 from tests.permissions.policies import FunctionPolicy
 from tests.permissions.reach import CLIENTS, REPO_ROOT
 from traindyno.lab.environment import BuildEnvironment, LabEnvironment
-from traindyno.lab.serving.services import Serving
+from traindyno.lab.serving.end_endpoints import Serving
 
 FUNCTIONS = sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/handler.py"))
 # A part of AWS, and the actions of which its users are granted some.

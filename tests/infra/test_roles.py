@@ -51,7 +51,7 @@ def resources_for(statements: list[dict[str, Any]], action: str) -> list[str]:
 def test_each_function_has_a_role_of_its_own(template: Template) -> None:
     functions = template.of_type("AWS::Lambda::Function")
     roles = {flat(function["Role"]) for function in functions.values()}
-    assert len(roles) == len(functions) == len({*STATES, "DeployModel", "GuardLab"})
+    assert len(roles) == len(functions) == len({*STATES, "GuardLab"})
 
 
 def test_no_role_may_do_everything_with_a_service(template: Template) -> None:
@@ -152,17 +152,15 @@ def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: 
 OURS = "arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId"
 
 
-@pytest.mark.parametrize("role", ["ServingDeployModelRole", "FunctionsReconcileRunsRole", "GuardGuardLabRole"])
-def test_functions_reach_this_labs_models_and_endpoints_only(template: Template, role: str) -> None:
+@pytest.mark.parametrize("role", ["FunctionsReconcileRunsRole", "GuardGuardLabRole"])
+def test_functions_end_endpoints_with_this_labs_tag_only(template: Template, role: str) -> None:
     statements = template.statements(role)
     of_hosting = [each for each in statements if re.search("Endpoint|Model", str(each["Action"]))]
     names = {flat(resource) for each in of_hosting for resource in as_list(each["Resource"])}
-    every = {"*"} & names
-    assert bool(every) == ("DeployModel" not in role)  # ListEndpoints
-    assert all(re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config)/traindyno--\*", each) for each in names - every)
-    created = actions_of(statements) & {"sagemaker:CreateEndpoint", "sagemaker:DeleteEndpoint", "iam:PassRole"}
-    makes = {"sagemaker:CreateEndpoint", "iam:PassRole"}
-    assert created == (makes if "DeployModel" in role else {"sagemaker:DeleteEndpoint"})
+    assert all(re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config)/traindyno--\*", each) for each in names - {"*"})
+    (ending,) = [each for each in statements if "sagemaker:DeleteEndpoint" in as_list(each["Action"])]
+    assert ending["Condition"] == {"StringEquals": {"aws:ResourceTag/traindyno:lab": "traindyno"}}
+    assert not {"sagemaker:CreateEndpoint", "iam:PassRole"} & actions_of(statements)
 
 
 def test_a_served_model_reads_its_copy_and_writes_no_object(template: Template) -> None:
@@ -192,15 +190,6 @@ def test_jobs_in_a_vpc_with_keys_and_a_secret_may_use_them_and_others_may_not() 
     assert set(resources_for(statements, "kms:Decrypt")) == {KEY, f"{KEY}-of-data"}
     assert resources_for(statements, "kms:CreateGrant") == [KEY]
     assert resources_for(statements, "kms:GenerateDataKey") == [KEY]
-
-
-def test_deploy_model_may_grant_the_use_of_the_volume_key_where_there_is_one() -> None:
-    statements = lab(**OTHER_LAB).statements("ServingDeployModelRole")
-    (granting,) = [each for each in statements if "kms:CreateGrant" in as_list(each["Action"])]
-    assert (granting["Resource"], granting["Condition"]) == (KEY, {"Bool": {"kms:GrantIsForAWSResource": "true"}})
-    (described,) = [each for each in statements if "kms:DescribeKey" in as_list(each["Action"])]
-    assert (described["Resource"], "Condition" in described) == (KEY, False)
-    assert "kms:CreateGrant" not in actions_of(lab(target="aws").statements("ServingDeployModelRole"))
 
 
 def test_functions_that_read_outputs_of_jobs_may_decrypt_with_their_key() -> None:

@@ -22,67 +22,55 @@ from tests.local.recorded_calls import CALLS_FILE, Lambdas, as_if_in, make_table
 from tests.permissions.calls import Call, read_calls, recorded_calls
 from tests.permissions.unsent import UNSENT
 from traindyno.core.s3_keys import saved_model_key
-from traindyno.core.serving.deployment import ModelDeployment, deployment_document
-from traindyno.core.suite.choices import Task
+from traindyno.core.serving.deployment import ModelDeployment
+from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.serving.deploy_model import deploy_model
+from traindyno.lab.serving.end_endpoints import open_serving
+from traindyno.sagemaker.job_settings import LabJobs
+from traindyno.sagemaker.serving import ServingSettings
 
 pytestmark = pytest.mark.local
 
 LAB, BUCKET, TABLE = "serving", "serving-results", "serving-rows"
 HANDLER = "def model_fn(folder): return None"
-DEPLOYMENT = ModelDeployment(
+DUE = ModelDeployment(
     name="serving--answers",
-    created_at=0,
+    created_at=time.time() - 3600,
     hours=1,
-    suite_name="s",
     execution_id="e1",
     run_id="answers",
     job_name="job",
-    task=Task.SEQUENCE_CLASSIFICATION,
     owner="ada",
     instance_type="local.cpu",
 )
-LEFT = replace(DEPLOYMENT, name="serving--left", hours=9)
-DUE = replace(DEPLOYMENT, hours=0.01)
+LEFT = replace(DUE, name="serving--left", hours=9)
 
 
 @pytest.fixture(scope="module")
 def sent(lab: LocalLab) -> frozenset[Call]:
-    functions = Lambdas(
-        LAB=LAB,
-        BUCKET=BUCKET,
-        TABLE=TABLE,
-        SERVING_ROLE_ARN="arn:aws:iam::000000000000:role/serving",
-        STATE_MACHINE_ARN="arn:aws:states:us-east-1:000000000000:stateMachine:serving-suites",
-    )
+    machine = "arn:aws:states:us-east-1:000000000000:stateMachine:serving-suites"
+    functions = Lambdas(LAB=LAB, BUCKET=BUCKET, TABLE=TABLE, STATE_MACHINE_ARN=machine)
     with as_if_in(environment_of(lab.home)):
-        make_storage()
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        make_table(TABLE)
+        saved = saved_model_key(DUE.execution_id, DUE.run_id, DUE.job_name)
+        boto3.client("s3").put_object(Bucket=BUCKET, Key=saved, Body=tar_gz({"code/inference.py": HANDLER}))
         go_through_everything(functions)
     return read_calls(lab.folder / CALLS_FILE, lab=LAB)
 
 
-def make_storage() -> None:
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
-    make_table(TABLE)
-    key = saved_model_key(DEPLOYMENT.execution_id, DEPLOYMENT.run_id, DEPLOYMENT.job_name)
-    boto3.client("s3").put_object(Bucket=BUCKET, Key=key, Body=tar_gz({"code/inference.py": HANDLER}))
-
-
 def go_through_everything(functions: Lambdas) -> None:
     """An endpoint that the sweep ends, and one that goes with its lab."""
-    sagemaker = boto3.client("sagemaker")
+    sagemaker, role = boto3.client("sagemaker"), "arn:aws:iam::000000000000:role/serving"
+    settings = ServingSettings(region="us-east-1", role_arn=role, bucket=BUCKET, lab=LAB, jobs=LabJobs())
+    serving = open_serving(BucketEnvironment(lab=LAB, bucket=BUCKET, table=TABLE))
     for deployment in (DUE, LEFT):
-        document = deployment_document(deployment)
-        assert functions.call("deploy_model", document) == functions.call("deploy_model", document) == {}
+        deploy_model(deployment, serving, settings, clock=lambda: DUE.created_at)
         waiter = partial(sagemaker.describe_endpoint, EndpointName=deployment.name)
         eventually(lambda waiter=waiter: waiter()["EndpointStatus"] == "InService", seconds=60)
-    assert (
-        "expected a name" in functions.call("deploy_model", {**deployment_document(LEFT), "name": "wrong"})["refused"]
-    )
-    time.sleep(40)  # until DUE is due
     functions.call("reconcile_runs", {})
-    assert [each["EndpointName"] for each in sagemaker.list_endpoints(NameContains=f"{LAB}--")["Endpoints"]] == [
-        LEFT.name
-    ]
+    left = sagemaker.list_endpoints(NameContains=f"{LAB}--")["Endpoints"]
+    assert [each["EndpointName"] for each in left] == [LEFT.name]
     with answers_to_cloudformation() as (url, answers):
         names = {"LogicalResourceId": "Guard", "StackId": "stack", "RequestId": "request"}
         functions.call("guard_lab", {"RequestType": "Delete", "ResponseURL": url, **names})
@@ -111,11 +99,7 @@ def answers_to_cloudformation() -> Iterator[tuple[str, list[Any]]]:
         server.server_close()
 
 
-SENT_HERE = {
-    "deploy_model": "",
-    "guard_lab": "",
-    "reconcile_runs": "Endpoint|DeleteModel|models/|ListTags",
-}
+SENT_HERE = {"guard_lab": "", "reconcile_runs": "Endpoint|DeleteModel|models/|ListTags"}
 
 
 @pytest.mark.parametrize("function", SENT_HERE)

@@ -49,7 +49,6 @@ COPYING = (
     Need("s3:GetObject", SOURCE),
     Need("s3:PutObject", OBJECT),
     Need("kms:Decrypt", "$OUTPUT_KEY", where=("Source", BY_JOBS)),
-    Need("kms:GenerateDataKey", "$OUTPUT_KEY", where=("Object", r"\$BUCKET/models/\*")),
 )
 PUBLISHING = (Need("kms:Decrypt", "$TOPIC_KEY"), Need("kms:GenerateDataKey", "$TOPIC_KEY"))
 
@@ -68,33 +67,11 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "logs:DescribeLogStreams": (Need("logs:DescribeLogStreams", LOG_STREAM),),
     "logs:GetLogEvents": (Need("logs:GetLogEvents", f"{LOG_STREAM}any"),),
     "pricing:GetProducts": (Need("pricing:GetProducts", EVERYTHING),),
-    "s3:AbortMultipartUpload": (Need("s3:AbortMultipartUpload", OBJECT),),
-    "s3:CompleteMultipartUpload": (Need("s3:PutObject", OBJECT),),
     "s3:CopyObject": COPYING,
-    "s3:CreateMultipartUpload": (Need("s3:PutObject", OBJECT),),
     "s3:DeleteObject": (Need("s3:DeleteObject", OBJECT),),
     "s3:GetObject": READING,
-    "s3:HeadObject": READING,
     "s3:ListObjectsV2": (Need("s3:ListBucket", BUCKET),),
     "s3:PutObject": (Need("s3:PutObject", OBJECT),),
-    "s3:UploadPartCopy": COPYING,
-    "sagemaker:CreateEndpoint": (
-        Need("sagemaker:CreateEndpoint", ENDPOINT),
-        Need("sagemaker:CreateEndpoint", CONFIGURATION),
-        Need("sagemaker:AddTags", ENDPOINT, where=TAGGED),
-        # The caller needs it where the configuration names a key
-        Need("kms:CreateGrant", "$VOLUME_KEY"),
-        Need("kms:DescribeKey", "$VOLUME_KEY"),
-    ),
-    "sagemaker:CreateEndpointConfig": (
-        Need("sagemaker:CreateEndpointConfig", CONFIGURATION),
-        Need("sagemaker:AddTags", CONFIGURATION, where=TAGGED),
-    ),
-    "sagemaker:CreateModel": (
-        Need("sagemaker:CreateModel", MODEL),
-        Need("sagemaker:AddTags", MODEL, where=TAGGED),
-        Need("iam:PassRole", "{ExecutionRoleArn}"),
-    ),
     "sagemaker:CreateTrainingJob": (
         Need("sagemaker:CreateTrainingJob", JOB),
         Need("sagemaker:AddTags", JOB, where=TAGGED),

@@ -28,13 +28,6 @@ ARNS = {
     TOPIC: f"arn:aws:sns:{OURS}:ID",
     "AWS::SQS::Queue": f"arn:aws:sqs:{OURS}:ID",
 }
-# Conditions that hold for each call that the statement is for.
-KNOWN_CONDITIONS = (
-    # Roles are parameters of SageMaker's operations only.
-    {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
-    # SageMaker makes the grant for the instances of an endpoint.
-    {"Bool": {"kms:GrantIsForAWSResource": "true"}},
-)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,7 +54,13 @@ class FunctionPolicy:
         role, _ = self._function["Role"]["Fn::GetAtt"]
         statements = self._template.statements(role)
         assert all(each["Effect"] == "Allow" for each in statements)
-        assert not [each for each in statements if each.get("Condition", KNOWN_CONDITIONS[0]) not in KNOWN_CONDITIONS]
+        # Roles are parameters of SageMaker's operations only; a function reads an endpoint's tags before it deletes it.
+        known = (
+            {"iam:PassedToService": "sagemaker.amazonaws.com"},
+            {"aws:ResourceTag/traindyno:lab": self.variables["LAB"]},
+        )
+        conditions = [each["Condition"] for each in statements if "Condition" in each]
+        assert all(each in [{"StringEquals": pair} for pair in known] for each in conditions)
         return frozenset(
             Allowed(action, self._resolve(resource))
             for each in statements

@@ -25,19 +25,11 @@ CLIENTS = {
     "ListingClient": "s3",
     "LogsClient": "logs",
     "PricingClient": "pricing",
-    "RuntimeClient": "sagemaker-runtime",
     "S3Client": "s3",
     "SFNClient": "stepfunctions",
     "SNSClient": "sns",
     "SageMakerClient": "sagemaker",
     "ServiceQuotasClient": "service-quotas",
-}
-# Methods of clients that send operations of other names.
-MANAGED = {
-    ("s3", "copy"): (
-        *("HeadObject", "CopyObject", "CreateMultipartUpload", "UploadPartCopy"),
-        *("CompleteMultipartUpload", "AbortMultipartUpload"),
-    )
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -156,8 +148,6 @@ def sent_in(module: str, node: ast.AST) -> set[str]:
 
 
 def _operations(service: str, method: str) -> tuple[str, ...]:
-    if (service, method) in MANAGED:
-        return MANAGED[service, method]
     return tuple(filter(None, [methods_of(service).get(method)]))
 
 

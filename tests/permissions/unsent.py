@@ -18,16 +18,7 @@ _BY_REASON = {
     "Only while jobs run, and then also jobs that are not the lab's.": (
         "check_quotas sagemaker:DescribeTrainingJob TrainingJobName=*",
     ),
-    "Only models of many megabytes are copied in parts, and a copy is given up only if it fails.": (
-        "deploy_model s3:CreateMultipartUpload Object=$BUCKET/models/*",
-        "deploy_model s3:UploadPartCopy Object=$BUCKET/models/* Source=$BUCKET/runs/*",
-        "deploy_model s3:CompleteMultipartUpload Object=$BUCKET/models/*",
-        "deploy_model s3:AbortMultipartUpload Object=$BUCKET/models/*",
-    ),
-    "Only where a deployment is ended while its model is copied.": (
-        "deploy_model s3:DeleteObject Object=$BUCKET/models/*",
-    ),
-    "Only where a kept endpoint is missing in SageMaker.": (
+    "Only where `traindyno deploy` is still copying a model.": (
         "guard_lab s3:GetObject Bucket=$BUCKET Object=$BUCKET/models/*",
     ),
     "Only where the event of such a job is lost: then the sweep does what FinishRun does.": (

@@ -12,26 +12,23 @@ from botocore.exceptions import ClientError
 from tests.unit.lab_in_memory import NOW, MemoryObjects
 from traindyno.aws.endpoints import Endpoints
 from traindyno.core.s3_keys import samples_key, saved_model_key
-from traindyno.core.serving.deployment import ModelDeployment, deployment_document
+from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import EvaluationSample, EvaluationSamples, ScoredLabel, samples_document
 from traindyno.core.suite.choices import Task
 from traindyno.lab.serving.deploy_model import deploy_model
-from traindyno.lab.serving.services import Serving
+from traindyno.lab.serving.end_endpoints import Serving
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import ServingSettings
 
 NAME = "traindyno--reviews-c1-abc123"
 DEPLOYMENT = ModelDeployment(
     name=NAME,
-    suite_name="reviews",
     execution_id="execution-1",
     run_id="c1-t1",
     job_name="traindyno--reviews-1",
-    task=Task.SEQUENCE_CLASSIFICATION,
     owner="ada",
     instance_type="ml.c5.xlarge",
     usd_per_hour=Decimal("0.204"),
-    price_source="AWS Price List, 2026-11-21",
     created_at=NOW,
     hours=1.0,
 )
@@ -55,10 +52,6 @@ def client_error(code: str, message: str, operation: str = "an operation") -> Cl
     return ClientError({"Error": {"Code": code, "Message": message}}, operation)
 
 
-def unknown(what: str) -> ClientError:
-    return client_error("ValidationException", f"Could not find {what}.")
-
-
 @dataclass
 class MemorySageMaker:
     """The calls of boto3's clients ``sagemaker`` and ``sagemaker-runtime``. ``fault`` may raise before any call.
@@ -66,47 +59,41 @@ class MemorySageMaker:
     New endpoints are ``first_status``. Words in ``wrong`` get another answer than the samples say.
     """
 
-    models: dict[str, Any] = field(default_factory=dict)
-    configs: dict[str, Any] = field(default_factory=dict)
-    endpoints: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, dict[str, Any]] = field(default_factory=lambda: {"Model": {}, "EndpointConfig": {}, "Endpoint": {}})
     first_status: str = "InService"
     wrong: set[str] = field(default_factory=set)
     fault: Callable[[str, str], None] = lambda _operation, _name: None
 
-    def create_model(self, **request: Any) -> None:
-        self._put("CreateModel", self.models, request["ModelName"], request)
+    @property
+    def endpoints(self) -> dict[str, Any]:
+        return self.kept["Endpoint"]
 
-    def create_endpoint_config(self, **request: Any) -> None:
-        self._put("CreateEndpointConfig", self.configs, request["EndpointConfigName"], request)
+    def __getattr__(self, call: str) -> Callable[..., Any]:
+        """Creates, describes and deletes models, endpoint configurations and endpoints."""
+        verb, *words = call.title().split("_")
+        if verb not in {"Create", "Describe", "Delete"}:
+            raise AttributeError(call)
+        kind = "".join(words)
 
-    def create_endpoint(self, **request: Any) -> None:
-        name = request["EndpointName"]
-        new = {**request, "EndpointArn": f"arn:{name}", "EndpointStatus": self.first_status}
-        self._put("CreateEndpoint", self.endpoints, name, new)
+        def answer(**request: Any) -> Any:
+            name, kept = request[f"{kind}Name"], self.kept[kind]
+            self.fault(f"{verb}{kind}", name)
+            if verb == "Create" and name in kept:
+                raise client_error("ValidationException", "Cannot create already existing resource")
+            if verb == "Create":
+                status = {"EndpointArn": f"arn:{name}", "EndpointStatus": self.first_status}
+                kept[name] = {**request, **(status if kind == "Endpoint" else {})}
+            elif name not in kept:
+                raise client_error("ValidationException", f"Could not find {kind}.")
+            elif verb == "Delete" and kept[name].get("EndpointStatus") == "Creating":
+                raise client_error("ValidationException", "Cannot update in-progress endpoint")
+            return kept.pop(name) if verb == "Delete" else kept[name]
 
-    def describe_endpoint(self, *, EndpointName: str) -> Any:
-        self.fault("DescribeEndpoint", EndpointName)
-        if EndpointName not in self.endpoints:
-            raise unknown("endpoint")
-        return self.endpoints[EndpointName]
+        return answer
 
     def list_tags(self, *, ResourceArn: str) -> Any:
         self.fault("ListTags", ResourceArn.removeprefix("arn:"))
         return {"Tags": self.endpoints[ResourceArn.removeprefix("arn:")].get("Tags", [])}
-
-    def delete_endpoint(self, *, EndpointName: str) -> None:
-        self.fault("DeleteEndpoint", EndpointName)
-        if self.endpoints.get(EndpointName, {}).get("EndpointStatus") == "Creating":
-            raise client_error("ValidationException", "Cannot update in-progress endpoint")
-        self._delete(self.endpoints, EndpointName)
-
-    def delete_endpoint_config(self, *, EndpointConfigName: str) -> None:
-        self.fault("DeleteEndpointConfig", EndpointConfigName)
-        self._delete(self.configs, EndpointConfigName)
-
-    def delete_model(self, *, ModelName: str) -> None:
-        self.fault("DeleteModel", ModelName)
-        self._delete(self.models, ModelName)
 
     def get_paginator(self, _operation: str) -> Any:
         return self
@@ -126,18 +113,8 @@ class MemorySageMaker:
         """An endpoint with a configuration and a model of its name; ``_`` in the name of a tag stands for a colon."""
         listed = [{"Key": key.replace("_", ":", 1), "Value": value} for key, value in tags.items()]
         document = {"EndpointName": name, "EndpointArn": f"arn:{name}", "EndpointStatus": status, "Tags": listed}
-        self.endpoints[name], self.configs[name], self.models[name] = document, {}, {}
-
-    def _put(self, operation: str, kept: dict[str, Any], name: str, request: Any) -> None:
-        self.fault(operation, name)
-        if name in kept:
-            raise client_error("ValidationException", "Cannot create already existing resource")
-        kept[name] = request
-
-    def _delete(self, kept: dict[str, Any], name: str) -> None:
-        if name not in kept:
-            raise unknown("resource")
-        del kept[name]
+        self.kept["Endpoint"][name] = document
+        self.kept["EndpointConfig"][name] = self.kept["Model"][name] = {}
 
 
 @dataclass
@@ -155,6 +132,5 @@ class MemoryServing:
 
     def deploy(self, deployment: ModelDeployment = DEPLOYMENT, **changes: Any) -> str:
         deployment = replace(deployment, **changes)
-        document, now = deployment_document(deployment), deployment.created_at
-        deploy_model(document, serving=self.serving, settings=SETTINGS, clock=lambda: now)
+        deploy_model(deployment, self.serving, SETTINGS, clock=lambda: deployment.created_at)
         return deployment.name

@@ -474,15 +474,14 @@ def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
     assert answer.stdout.strip() == "[]"
 
 
-SERVING_HANDLERS = ("deploy_model",)
 NOT_FOR_SERVING = re.compile(
     r"traindyno\.(core\.(measurement|planning|search|verdict)\b|core\.costs\.(?!(prices|quantity_text)$)|report\b|sagemaker\.request$)"
 )
 
 
-def test_serving_handlers_import_nothing_that_plans_measures_or_judges() -> None:
-    handlers = ", ".join(f"lambdas.{name}.handler" for name in SERVING_HANDLERS)
-    code = f"import sys, {handlers}; print(*(name for name in sys.modules if name.startswith('traindyno.')))"
+def test_serving_imports_nothing_that_plans_measures_or_judges() -> None:
+    serving = "traindyno.lab.serving.deploy_model"
+    code = f"import sys, {serving}; print(*(name for name in sys.modules if name.startswith('traindyno.')))"
     answer = subprocess.run([sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True)
     imported = answer.stdout.split()
     assert "traindyno.store.results_bucket" in imported

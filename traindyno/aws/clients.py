@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_stepfunctions import SFNClient
 
-    from traindyno.aws.endpoints import RuntimeClient
     from traindyno.aws.log_tail import LogsClient
 
 CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=25)
 MORE_RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 11})
-# DeployModel copies a model of many GB. A request that is sent twice would be safe, and of no use.
-WAITING_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=920, tcp_keepalive=True)
-RUNTIME_CONFIG = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=65)
+RUNTIME_CONFIG = CONFIG.merge(Config(read_timeout=65))
 # The Price List API has endpoints in three regions only; all return the same prices.
 PRICING_REGION = "us-east-1"
 
@@ -43,11 +40,6 @@ def cloudwatch() -> "CloudWatchClient":
 @cache
 def events() -> "EventBridgeClient":
     return boto3.client("events", config=CONFIG)
-
-
-@cache
-def functions() -> Any:
-    return boto3.client("lambda", config=WAITING_CONFIG)
 
 
 @cache
@@ -72,10 +64,8 @@ def sagemaker() -> "SageMakerClient":
 
 
 @cache
-def sagemaker_runtime() -> "RuntimeClient":
-    """Its requests are not retried, because the time that a request takes is measured."""
-    client: RuntimeClient = boto3.client("sagemaker-runtime", config=RUNTIME_CONFIG)
-    return client
+def sagemaker_runtime() -> Any:
+    return boto3.client("sagemaker-runtime", config=RUNTIME_CONFIG)
 
 
 @cache

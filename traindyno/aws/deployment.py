@@ -7,7 +7,9 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import error_code
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab_names import ISOLATED_OUTPUT, LabOutput, lab_stack_name
+from traindyno.core.lab_names import LabOutput, lab_stack_name
+from traindyno.sagemaker.job_settings import read_lab_jobs
+from traindyno.sagemaker.serving import ServingSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -22,13 +24,12 @@ class LabNotDeployed(TraindynoError):
 class Deployment:
     lab: str
     state_machine_arn: str
-    deploy_function: str
     bucket: str
     table: str
     training_role_arn: str
     topic_arn: str
     source_s3_uri: str
-    isolates_network: bool = False
+    serving: ServingSettings
 
 
 def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deployment:
@@ -48,13 +49,18 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
     return Deployment(
         lab=lab,
         state_machine_arn=outputs[LabOutput.STATE_MACHINE_ARN],
-        deploy_function=outputs[LabOutput.DEPLOY_FUNCTION],
         bucket=outputs[LabOutput.BUCKET],
         table=outputs[LabOutput.TABLE],
         training_role_arn=outputs[LabOutput.TRAINING_ROLE_ARN],
         topic_arn=outputs[LabOutput.TOPIC_ARN],
         source_s3_uri=outputs[LabOutput.SOURCE_S3_URI],
-        isolates_network=ISOLATED_OUTPUT in outputs,
+        serving=ServingSettings(
+            region=cloudformation.meta.region_name,
+            role_arn=outputs[LabOutput.SERVING_ROLE_ARN],
+            bucket=outputs[LabOutput.BUCKET],
+            lab=lab,
+            jobs=read_lab_jobs(outputs[LabOutput.LAB_JOBS]),
+        ),
     )
 
 

@@ -1,12 +1,11 @@
 """SageMaker's models, endpoint configurations and endpoints; AWS's errors become this project's."""
 
-import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from traindyno.aws.client_errors import AwsError, error_code, error_message, is_access_denied, temporary
+from traindyno.aws.client_errors import AwsError, error_code, error_message
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import LAB_TAG, jobs_prefix
 from traindyno.sagemaker.serving import EndpointState
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 JSON = "application/json"
+# SageMaker answers with a validation error where a name is taken, or unknown.
 TAKEN_TEXT = ("already existing", "already exists", "must be unique")
-# DescribeEndpoint and similar operations answer an unknown name with a validation error.
 UNKNOWN_TEXT = ("could not find", "not found", "does not exist")
 
 
@@ -32,18 +31,11 @@ class InvocationFailed(TraindynoError):
     """The endpoint did not answer a request, or answered with an error."""
 
 
-class RuntimeClient(Protocol):
-    """The call of boto3's ``sagemaker-runtime`` client that is used here."""
-
-    def invoke_endpoint(self, **request: Any) -> Any: ...
-
-
 class Endpoints:
-    def __init__(self, sagemaker: "SageMakerClient", runtime: Callable[[], RuntimeClient]) -> None:
+    def __init__(self, sagemaker: "SageMakerClient", runtime: Callable[[], Any]) -> None:
         self._sagemaker, self._runtime = sagemaker, runtime
 
     def create(self, model: Mapping[str, Any], config: Mapping[str, Any], endpoint: Mapping[str, Any]) -> None:
-        """Safe to repeat, like every function of this module."""
         _create(lambda: self._sagemaker.create_model(**model), "model")
         _create(lambda: self._sagemaker.create_endpoint_config(**config), "endpoint configuration")
         _create(lambda: self._sagemaker.create_endpoint(**endpoint), "endpoint")
@@ -73,31 +65,18 @@ class Endpoints:
             return False
         if state is not None and state.is_busy:
             raise EndpointBusy(f"{name} is {state.status}, and SageMaker deletes no endpoint before that has ended")
-        if state is not None and not state.is_leaving:
+        if state is not None and state.status != "Deleting":
             _find(lambda: self._sagemaker.delete_endpoint(EndpointName=name))
         _find(lambda: self._sagemaker.delete_endpoint_config(EndpointConfigName=name))
         _find(lambda: self._sagemaker.delete_model(ModelName=name))
         return True
 
     def ask(self, name: str, body: bytes) -> bytes:
-        """The endpoint's answer. Raises Throttled or ServiceFault if a repeat may succeed, else InvocationFailed."""
         try:
             answer = self._runtime().invoke_endpoint(EndpointName=name, Body=body, ContentType=JSON, Accept=JSON)
             return bytes(answer["Body"].read())
         except AwsError as error:
-            about = f"endpoint {name}"
-            raise temporary(error, about) or InvocationFailed(f"{about}: {error}") from error
-
-
-def invoke_deploy_model(functions: Any, function_name: str, document: Mapping[str, Any]) -> None:
-    """Returns when the lab's function has created the endpoint. Raises DeploymentRefused with the function's reason."""
-    answer = functions.invoke(FunctionName=function_name, Payload=json.dumps(document, default=str).encode())
-    text = answer["Payload"].read().decode(errors="replace")
-    if "FunctionError" in answer:
-        raise DeploymentRefused(f"function {function_name} failed: {text[:1000]}; its log group has more")
-    refused = json.loads(text).get("refused")
-    if refused is not None:
-        raise DeploymentRefused(refused)
+            raise InvocationFailed(f"endpoint {name}: {error}") from error
 
 
 def _create(call: Callable[[], object], what: str) -> None:
@@ -105,12 +84,8 @@ def _create(call: Callable[[], object], what: str) -> None:
         call()
     except AwsError as error:
         if isinstance(error, ClientError) and any(part in error_message(error).lower() for part in TAKEN_TEXT):
-            return  # a repeated call for the same deployment
-        if retried := temporary(error, what):
-            raise retried from error
-        is_denied = isinstance(error, ClientError) and is_access_denied(error)
-        hint = "; the role or user lacks a permission" if is_denied else ""
-        raise DeploymentRefused(f"SageMaker refused the {what}: {error}{hint}") from error
+            return  # botocore has sent it twice
+        raise DeploymentRefused(f"SageMaker refused the {what}: {error}") from error
 
 
 def _find(call: Callable[[], Any]) -> Any | None:

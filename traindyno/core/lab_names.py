@@ -10,23 +10,20 @@ OPEN_ATTEMPTS_INDEX = "open-attempts"
 METRIC_NAMESPACE = "Traindyno"
 OPEN_RUNS_METRIC = "OpenRuns"
 OVERDUE_RUNS_METRIC = "OverdueRuns"
-OPEN_ENDPOINTS_METRIC = "OpenEndpoints"
-OVERDUE_ENDPOINTS_METRIC = "OverdueEndpoints"
 FAILED_SUITES_METRIC = "FailedSuites"
 # A killed sweep holds up the next ones for at most this long, less than the time between two of them.
 LEASE_SECONDS = 240.0
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")
 LAB_NAME_RULE = "1 to 18 lower-case letters, digits and single hyphens, beginning with a letter"
-# The output that only the stack of a lab with isolate_network has.
-ISOLATED_OUTPUT = "IsolatesNetwork"
 
 
 class LabOutput(StrEnum):
     """Outputs of every lab's stack."""
 
     STATE_MACHINE_ARN = "StateMachineArn"
-    DEPLOY_FUNCTION = "DeployFunction"
+    SERVING_ROLE_ARN = "ServingRoleArn"
+    LAB_JOBS = "LabJobs"
     BUCKET = "ResultsBucket"
     TABLE = "Table"
     TRAINING_ROLE_ARN = "TrainingRoleArn"

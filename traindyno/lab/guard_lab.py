@@ -4,8 +4,7 @@ from typing import Protocol
 
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
-from traindyno.lab.serving.end_endpoints import names_in_use
-from traindyno.lab.serving.services import Serving
+from traindyno.lab.serving.end_endpoints import Serving, names_in_use
 from traindyno.store.attempts import AttemptRows
 
 MOST_NAMED = 5

@@ -6,6 +6,8 @@ from traindyno.core.costs.projection import paid_usd
 from traindyno.core.costs.quantity_text import number_text, place_text, seconds_text, usd_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.s3_keys import saved_model_key
+from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Column, Markup, breakable, draw_table, element, join
@@ -40,8 +42,19 @@ def draw_runs(report: Report) -> Markup:
         draw_table(COLUMNS, [_row(each) for each in report.results], caption="One trial of one cell each."),
         *(_failure(trials) for trials in alike.values()),
         _problems([each for each in report.results if each.outcome is Outcome.COMPLETED]),
+        _batch_hint(report),
         id="runs",
     )
+
+
+def _batch_hint(report: Report) -> Markup | None:
+    saved = [each for each in report.results if each.outcome is Outcome.COMPLETED and each.attempts]
+    if not saved or not report.suite.measurement.save_model:
+        return None
+    run, job_name = saved[-1].run, saved[-1].attempts[-1].job_name
+    uri = f"s3://BUCKET/{saved_model_key(run.execution_id, run.run_id, job_name)}"
+    call = f'Model(model_data="{uri}", …).transformer(1, "{SERVING_INSTANCE}", …).transform("s3://…/requests/", …)'
+    return element("p", "A batch transform with the SageMaker SDK (docs/serving.md): ", element("code", call))
 
 
 def _row(result: RunResult) -> list[str | None]:

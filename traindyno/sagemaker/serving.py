@@ -12,7 +12,7 @@ from traindyno.core.serving.deployment import IMAGE_REPOSITORY, ModelDeployment,
 from traindyno.sagemaker.images import LOCAL_IMAGE, stock_image_uri
 from traindyno.sagemaker.job_settings import LabJobs
 
-ENDS_AT_TAG, KEPT = "traindyno:ends_at", "kept"
+ENDS_AT_TAG = "traindyno:ends_at"
 # The last of AWS's inference containers for PyTorch; AWS patched it until 2026-06-30.
 IMAGES = {kind: f"{IMAGE_REPOSITORY}:2.6.0-{kind}-py312" for kind in ("cpu", "gpu")}
 # Without it, instances with NVIDIA GPUs have a driver for CUDA 11.4; this one runs the image's CUDA 12.4.
@@ -21,13 +21,10 @@ GPU_AMI = "al2-ami-sagemaker-inference-gpu-3-1"
 GPU_VARIABLE = "TRAINDYNO_NEEDS_GPU"
 START_SECONDS = 900
 ENDPOINT_LOG_GROUP = "/aws/sagemaker/Endpoints"
-Request = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSettings:
-    """The lab's settings for a deployment."""
-
     region: str
     role_arn: str
     bucket: str
@@ -43,21 +40,21 @@ def build_requests(
     Raises ModelNotServable in a lab whose containers have no network, and for a type without a container.
     """
     if settings.jobs.isolates_network:
-        raise ModelNotServable(why_isolated_serves_none(settings.lab))
+        raise ModelNotServable(
+            f"lab {settings.lab} has isolate_network=on, and a served model needs a network: its container installs the"
+            " model's requirements from the package index when it starts; deploy the lab without isolate_network first"
+        )
     kind = container_kind(deployment.instance_type)
     name, jobs = deployment.name, settings.jobs
-    tags = [
-        {"Key": key, "Value": value}
-        for key, value in {
-            LAB_TAG: settings.lab,
-            "traindyno:suite": deployment.suite_name,
-            "traindyno:execution": deployment.execution_id,
-            "traindyno:run": deployment.run_id,
-            "traindyno:owner": deployment.owner,
-            ENDS_AT_TAG: ends_at_text(deployment.ends_at),
-            **jobs.tags,
-        }.items()
-    ]
+    values = {
+        LAB_TAG: settings.lab,
+        "traindyno:execution": deployment.execution_id,
+        "traindyno:run": deployment.run_id,
+        "traindyno:owner": deployment.owner,
+        ENDS_AT_TAG: f"{datetime.fromtimestamp(deployment.ends_at, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        **jobs.tags,
+    }
+    tags = [{"Key": key, "Value": value} for key, value in values.items()]
     container = {
         "Image": LOCAL_IMAGE if kind == "local" else stock_image_uri(IMAGES[kind], settings.region),
         "ModelDataUrl": s3_uri(settings.bucket, served_model_key(name)),
@@ -69,7 +66,6 @@ def build_requests(
             **({GPU_VARIABLE: "1"} if kind == "gpu" or deployment.instance_type == "local.gpu" else {}),
         },
     }
-    vpc = {"Subnets": [*jobs.subnet_ids], "SecurityGroupIds": [*jobs.security_group_ids]}
     variant = {
         "VariantName": "AllTraffic",
         "ModelName": name,
@@ -80,15 +76,12 @@ def build_requests(
         "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
         **({"InferenceAmiVersion": GPU_AMI} if kind == "gpu" else {}),
     }
-    key = {"KmsKeyId": jobs.volume_key_arn} if jobs.volume_key_arn else {}
-    model = {
-        "ModelName": name,
-        "ExecutionRoleArn": settings.role_arn,
-        "PrimaryContainer": container,
-        **({"VpcConfig": vpc} if jobs.subnet_ids else {}),
-        "Tags": tags,
-    }
-    config = {"EndpointConfigName": name, "ProductionVariants": [variant], **key, "Tags": tags}
+    model = {"ModelName": name, "ExecutionRoleArn": settings.role_arn, "PrimaryContainer": container, "Tags": tags}
+    if jobs.subnet_ids:
+        model["VpcConfig"] = {"Subnets": [*jobs.subnet_ids], "SecurityGroupIds": [*jobs.security_group_ids]}
+    config = {"EndpointConfigName": name, "ProductionVariants": [variant], "Tags": tags}
+    if jobs.volume_key_arn:
+        config["KmsKeyId"] = jobs.volume_key_arn
     return model, config, {"EndpointName": name, "EndpointConfigName": name, "Tags": tags}
 
 
@@ -106,28 +99,13 @@ class EndpointState:
         return cls(name=name, arn=arn, status=status, failure=description.get("FailureReason"))
 
     @property
-    def is_ready(self) -> bool:
-        return self.status == "InService"
-
-    @property
     def has_failed(self) -> bool:
         return self.status in {"Failed", "OutOfService"}
 
     @property
-    def is_leaving(self) -> bool:
-        return self.status == "Deleting"
-
-    @property
     def is_busy(self) -> bool:
         """SageMaker deletes no endpoint while it creates or changes it."""
-        return not (self.is_ready or self.has_failed or self.is_leaving or self.status == "UpdateRollbackFailed")
-
-
-def why_isolated_serves_none(lab: str) -> str:
-    return (
-        f"lab {lab} has isolate_network=on, and a served model needs a network: its container installs the model's"
-        " requirements from the package index when it starts; deploy the lab without isolate_network first"
-    )
+        return not (self.has_failed or self.status in {"InService", "Deleting", "UpdateRollbackFailed"})
 
 
 def container_kind(instance_type: str) -> str:
@@ -142,8 +120,3 @@ def container_kind(instance_type: str) -> str:
     # The table lacks types that are newer than it. A container for CPUs would leave the GPU of such a type unused.
     is_newer_gpu = find_instance_type(instance_type) is None and instance_type.startswith(("ml.g", "ml.p"))
     return "gpu" if has_gpu(instance_type) or is_newer_gpu else "cpu"
-
-
-def ends_at_text(ends_at: float | None) -> str:
-    """The value of the tag: an instant in UTC, or that the endpoint is kept."""
-    return KEPT if ends_at is None else f"{datetime.fromtimestamp(ends_at, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -109,7 +109,11 @@ def predict(texts: list[str], model: Served) -> list[Answer]:
     with torch.inference_mode():
         logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     rows, name = _asked(model, logits, ids, mask)
-    return [{"predictions": _most_probable(row, name)} for row in torch.softmax(rows.float(), dim=-1)]
+    top = torch.softmax(rows.float(), dim=-1).topk(min(MOST_PREDICTIONS, rows.shape[-1]))
+    return [
+        {"predictions": [{"label": name(each), "score": round(score, 6)} for each, score in zip(*found, strict=True)]}
+        for found in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    ]
 
 
 def _asked(
@@ -130,10 +134,3 @@ def _asked(
             name = model.tokenizer.mask_token
             raise BadRequest(f"the texts have {counts} times {name}; expected one {name} in each text")
     return logits[asked], lambda number: str(model.tokenizer.decode([number]))
-
-
-def _most_probable(probabilities: torch.Tensor, name: Callable[[int], str]) -> list[Answer]:
-    """Returns labels and scores of the largest ``probabilities`` [V] or [C]."""
-    top = probabilities.topk(min(MOST_PREDICTIONS, len(probabilities)))
-    pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
-    return [{"label": name(number), "score": round(score, 6)} for number, score in pairs]

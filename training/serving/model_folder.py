@@ -38,14 +38,8 @@ def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
     if sequences is not None:
         text = json.dumps(samples_document(_samples(folder, task, dataset.tokenizer, sequences)))
         (folder / SAMPLES_FILE).write_text(text)
-        _write_beside_step_log(text)
-
-
-def _write_beside_step_log(text: str) -> None:
-    """The lab reads the samples there; otherwise it would download the whole model archive for them."""
-    directory = os.environ.get(DIRECTORY_VARIABLE)
-    if directory:
-        (Path(directory) / this_process().job_name / SAMPLES_FILE).write_text(text)
+        if directory := os.environ.get(DIRECTORY_VARIABLE):  # the lab reads them there, without the whole archive
+            (Path(directory) / this_process().job_name / SAMPLES_FILE).write_text(text)
 
 
 def _samples(folder: Path, task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> EvaluationSamples:

@@ -22,8 +22,7 @@ MOST_BODY_BYTES = 4 * 1024 * 1024
 LOG = logging.getLogger(__name__)
 MOST_INVOCATION_BYTES = 6 * 1024 * 1024
 INVOCATION = re.compile(r"/endpoints/(?P<name>[^/]+)/invocations")
-PASSED_ON = ("Content-Type", "Accept")
-Invoke = Callable[[str, bytes, Mapping[str, str]], bytes]
+Invoke = Callable[[str, bytes], bytes]
 AdministrationAnswer = Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -82,10 +81,10 @@ class LoopbackServer(GatedServer):
             self.before_each(operation)
             return self.apis[prefix].answer(operation, request)
 
-    def invoke(self, endpoint: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    def invoke(self, endpoint: str, body: bytes) -> bytes:
         """Answers InvokeEndpoint of ``sagemaker-runtime``, which has a path instead of a target."""
         self.before_each("InvokeEndpoint")
-        return self._invoke(endpoint, body, headers)
+        return self._invoke(endpoint, body)
 
 
 class RequestHandler(GatedRequestHandler):
@@ -113,9 +112,8 @@ class RequestHandler(GatedRequestHandler):
             self._respond(lambda: self.server.answer(self.headers.get("X-Amz-Target", ""), read_document(body)))
 
     def _invoke(self, endpoint: str, body: bytes) -> None:
-        headers = {name: value for name in PASSED_ON if (value := self.headers.get(name))}
         try:
-            answer = self.server.invoke(endpoint, body, headers)
+            answer = self.server.invoke(endpoint, body)
         except ApiError as error:
             self._send_error(error)
             return

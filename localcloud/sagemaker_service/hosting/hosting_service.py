@@ -12,8 +12,7 @@ from localcloud.sagemaker_service.jobs.job import FAILURE_REASON_LIMIT
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.service_health import internal_error
 from localcloud.sagemaker_service.settings import ServiceSettings
-from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer
-from localcloud.sagemaker_service.storage.safe_paths import UnsafePath
+from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer
 
 # The members of a kind's requests and answers, by the kind's part of an ARN
 KINDS = {"model": "Model", "endpoint-config": "EndpointConfig", "endpoint": "Endpoint"}
@@ -55,7 +54,7 @@ class HostingService:
             return {"Endpoints": [_described(each) for name, each in found if request.get("NameContains", "") in name]}
 
         return {
-            "CreateModel": self._create_model,
+            "CreateModel": lambda request: self._put_new("model", request),
             "CreateEndpointConfig": self._create_config,
             "CreateEndpoint": self._create_endpoint,
             "DeleteModel": lambda request: self._remove("model", request),
@@ -66,23 +65,18 @@ class HostingService:
             "ListTags": list_tags,
         }
 
-    def invoke(self, name: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+    def invoke(self, name: str, body: bytes) -> bytes:
         """Answers InvokeEndpoint of ``sagemaker-runtime``. Raises ApiError with that service's own errors."""
         if self._store.documents("endpoint").get(name, {}).get("EndpointStatus") != "InService":
             raise ApiError("ValidationError", f"Endpoint {name} of account {self._settings.account_id} not found.")
         try:
-            status, answer = self._containers[name].invoke(body, headers)
+            status, answer = self._containers[name].invoke(body)
         except ContainerFailed as error:
             status, answer = 504, f"Your invocation timed out or was cut off: {error}"
         if status == 200:
             return answer.encode()
         members = {"OriginalStatusCode": status, "OriginalMessage": answer}
         raise ApiError("ModelError", REFUSED.format(status, answer), http_status=424, members=members)
-
-    def _create_model(self, request: Document) -> Document:
-        if not {"Image", "ModelDataUrl"} <= request.get("PrimaryContainer", {}).keys():
-            raise validation_error("this local service serves one PrimaryContainer with Image and ModelDataUrl")
-        return self._put_new("model", request)
 
     def _create_config(self, request: Document) -> Document:
         variant, *others = request["ProductionVariants"]
@@ -150,8 +144,6 @@ class HostingService:
                 end = {"EndpointStatus": "InService"}
             except ContainerFailed as error:
                 end["FailureReason"] = UNHEALTHY.format(str(error)[-(FAILURE_REASON_LIMIT - len(UNHEALTHY)) :])
-            except (DataUnavailable, UnsafePath) as error:  # caused by the data
-                end["FailureReason"] = str(error)[:FAILURE_REASON_LIMIT]
             except Exception as error:  # noqa: BLE001 -- the endpoint needs its status: callers wait for it
                 end["FailureReason"] = internal_error(error)
             now = self._clock.now_ms() / 1000

@@ -41,8 +41,7 @@ class ModelContainer:
         shutil.rmtree(self._folder, ignore_errors=True)
         model, archive = self._folder / "model", self._folder / "model.tar.gz"
         model.mkdir(parents=True)
-        transfer.download(*split_uri(self._definition["ModelDataUrl"]), archive)
-        unpack_data(archive, model)
+        unpack_data(transfer.download(*split_uri(self._definition["ModelDataUrl"]), archive), model)
         archive.unlink()
         image = find_local_image(self._definition["Image"], self._settings)
         environment = {
@@ -63,21 +62,19 @@ class ModelContainer:
             )  # fmt: skip
         self._read(self._process, START_SECONDS)
 
-    def invoke(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
+    def invoke(self, body: bytes) -> tuple[int, str]:
         """The status and the answer. Raises ContainerFailed. One request is answered at a time."""
-        content_type, accept = (headers.get(name, "application/json") for name in ("Content-Type", "Accept"))
-        request = {"body": body.decode(errors="replace"), "content_type": content_type, "accept": accept}
         process = self._process
         assert process is not None
         assert process.stdin is not None
         with self._turn:
             try:
-                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.write(json.dumps(body.decode(errors="replace")).encode() + b"\n")
                 process.stdin.flush()
             except OSError as error:
                 raise ContainerFailed(f"the container has ended: {error}") from error
-            answer = json.loads(self._read(process, ANSWER_SECONDS))
-        return answer["status"], answer["body"]
+            status, answer = json.loads(self._read(process, ANSWER_SECONDS))
+        return status, answer
 
     def close(self) -> None:
         """Ends all its processes."""

@@ -19,6 +19,8 @@ from traindyno.aws.notifications import notify, put_verdict_event
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.core.errors import ServiceFault
 from traindyno.core.lab_names import LabOutput
+from traindyno.sagemaker.job_settings import LabJobs
+from traindyno.sagemaker.serving import ServingSettings
 from traindyno.store.results_bucket import PART_BYTES, ResultsBucket
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
@@ -107,12 +109,14 @@ def stack(**outputs: str) -> dict[str, Any]:
 
 def test_a_lab_is_found_by_its_stack() -> None:
     with stubbed("cloudformation") as (client, stubber):
-        outputs = {output.value: output.name.lower() for output in LabOutput}
+        of_serving = {LabOutput.SERVING_ROLE_ARN: "role", LabOutput.LAB_JOBS: '{"isolates_network": true}'}
+        outputs = {output.value: of_serving.get(output, output.name.lower()) for output in LabOutput}
         stubber.add_response("describe_stacks", stack(**outputs), {"StackName": "traindyno-lab"})
+        jobs = LabJobs(isolates_network=True)
         assert find_deployment(client, "traindyno") == Deployment(
             lab="traindyno",
-            isolates_network=False,
-            **{output.name.lower(): output.name.lower() for output in LabOutput},
+            serving=ServingSettings(region="us-east-1", role_arn="role", bucket="bucket", lab="traindyno", jobs=jobs),
+            **{output.name.lower(): output.name.lower() for output in LabOutput if output not in of_serving},
         )
 
 
@@ -122,7 +126,7 @@ def test_a_lab_that_is_missing_or_unfinished_says_how_to_deploy_it() -> None:
         stubber.add_response("describe_stacks", stack(Table="t"))
         with pytest.raises(LabNotDeployed, match=r"no stack traindyno-lab in us-east-1.*cdk deploy"):
             find_deployment(client, "traindyno")
-        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks DeployFunction, ResultsBucket"):
+        with pytest.raises(LabNotDeployed, match="CREATE_IN_PROGRESS and lacks LabJobs, ResultsBucket"):
             find_deployment(client, "traindyno")
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.run_samples import result_from
+from tests.unit.serving_in_memory import SETTINGS
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.deployment import Deployment
 from traindyno.aws.executions import Execution, ExecutionUnknown
@@ -150,12 +151,12 @@ def target_of(lab: MemoryLab) -> LabTarget:
     deployment = Deployment(
         lab="traindyno",
         state_machine_arn="suites",
-        deploy_function="deploy",
         bucket="results",
         table="rows",
         training_role_arn="role",
         topic_arn="topic",
         source_s3_uri="s3://results/code",
+        serving=SETTINGS,
     )
     return LabTarget(is_local=True, deployment=deployment, executions=MemoryExecutions(), services=lab)
 

@@ -19,9 +19,3 @@ def test_a_suite_without_models_to_deploy_is_told_so_at_its_start() -> None:
 def test_a_suite_that_saves_its_models_gets_no_such_line() -> None:
     (line,) = start_lines(small_suite(measurement={"save_model": True}), "mine", "")
     assert line == "started mine; stop it with: traindyno stop mine"
-
-
-def test_a_lab_without_a_network_is_said_to_serve_no_model() -> None:
-    saving = small_suite(measurement={"save_model": True})
-    _, line = start_lines(saving, "mine", "", isolated_lab="quiet")
-    assert line.startswith("this execution will have no model to deploy: lab quiet has isolate_network=on")

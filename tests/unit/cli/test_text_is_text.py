@@ -119,7 +119,7 @@ def show_failure(folder: Path) -> None:
 
 
 def show_start(_: Path) -> None:
-    for line in start_lines(hostile_suite(), HOSTILE, " --local", isolated_lab=HOSTILE):
+    for line in start_lines(hostile_suite(), HOSTILE, " --local"):
         tell(line)
 
 
@@ -172,7 +172,7 @@ def show_other_prices(_: Path) -> None:
 
 
 def show_endpoint(_: Path) -> None:
-    for line in lines_before(replace(DEPLOYMENT, price_source=HOSTILE, name=HOSTILE)):
+    for line in lines_before(replace(DEPLOYMENT, run_id=HOSTILE, name=HOSTILE)):
         tell(line)
 
 

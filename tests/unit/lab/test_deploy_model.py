@@ -1,6 +1,5 @@
 """From a trained model to a checked endpoint: the requests, their order, and what is refused before anything exists."""
 
-import json
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,40 +11,26 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from lambdas.deploy_model import handler
 from localcloud.sagemaker_service.api.request_check import check_request
 from tests.unit.lab_in_memory import NOW
-from tests.unit.serving_in_memory import (
-    DEPLOYMENT,
-    NAME,
-    ROLE,
-    SAVED_MODEL,
-    SETTINGS,
-    MemoryServing,
-    client_error,
-)
-from traindyno.aws.endpoints import InvocationFailed
+from tests.unit.serving_in_memory import DEPLOYMENT, NAME, ROLE, SAVED_MODEL, SETTINGS, MemoryServing, client_error
+from traindyno.aws.endpoints import DeploymentRefused, InvocationFailed
 from traindyno.core.errors import DocumentInvalid
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.s3_keys import served_model_key
-from traindyno.core.serving.deployment import ModelNotServable, deployment_document
-from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint
-from traindyno.lab.serving.deploy_model import deploy_model
+from traindyno.core.serving.deployment import ModelNotServable, deployment_document, parse_deployment
+from traindyno.lab.serving.deploy_model import AnswersDiffer, check_endpoint, deploy_model
 from traindyno.lab.serving.end_endpoints import remove_endpoint
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import GPU_VARIABLE, build_requests, container_kind
 from training.serving import inference
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"
-OWN_NETWORK = replace(
-    SETTINGS,
-    jobs=LabJobs(
-        subnet_ids=("subnet-0123456789abcdef0",),
-        security_group_ids=("sg-0123456789abcdef0",),
-        volume_key_arn=KEY,
-        output_key_arn=KEY,
-        tags={"team": "vision"},
-    ),
+OWN_JOBS = LabJobs(
+    subnet_ids=("subnet-0123456789abcdef0",),
+    security_group_ids=("sg-0123456789abcdef0",),
+    volume_key_arn=KEY,
+    tags={"team": "vision"},
 )
 SAGEMAKER = botocore.session.get_session().get_service_model("sagemaker")
 
@@ -92,107 +77,82 @@ def test_the_requests_are_those_of_the_sdk(sdk_requests: dict[str, dict[str, Any
     assert tags["traindyno:ends_at"] == "2026-09-21T15:13:20Z"
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, OWN_NETWORK])
-@pytest.mark.parametrize("instance_type", ["ml.c5.xlarge", "ml.g5.xlarge"])
-def test_each_request_is_one_that_sagemaker_knows(settings: Any, instance_type: str) -> None:
-    requests = build_requests(replace(DEPLOYMENT, instance_type=instance_type), settings)
-    for operation, request in zip(("CreateModel", "CreateEndpointConfig", "CreateEndpoint"), requests, strict=True):
-        model = SAGEMAKER.operation_model(operation)
-        assert model.input_shape is not None
-        report = ParamValidator().validate(request, model.input_shape)
-        assert not report.has_errors(), report.generate_report()
-        check_request(model, request, {})
-    assert requests[1].get("KmsKeyId") == settings.jobs.volume_key_arn
-
-
-def test_every_nvidia_type_gets_the_images_driver_and_a_handler_that_needs_its_gpu() -> None:
+def test_each_type_gets_requests_that_sagemaker_knows_and_nvidia_types_the_images_driver() -> None:
     types = SAGEMAKER.shape_for("ProductionVariantInstanceType").metadata["enum"]
-    amis = SAGEMAKER.shape_for("ProductionVariantInferenceAmiVersion").metadata["enum"]
     served = [each for each in types if not each.startswith(("ml.trn", "ml.inf"))]
-    for instance_type in (*served, "ml.g99.xlarge"):
-        model, config, _ = build_requests(replace(DEPLOYMENT, instance_type=instance_type), SETTINGS)
-        is_gpu = has_gpu(instance_type) or instance_type.startswith(("ml.g", "ml.p"))
+    for instance_type, jobs in ((each, jobs) for each in (*served, "ml.g99.xlarge") for jobs in (LabJobs(), OWN_JOBS)):
+        deployment = replace(DEPLOYMENT, instance_type=instance_type)
+        requests = model, config, _ = build_requests(deployment, replace(SETTINGS, jobs=jobs))
         container, (variant,) = model["PrimaryContainer"], config["ProductionVariants"]
+        is_gpu = has_gpu(instance_type) or instance_type.startswith(("ml.g", "ml.p"))
         assert ("-gpu-" in container["Image"]) == (GPU_VARIABLE in container["Environment"]) == is_gpu
-        assert (variant.get("InferenceAmiVersion") in amis) == is_gpu
+        assert ("InferenceAmiVersion" in variant) == is_gpu
+        assert config.get("KmsKeyId") == jobs.volume_key_arn
+        for operation, request in zip(("CreateModel", "CreateEndpointConfig", "CreateEndpoint"), requests, strict=True):
+            shape = SAGEMAKER.operation_model(operation)
+            if instance_type in types:
+                check_request(shape, request, {})
+            report = ParamValidator().validate(request, shape.input_shape)
+            assert not report.has_errors(), report.generate_report()
     assert GPU_VARIABLE == inference.GPU_VARIABLE
-    for instance_type in ("ml.trn1.2xlarge", "ml.inf2.xlarge"):
-        with pytest.raises(ModelNotServable, match=r"got ml\..*Expected an instance type with CPUs"):
-            container_kind(instance_type)
+    with pytest.raises(ModelNotServable, match=r"got ml\..*Expected an instance type with CPUs"):
+        container_kind("ml.trn1.2xlarge")
 
 
 def test_a_deployment_is_copied_created_once_checked_and_removed() -> None:
     lab = MemoryServing()
     lab.deploy()
-    lab.deploy()  # the same request again
+    lab.deploy()  # the same requests again
     assert lab.objects.contents[served_model_key(NAME)] == b"the model"
     assert lab.serving.find(NAME) == DEPLOYMENT
     samples, latency = check_endpoint(DEPLOYMENT, lab.serving)
-    assert latency is not None
     assert (samples, latency.requests) == (2, 100)
     assert remove_endpoint(NAME, lab.serving)
     assert remove_endpoint(NAME, lab.serving)  # nothing is left
-    assert not (lab.sagemaker.models or lab.sagemaker.configs or lab.sagemaker.endpoints or lab.serving.names())
-    assert served_model_key(NAME) not in lab.objects.contents
+    assert not any(lab.sagemaker.kept.values())
+    assert not lab.serving.names()
 
 
 def test_what_can_not_be_served_creates_nothing() -> None:
     lab = MemoryServing()
     isolated = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
     with pytest.raises(ModelNotServable, match=r"lab traindyno has isolate_network=on, .*needs a network"):
-        deploy_model(deployment_document(DEPLOYMENT), serving=lab.serving, settings=isolated, clock=lambda: NOW)
-    with pytest.raises(DocumentInvalid, match=r'name: got "other--x", expected a name .* begins with traindyno--'):
-        lab.deploy(name="other--x")
-    with pytest.raises(DocumentInvalid, match=r"max_usd: .* expected at least \$0.068, which pays for the 1200 s"):
-        lab.deploy(max_usd=Decimal("0.067"))
-    with pytest.raises(DocumentInvalid, match=r"expected no amount, as the price of ml\.c5\.xlarge is unknown"):
-        lab.deploy(max_usd=Decimal(1), usd_per_hour=None)
-    times = iter([NOW, NOW + 3601])
-    with pytest.raises(ModelNotServable, match="was ended while its model was copied"):
-        deploy_model(deployment_document(DEPLOYMENT), serving=lab.serving, settings=SETTINGS, clock=lambda: next(times))
+        deploy_model(DEPLOYMENT, lab.serving, isolated, clock=lambda: NOW)
+    for refused, says in (
+        ({"name": "other--x"}, r'name: got "other--x", expected a name .* begins with traindyno--'),
+        ({"hours": 9000}, "hours: got 9000.0, expected up to 8784 hours"),
+        ({"max_usd": Decimal("0.067")}, r"expected at least \$0.068, which pays for the 1200 s"),
+        ({"max_usd": Decimal(1), "usd_per_hour": None}, r"no amount, as the price of ml\.c5\.xlarge is unknown"),
+    ):
+        with pytest.raises(DocumentInvalid, match=says):
+            parse_deployment(deployment_document(replace(DEPLOYMENT, **refused)), lab="traindyno")
+    for late in (NOW + 3601, NOW + 901):
+        with pytest.raises(ModelNotServable, match="or reached its limit of time, while its model was copied"):
+            deploy_model(DEPLOYMENT, lab.serving, SETTINGS, clock=iter([late]).__next__)
     assert served_model_key(NAME) not in lab.objects.contents
     del lab.objects.contents[SAVED_MODEL]
     with pytest.raises(ModelNotServable, match="large models expire 30 days after"):
         lab.deploy()
-    assert not lab.sagemaker.models
+    assert not lab.sagemaker.kept["Model"]
 
 
-def test_the_handler_answers_with_the_reason_of_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_sagemaker_refuses_and_answers_that_differ_are_told() -> None:
     lab = MemoryServing()
-    names = {"LAB": "traindyno", "BUCKET": "results", "TABLE": "rows", "AWS_REGION": "us-east-1"}
-    for name, value in {**names, "SERVING_ROLE_ARN": ROLE, "LAB_JOBS": json.dumps({"tags": {"a": "b"}})}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(handler, "open_serving", lambda _: lab.serving)
-    document = deployment_document(replace(DEPLOYMENT, hours=None))
-    assert handler.handle(document, None) == {}
-    assert {"Key": "a", "Value": "b"} in lab.sagemaker.models[NAME]["Tags"]
-    assert {"Key": "traindyno:ends_at", "Value": "kept"} in lab.sagemaker.endpoints[NAME]["Tags"]
 
     def refuse(operation: str, _name: str) -> None:
-        if operation == "CreateEndpoint":
+        if operation in {"CreateEndpoint", "InvokeEndpoint"}:
             raise client_error("ResourceLimitExceeded", "the account-level limit is 0 Instances")
 
     lab.sagemaker.fault = refuse
-    assert "SageMaker refused the endpoint: " in handler.handle(document, None)["refused"]
-
-
-def test_answers_that_differ_are_told_and_throttled_ones_are_asked_again() -> None:
-    lab, waits, left = MemoryServing(), list[float](), ["ThrottlingException"] * 2
-    lab.deploy()
-
-    def throttle(operation: str, _name: str) -> None:
-        if operation == "InvokeEndpoint" and left:
-            raise client_error(left.pop(), "Rate exceeded")
-
-    lab.sagemaker.fault = throttle
-    clock = iter(range(0, 100_000, 7))
-    _, latency = check_endpoint(DEPLOYMENT, lab.serving, clock=lambda: float(next(clock)), sleep=waits.append)
-    assert waits == [1.0, 2.0]
-    assert latency is not None  # measured for at most a minute
-    assert (latency.requests < 10, latency.p50_seconds, latency.p99_seconds) == (True, 7, 7)
-    lab.sagemaker.wrong = {"bad"}
-    with pytest.raises(AnswersDiffer, match=r"2 answers differ.*sample 2 \('a bad film'\): got 0.500, expected 'bad'"):
+    with pytest.raises(DeploymentRefused, match=r"SageMaker refused the endpoint: .* limit is 0 Instances"):
+        lab.deploy()
+    with pytest.raises(InvocationFailed, match="limit is 0 Instances"):
         check_endpoint(DEPLOYMENT, lab.serving)
-    left.append("ModelError")
-    with pytest.raises(InvocationFailed, match="ModelError"):
+    lab.sagemaker.fault = lambda _operation, _name: None
+    clock = iter(range(0, 100_000, 7))
+    _, latency = check_endpoint(DEPLOYMENT, lab.serving, clock=lambda: float(next(clock)))
+    # measured for at most a minute, the clock of this test moves on by 7 s with each look
+    assert (latency.requests, latency.p50_seconds, latency.p99_seconds) == (3, 7, 7)
+    lab.sagemaker.wrong = {"bad"}
+    with pytest.raises(AnswersDiffer, match=r"2 answers differ.*sample 'a bad film': got 0.500, expected 'bad'"):
         check_endpoint(DEPLOYMENT, lab.serving)

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,12 @@ def measured() -> list[RunResult]:
 
 
 def bucket_of(
-    results: list[RunResult], *, saves: bool = True, samples: EvaluationSamples | None = SAMPLES, **workload: Any
+    results: list[RunResult],
+    *,
+    saves: bool = True,
+    is_judged: bool = True,
+    samples: EvaluationSamples | None = SAMPLES,
+    **workload: Any,
 ) -> ResultsBucket:
     bucket = MemoryObjects()
     suite = make_suite(
@@ -47,56 +53,42 @@ def bucket_of(
         if samples is not None and result.attempts:
             key = samples_key(EXECUTION, run_id, result.attempts[-1].job_name)
             bucket.write_json(key, samples_document(samples))
-    verdict = judge(suite, [FAST, SLOW], results)
-    bucket.write_json(verdict_key(EXECUTION), verdict_document(verdict))
+    if is_judged:
+        bucket.write_json(verdict_key(EXECUTION), verdict_document(judge(suite, [FAST, SLOW], results)))
     return bucket
 
 
 def test_the_recommended_cells_latest_model_is_found_and_a_named_cells() -> None:
     bucket = bucket_of(measured())
-    found = find_deployable_model(EXECUTION, None, bucket)
-    assert (found.run.cell.cell_id, found.run.trial) == ("0000000a", 3)
-    assert found.job_name == measured()[-2].attempts[-1].job_name
+    _, run, job_name = find_deployable_model(EXECUTION, None, bucket)
+    assert (run.cell.cell_id, run.trial) == ("0000000a", 3)
+    assert job_name == measured()[-2].attempts[-1].job_name
     for name in ("0000000b", "fsdp"):
-        assert find_deployable_model(EXECUTION, name, bucket).run.cell.cell_id == "0000000b"
+        assert find_deployable_model(EXECUTION, name, bucket)[1].cell.cell_id == "0000000b"
 
 
-def refusal(bucket: ResultsBucket, cell: str | None = None) -> str:
-    with pytest.raises(ModelNotServable) as refused:
+BROKEN = [failed_result(FAST, 1, Outcome.OUT_OF_MEMORY)]
+SCRIPT: dict[str, Any] = {"task": Task.SCRIPT, "source": "s3://b/x/sourcedir.tar.gz", "entry_point": "train.py"}
+
+
+@pytest.mark.parametrize(
+    ("bucket", "cell", "says"),
+    [
+        (MemoryObjects(), None, "the lab has no suite of execution execution-1: expected"),
+        (bucket_of(measured(), saves=False), None, "add to it measurement: {save_model: true}, then run it again"),
+        (
+            bucket_of(measured(), is_judged=False),
+            None,
+            "has no verdict: it is still running, or it failed; name one",
+        ),
+        (bucket_of(measured(), **SCRIPT), None, "expected one of causal-lm, masked-lm, sequence-classification"),
+        (bucket_of(measured()), "tensor", "--cell: 0000000a (ddp), 0000000b (fsdp)"),
+        (bucket_of(BROKEN), "ddp", "expected a completed run, found out_of_memory"),
+        (bucket_of(BROKEN), None, "recommends no cell; name one of its cells with --cell: 0000000a (ddp)"),
+        (bucket_of(measured(), samples=None), None, "run 0000000a-t3 left no evaluation samples at s3://results/runs/"),
+        (bucket_of(measured(), samples=replace(SAMPLES, samples=())), None, "shared its job with others"),
+    ],
+)
+def test_a_refusal_says_what_to_do(bucket: ResultsBucket, cell: str | None, says: str) -> None:
+    with pytest.raises(ModelNotServable, match=re.escape(says)):
         find_deployable_model(EXECUTION, cell, bucket)
-    return str(refused.value)
-
-
-def test_a_suite_that_kept_no_model_says_how_to_keep_one() -> None:
-    assert "add to it measurement: {save_model: true}, then run it again" in refusal(bucket_of(measured(), saves=False))
-
-
-def test_an_execution_that_is_not_there_or_has_no_verdict_yet_is_named() -> None:
-    assert "the lab has no suite of execution execution-1: expected" in refusal(MemoryObjects())
-    bucket = bucket_of(measured())
-    bucket.delete(verdict_key(EXECUTION))
-    assert "has no verdict: it is still running, or it failed; name one of its cells with --cell: 0000000a (ddp)" in (
-        refusal(bucket)
-    )
-
-
-def test_a_run_that_shared_its_job_has_no_model() -> None:
-    results = [replace(each, run=replace(each.run, job_id="j0123abcd-1")) for each in measured()]
-    assert "run 0000000a-t3 shared its job with others" in refusal(bucket_of(results))
-
-
-def test_a_model_without_samples_is_refused() -> None:
-    for samples in (None, EvaluationSamples(task=Task.CAUSAL_LM, samples=())):
-        assert "left no evaluation samples at s3://results/runs/" in refusal(bucket_of(measured(), samples=samples))
-
-
-def test_a_cell_that_is_not_there_or_measured_nothing_names_the_others() -> None:
-    assert "--cell: 0000000a (ddp), 0000000b (fsdp)" in refusal(bucket_of(measured()), "tensor")
-    broken = [failed_result(FAST, 1, Outcome.OUT_OF_MEMORY)]
-    assert "expected a completed run, found out_of_memory" in refusal(bucket_of(broken), "ddp")
-    assert "recommends no cell; name one of its cells with --cell: 0000000a (ddp)" in refusal(bucket_of(broken))
-
-
-def test_a_users_script_is_not_served() -> None:
-    script: dict[str, Any] = {"task": Task.SCRIPT, "source": "s3://b/x/sourcedir.tar.gz", "entry_point": "train.py"}
-    assert "expected one of causal-lm, masked-lm, sequence-classification" in refusal(bucket_of(measured(), **script))

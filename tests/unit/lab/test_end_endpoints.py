@@ -11,16 +11,14 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing, client_error
 from traindyno.aws.endpoints import EndpointBusy
 from traindyno.core.s3_keys import MODELS_PREFIX, deployment_key, served_model_key
-from traindyno.core.serving.deployment import NOTICE_SECONDS
+from traindyno.core.serving.deployment import CREATED_WITHIN_SECONDS
 from traindyno.lab.serving.end_endpoints import (
-    CREATED_WITHIN_SECONDS,
-    SweptEndpoints,
+    EndpointOverdue,
     names_in_use,
     remove_all,
     remove_endpoint,
     sweep_endpoints,
 )
-from traindyno.sagemaker.serving import ends_at_text
 
 SWEEP_SECONDS = 300
 OURS, OTHERS = {"traindyno_lab": "traindyno"}, {"traindyno_lab": "another"}
@@ -44,10 +42,10 @@ class Chaos:
             max_usd = self.source.choice([None, Decimal("0.10"), Decimal("0.30")])
             deployment = replace(DEPLOYMENT, name=name, hours=self.source.uniform(0.02, 2), max_usd=max_usd)
             self.lab.deploy(deployment)
-            self.due[name] = deployment.ends_at or 0
-        self.kept = {self.lab.deploy(name=f"{NAME}-kept", hours=None)}
+            self.due[name] = deployment.ends_at
+        self.kept = {self.lab.deploy(name=f"{NAME}-kept", hours=9)}
         for name, tags in (("traindyno--mine", {}), ("traindyno--other", OTHERS), (f"x-{NAME}", OURS)):
-            sagemaker.add(name, **tags, traindyno_ends_at=ends_at_text(NOW - 9000))
+            sagemaker.add(name, **tags, traindyno_ends_at="2026-01-01T00:00:00Z")
             self.kept.add(name)
 
     def round(self) -> None:
@@ -73,17 +71,15 @@ class Chaos:
             assert fault == "killed"
 
     def _create_late(self, name: str) -> None:
-        """`traindyno undeploy` removes it, and a copy of DeployModel that is still under way creates it again."""
-        sagemaker, late = self.lab.sagemaker, dict[str, Any]()
-        kinds = {"endpoints": sagemaker.endpoints, "configs": sagemaker.configs, "models": sagemaker.models}
-        for kind, kept in kinds.items():
-            late[kind] = kept.get(name, {})
+        """`traindyno undeploy` removes it, and a `deploy` that is still under way creates it again."""
+        sagemaker = self.lab.sagemaker
+        late = {kind: kept.get(name, {}) for kind, kept in sagemaker.kept.items()}
         sagemaker.fault = lambda _operation, _name: None
         try:
             remove_endpoint(name, self.lab.serving)
         except EndpointBusy:
             return
-        for kind, kept in kinds.items():
+        for kind, kept in sagemaker.kept.items():
             kept[name] = late[kind]
         sagemaker.endpoints[name] |= {"EndpointStatus": self.source.choice(["Creating", "Failed"])}
         self.lab.objects.contents[served_model_key(name)] = b"late"
@@ -114,7 +110,7 @@ def test_no_endpoint_outlives_its_time_by_more_than_two_sweeps(seed: int) -> Non
         ]
         assert not late, (chaos.now - NOW, {name: chaos.due[name] - NOW for name in late})
         assert chaos.kept <= set(chaos.lab.sagemaker.endpoints)
-    assert set(chaos.lab.sagemaker.endpoints) == set(chaos.lab.sagemaker.models) == chaos.kept
+    assert set(chaos.lab.sagemaker.endpoints) == set(chaos.lab.sagemaker.kept["Model"]) == chaos.kept
     copies = {key for key in chaos.lab.objects.contents if key.startswith(MODELS_PREFIX)}
     assert copies == {served_model_key(f"{NAME}-kept"), deployment_key(f"{NAME}-kept")}
 
@@ -124,29 +120,29 @@ def test_an_endpoint_costs_at_most_its_amount_and_its_longest_life() -> None:
     for _ in range(200):
         price = Decimal(source.randrange(1, 10**6)) / 10**4
         asked = price * source.randrange(1200, 10**5) / 3600 + Decimal("0.000001")
-        deployment = replace(DEPLOYMENT, usd_per_hour=price, hours=None, max_usd=asked)
-        assert deployment.ends_at is not None
-        paid = deployment.usd_until(deployment.ends_at + NOTICE_SECONDS)
+        deployment = replace(DEPLOYMENT, usd_per_hour=price, hours=1e6, max_usd=asked)
+        paid = deployment.most_usd
         assert paid is not None
         assert asked - price / 1800 < paid <= asked
         both = replace(deployment, hours=source.uniform(0.01, 300))
-        assert (both.ends_at or 0) <= deployment.ends_at
-        assert (both.most_usd or 0) <= asked
+        assert both.ends_at == min(both.created_at + both.hours * 3600, deployment.ends_at)
 
 
-def test_the_sweep_counts_what_is_open_and_overdue_and_ends_what_failed_to_start() -> None:
+def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> None:
     lab = MemoryServing()
-    lab.deploy(max_usd=Decimal("0.10"), hours=None)
-    assert sweep_endpoints(lab.serving, now=NOW + 60) == SweptEndpoints(open=1)
+    lab.deploy(max_usd=Decimal("0.10"))
+    assert sweep_endpoints(lab.serving, now=NOW + 60) == (0, [])
     lab.sagemaker.endpoints[NAME]["EndpointStatus"] = "Creating"
-    assert sweep_endpoints(lab.serving, now=NOW + 3000) == SweptEndpoints(open=1, overdue=1)  # can't be deleted yet
-    lab.sagemaker.endpoints[NAME]["EndpointStatus"] = "InService"
-    assert sweep_endpoints(lab.serving, now=NOW + 3300) == SweptEndpoints(overdue=1, removed=1)
+    for status, removed in (("Creating", 0), ("InService", 1)):
+        lab.sagemaker.endpoints[NAME]["EndpointStatus"] = status
+        found, (error,) = sweep_endpoints(lab.serving, now=NOW + 3000)
+        assert (found, type(error)) == (removed, EndpointOverdue)
+        assert f"{NAME} was due 1836 s ago and is {status}" in str(error)
     lab.deploy()
     del lab.sagemaker.endpoints[NAME]
-    assert sweep_endpoints(lab.serving, now=NOW + 600).removed == 0  # DeployModel may still create it
-    assert sweep_endpoints(lab.serving, now=NOW + CREATED_WITHIN_SECONDS).removed == 1
-    assert not lab.sagemaker.models
+    assert sweep_endpoints(lab.serving, now=NOW + 600) == (0, [])  # `deploy` may still create it
+    assert sweep_endpoints(lab.serving, now=NOW + CREATED_WITHIN_SECONDS) == (1, [])
+    assert not any(lab.sagemaker.kept.values())
 
 
 def test_one_that_can_not_be_read_or_ended_keeps_no_other() -> None:
@@ -162,20 +158,20 @@ def test_one_that_can_not_be_read_or_ended_keeps_no_other() -> None:
             raise client_error("AccessDeniedException", "not authorized")
 
     lab.sagemaker.fault = fault
-    swept = sweep_endpoints(lab.serving, now=NOW + 4000)
+    _, errors = sweep_endpoints(lab.serving, now=NOW + 4000)
     assert set(lab.sagemaker.endpoints) == {names[1]}
-    assert [type(error).__name__ for error in swept.errors] == ["ClientError", "DocumentInvalid"]
+    assert [type(error).__name__ for error in errors] == ["ClientError", "DocumentDamaged"]
 
 
 def test_a_lab_is_kept_by_endpoints_that_would_outlive_it() -> None:
     lab = MemoryServing()
     lab.deploy()
     assert names_in_use(lab.serving, now=NOW) == []
-    kept, copying, starting = (lab.deploy(name=f"{NAME}-{end}", hours=None) for end in ("kept", "new", "starting"))
+    copying, starting = (lab.deploy(name=f"{NAME}-{end}") for end in ("new", "starting"))
     lab.sagemaker.add("traindyno--mine", status="Creating")
     del lab.sagemaker.endpoints[copying]
     lab.sagemaker.endpoints[starting]["EndpointStatus"] = "Creating"
-    assert names_in_use(lab.serving, now=NOW) == [kept, copying, starting]
+    assert names_in_use(lab.serving, now=NOW) == [copying, starting]
     lab.sagemaker.endpoints[starting]["EndpointStatus"] = "InService"
-    assert remove_all(lab.serving) == 4
+    assert remove_all(lab.serving) == 3
     assert set(lab.sagemaker.endpoints) == {"traindyno--mine"}

@@ -253,8 +253,8 @@ def connect_to(patch: pytest.MonkeyPatch, services: Any) -> None:
     patch.setattr(reconcile_runs, "open_serving", lambda _: MemoryServing().serving)
 
 
-# CloudFormation and the command line call them.
-OTHERS = {"check_build_quota", "deploy_model", "guard_lab"}
+# CloudFormation calls them.
+OTHERS = {"check_build_quota", "guard_lab"}
 
 
 def running_execution() -> MemoryExecutions:

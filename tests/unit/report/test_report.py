@@ -27,11 +27,12 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, MemoryFinding
+from traindyno.core.s3_keys import saved_model_key
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.verdict.report_data import Report, build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import judge
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
@@ -309,6 +310,15 @@ def test_a_run_is_listed_with_its_seed(planned: int | None, shown: int | None, e
     whole = completed_result(expand_cells(suite)[0], 1, suite=suite)
     known = replace(whole, run=replace(whole.run, seed=planned), seed=shown)
     assert expected in str(draw_runs(report_of([known], suite)))
+
+
+def test_a_saved_model_is_named_in_the_sdks_call_for_a_batch() -> None:
+    suite = replace(sample_suite(), measurement=Measurement(save_model=True))
+    result = completed_result(expand_cells(suite)[0], 1, suite=suite)
+    key = saved_model_key(result.run.execution_id, result.run.run_id, result.attempts[-1].job_name)
+    saved, unsaved = (str(draw_runs(report_of([result], each))) for each in (suite, sample_suite()))
+    assert f"s3://BUCKET/{key}" in saved
+    assert (".transformer(1, " in saved, ".transformer(" in unsaved) == (True, False)
 
 
 def test_a_run_of_one_step_can_be_drawn() -> None:

@@ -36,7 +36,6 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.lab.serving.deployable_model import why_not_servable
-from traindyno.sagemaker.serving import why_isolated_serves_none
 
 FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
 
@@ -70,8 +69,7 @@ def run(
     files = tuple(file_lines(loaded, allowed))
     target = choice.find_target()
     execution_id = start_suite(loaded, target, files=files, name=name, allowed=allowed, say=tell)
-    isolated = target.deployment.lab if target.deployment.isolates_network else None
-    for line in start_lines(loaded.suite, execution_id, target.option, isolated_lab=isolated):
+    for line in start_lines(loaded.suite, execution_id, target.option):
         tell(line)
     if wait:
         finish(target, follow_to_end(target, execution_id), output, folder)
@@ -79,10 +77,10 @@ def run(
         print_json({"execution_id": execution_id})
 
 
-def start_lines(suite: Suite, execution_id: str, option: str, *, isolated_lab: str | None = None) -> Iterator[str]:
+def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
     """``option`` names the lab in the commands that the lines propose."""
     yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
-    reason = why_not_servable(suite) or (why_isolated_serves_none(isolated_lab) if isolated_lab else None)
+    reason = why_not_servable(suite)
     if reason is not None:
         yield f"this execution will have no model to deploy: {reason}"
 

@@ -13,44 +13,31 @@ import typer
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws import clients
 from traindyno.aws.client_errors import AwsError
-from traindyno.aws.endpoints import DeploymentRefused, InvocationFailed, invoke_deploy_model
-from traindyno.aws.log_tail import LogTail
 from traindyno.aws.prices import HOSTING, read_prices
-from traindyno.cli.display.serving_text import (
-    closing_text,
-    deployment_figures,
-    deployments_table,
-    lines_after,
-    lines_before,
-)
+from traindyno.cli.display.serving_text import deployment_figures, deployments_table, lines_after, lines_before
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
-from traindyno.cli.option_rules import refuse
-from traindyno.cli.option_values import finite, job_name, matching, refused
+from traindyno.cli.option_values import finite, matching
+from traindyno.cli.option_values import job_name as job_name_option
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.errors import TraindynoError
-from traindyno.core.instances.instance_types import close_instance_types
 from traindyno.core.serving.deployment import (
     SERVING_INSTANCE,
     ModelDeployment,
-    ModelNotServable,
     deployment_document,
     deployment_name,
     parse_deployment,
 )
 from traindyno.core.suite.preparation import LOCAL_INSTANCE
 from traindyno.lab.environment import BucketEnvironment
-from traindyno.lab.serving.check_endpoint import AnswersDiffer, check_endpoint
+from traindyno.lab.serving.deploy_model import check_endpoint, deploy_model
 from traindyno.lab.serving.deployable_model import find_deployable_model
-from traindyno.lab.serving.end_endpoints import remove_endpoint
-from traindyno.lab.serving.services import Serving, open_serving
-from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP, container_kind, why_isolated_serves_none
+from traindyno.lab.serving.end_endpoints import Serving, open_serving, remove_endpoint
+from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP
 
 LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
-DEFAULT_HOURS = 24.0
-LAST_LINES = 12
+FAILURES = (*AwsError, TraindynoError)
 # The table of instance types lacks those that are newer than it.
-INSTANCE = re.compile(r"ml\.[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)")
-KEEP_OR_HOURS = refuse("hours", beside="keep", why="a kept endpoint has no expiry")
+INSTANCE = re.compile(r"ml\.(?!trn|inf)[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)")
 
 
 class NotDeployed(TraindynoError):
@@ -61,33 +48,19 @@ class DeploymentUnknown(TraindynoError):
     """The lab has no endpoint of this name."""
 
 
-def serving_instance(value: str | None) -> str | None:
-    if value is None:
-        return None
-    if not INSTANCE.fullmatch(value):
-        raise refused(value, f"an instance type such as {SERVING_INSTANCE}", close_instance_types(value))
-    try:
-        container_kind(value)
-    except ModelNotServable as error:
-        raise typer.BadParameter(str(error)) from error
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentChoice(LabChoice):
-    """The lab, and the options of the deployment."""
-
     instance: Annotated[
         str | None,
         typer.Option(
             help=f"The instance type; by default {SERVING_INSTANCE}, or {LOCAL_INSTANCE} with --local.",
-            callback=serving_instance,
+            callback=matching(INSTANCE, f"an instance type with CPUs or NVIDIA GPUs, such as {SERVING_INSTANCE}"),
         ),
     ] = None
     hours: Annotated[
         float,
         typer.Option(min=0.01, callback=finite, help="The endpoint is deleted after this many hours."),
-    ] = DEFAULT_HOURS
+    ] = 24.0
     max_usd: Annotated[
         float | None,
         typer.Option(
@@ -96,7 +69,6 @@ class DeploymentChoice(LabChoice):
             help="The lab deletes it before it costs more than this many USD, also while this machine is off.",
         ),
     ] = None
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the endpoint until traindyno undeploy.")] = False
 
     def __post_init__(self) -> None:
         """Raises BadParameter."""
@@ -105,7 +77,7 @@ class DeploymentChoice(LabChoice):
             raise typer.BadParameter(message, param_hint="--instance")
 
 
-@with_options_of(DeploymentChoice, KEEP_OR_HOURS)
+@with_options_of(DeploymentChoice)
 def deploy(
     choice: DeploymentChoice,
     execution: ExecutionArgument,
@@ -122,8 +94,6 @@ def deploy(
     The suite needs measurement: {save_model: true}. An endpoint is billed until it expires or `traindyno undeploy`.
     """
     target = choice.find_target()
-    if target.deployment.isolates_network:
-        raise ModelNotServable(why_isolated_serves_none(target.deployment.lab))
     target.require_execution(execution)
     deployment, serving = _plan(choice, execution, cell, target), serving_of(target)
     for line in lines_before(deployment):
@@ -131,41 +101,38 @@ def deploy(
     name, poll_seconds = deployment.name, LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
     tell(f"delete it with: traindyno undeploy {name}{target.option}")
     try:
-        invoke_deploy_model(clients.functions(), target.deployment.deploy_function, deployment_document(deployment))
+        deploy_model(deployment, serving, target.deployment.serving, clock=time.time)
         _await_service(name, serving, poll_seconds)
         samples, latency = check_endpoint(deployment, serving)
-    except (DeploymentRefused, NotDeployed, AnswersDiffer, InvocationFailed) as error:
+    except FAILURES as error:
         why = f"{name} was not deployed ({type(error).__name__}): {error}"
         try:
             remove_endpoint(name, serving)
-        except (*AwsError, TraindynoError) as kept:
+        except FAILURES as kept:
             why += f"\nit could not be deleted yet: {kept}; repeat it with: traindyno undeploy {name}"
-        raise NotDeployed(f"{why}\n{closing_text(deployment, time.time())}") from error
+        raise NotDeployed(why) from error
     for line in lines_after(deployment, samples, latency):
         tell(line)
 
 
 def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: LabTarget) -> ModelDeployment:
-    """The deployment, checked as the lab's function checks it. Raises DocumentInvalid or ModelNotServable."""
-    found = find_deployable_model(execution, cell, target.results)
-    now, run, lab = time.time(), found.run, target.deployment.lab
+    """Raises DocumentInvalid or ModelNotServable."""
+    suite, run, job_name = find_deployable_model(execution, cell, target.results)
+    now, lab = time.time(), target.deployment.lab
     instance = choice.instance or (LOCAL_INSTANCE if choice.local else SERVING_INSTANCE)
-    region = clients.s3().meta.region_name
+    region = target.deployment.serving.region
     price = read_prices(clients.pricing(), [instance], region=region, now=now, usage=HOSTING).get(instance)
-    unique, suite_name = secrets.token_hex(3), found.suite.name
+    cell_id, unique = run.cell.cell_id, secrets.token_hex(3)
     deployment = ModelDeployment(
-        name=deployment_name(lab=lab, suite_name=suite_name, cell_id=run.cell.cell_id, unique=unique),
-        suite_name=suite_name,
+        name=deployment_name(lab=lab, suite_name=suite.name, cell_id=cell_id, unique=unique),
         execution_id=run.execution_id,
         run_id=run.run_id,
-        job_name=found.job_name,
-        task=found.suite.workload.task,
+        job_name=job_name,
         owner=getpass.getuser(),
         instance_type=instance,
         created_at=now,
         usd_per_hour=price.usd_per_hour if price else None,
-        price_source=f"{price.source}, {price.as_of}" if price else None,
-        hours=None if choice.keep else choice.hours,
+        hours=choice.hours,
         max_usd=None if choice.max_usd is None else Decimal(str(choice.max_usd)),
     )
     return parse_deployment(deployment_document(deployment), lab=lab)
@@ -182,14 +149,11 @@ def _await_service(name: str, serving: Serving, poll_seconds: float) -> None:
         state = serving.endpoints.find(name)
         if state is None:
             raise NotDeployed("the endpoint was deleted before it was in service")
-        if state.is_ready:
+        if state.status == "InService":
             return
         if state.has_failed:
-            lines = LogTail(clients.logs()).read_group(f"{ENDPOINT_LOG_GROUP}/{name}")
             cause = state.failure or f"SageMaker ended the endpoint as {state.status} and gave no reason"
-            # The container's last lines hold the cause that SageMaker's sentence lacks.
-            more = [] if not lines or lines[-1] in cause else lines[-LAST_LINES:]
-            raise NotDeployed("\n".join([cause, *more]))
+            raise NotDeployed(f"{cause}\nthe container's log is {ENDPOINT_LOG_GROUP}/{name}")
         time.sleep(poll_seconds)
 
 
@@ -212,16 +176,13 @@ def endpoints(choice: LabChoice, output: FormatOption = OutputFormat.TABLE) -> N
 def undeploy(
     choice: LabChoice,
     name: Annotated[
-        str, typer.Argument(help="The endpoint's name, as `traindyno endpoints` shows it.", callback=job_name)
+        str, typer.Argument(help="The endpoint's name, as `traindyno endpoints` shows it.", callback=job_name_option)
     ],
 ) -> None:
     """Delete an endpoint with its model; its billing stops."""
     serving = serving_of(choice.find_target())
-    row = serving.find(name)
-    if row is None and serving.endpoints.find(name) is None:
-        raise DeploymentUnknown(f"no endpoint {name}; open ones: {', '.join(serving.names()) or 'none'}")
-    if not remove_endpoint(name, serving):
-        raise DeploymentUnknown(f"endpoint {name} lacks the tag of lab {serving.lab}: it stays as it is")
+    is_there = serving.find(name) is not None or serving.endpoints.find(name) is not None
+    if not is_there or not remove_endpoint(name, serving):
+        ours = ", ".join(serving.names()) or "none"
+        raise DeploymentUnknown(f"no endpoint {name} has the tag of lab {serving.lab}; its endpoints: {ours}")
     tell(f"{name} is deleted")
-    if row is not None:
-        tell(closing_text(row, time.time()))

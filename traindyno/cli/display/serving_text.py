@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from traindyno.core.costs.quantity_text import DAY, HOUR, exact_usd_text, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.serving.deployment import NOTICE_SECONDS, ModelDeployment
 from traindyno.core.serving.samples import Latency, usd_per_million_requests
@@ -15,37 +15,21 @@ SEQUENTIAL = "with one request at a time"
 
 
 def lines_before(deployment: ModelDeployment) -> Iterator[str]:
-    per_hour = deployment.usd_per_hour
     yield f"deploying run {deployment.run_id} of {deployment.execution_id} as endpoint {deployment.name}"
-    price = "the price per hour is unknown"
-    if per_hour is not None:
-        per_day = usd_text(per_hour * DAY / HOUR)
-        price = f"{usd_text(per_hour)} per hour, {per_day} per day ({deployment.price_source})"
-    yield f"on {deployment.instance_type}: {price}"
-    if deployment.ends_at is None:
-        month = usd_text(None if per_hour is None else per_hour * 30 * DAY / HOUR)
-        yield f"it is kept, and billed, until traindyno undeploy: {month} in 30 days"
-    else:
-        limit = f" (--max-usd {exact_usd_text(deployment.max_usd)})" if deployment.max_usd is not None else ""
-        within = f"within {seconds_text(NOTICE_SECONDS)} after {time_text(deployment.ends_at)}"
-        yield f"the lab deletes it {within}; it costs {usd_text(deployment.most_usd)} at most{limit}"
+    limit = f" (--max-usd {exact_usd_text(deployment.max_usd)})" if deployment.max_usd is not None else ""
+    yield f"on {deployment.instance_type}: {usd_text(deployment.usd_per_hour)} per hour"
+    within = f"within {seconds_text(NOTICE_SECONDS)} after {time_text(deployment.ends_at)}"
+    yield f"the lab deletes it {within}; it costs {usd_text(deployment.most_usd)} at most{limit}"
 
 
-def lines_after(deployment: ModelDeployment, samples: int, found: Latency | None) -> Iterator[str]:
+def lines_after(deployment: ModelDeployment, samples: int, found: Latency) -> Iterator[str]:
     yield f"{deployment.name} is in service"
     yield f"{samples} answers agree with the training job's own on its evaluation samples"
-    if found:
-        percentiles = {"p50": found.p50_seconds, "p90": found.p90_seconds, "p99": found.p99_seconds}
-        shown = ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in percentiles.items())
-        yield f"latency of {found.requests} requests, {SEQUENTIAL}, from this machine: {shown}"
+    percentiles = f"p50 {seconds_text(found.p50_seconds)}, p99 {seconds_text(found.p99_seconds)}"
+    yield f"latency of {found.requests} requests, {SEQUENTIAL}, from this machine: {percentiles}"
     per_hour = deployment.usd_per_hour
     million = usd_text(usd_per_million_requests(per_hour, found))
     yield f"cost: {usd_text(per_hour)} per hour, {million} per million requests {SEQUENTIAL}"
-
-
-def closing_text(deployment: ModelDeployment, now: float) -> str:
-    usd = deployment.usd_until(now)
-    return f"it cost {usd_text(usd)}{'' if usd is None else ' at most'}"
 
 
 def deployments_table(found: Mapping[str, ModelDeployment], statuses: Mapping[str, str], now: float) -> Table:
@@ -54,15 +38,9 @@ def deployments_table(found: Mapping[str, ModelDeployment], statuses: Mapping[st
     for heading in ("on", "status", "owner", "expires", "per hour", "cost so far"):
         table.add_column(heading)
     for name, deployment in found.items():
-        table.add_row(
-            name,
-            f"{deployment.instance_type}",
-            statuses[name],
-            deployment.owner,
-            time_text(deployment.ends_at),
-            usd_text(deployment.usd_per_hour),
-            usd_text(deployment.usd_until(now)),
-        )
+        costs = usd_text(deployment.usd_per_hour), usd_text(deployment.usd_until(now))
+        expires = time_text(deployment.ends_at)
+        table.add_row(name, deployment.instance_type, statuses[name], deployment.owner, expires, *costs)
     return table
 
 
@@ -73,5 +51,5 @@ def deployment_figures(deployment: ModelDeployment, status: str, now: float) -> 
     return found
 
 
-def time_text(at: float | None) -> str:
-    return "kept" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+def time_text(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"

@@ -46,18 +46,13 @@ class Latency:
     requests: int
     mean_seconds: float
     p50_seconds: float
-    p90_seconds: float
     p99_seconds: float
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Latency":
-        """Raises ValueError if there is no request."""
-        if not seconds:
-            raise ValueError("got none, expected the latency of at least one request")
         ordered = sorted(seconds)
-        p50, p90, p99 = (ordered[ceil(percent * len(ordered) / 100) - 1] for percent in (50, 90, 99))
-        mean = sum(ordered) / len(ordered)
-        return cls(requests=len(ordered), mean_seconds=mean, p50_seconds=p50, p90_seconds=p90, p99_seconds=p99)
+        p50, p99 = (ordered[ceil(percent * len(ordered) / 100) - 1] for percent in (50, 99))
+        return cls(requests=len(ordered), mean_seconds=sum(ordered) / len(ordered), p50_seconds=p50, p99_seconds=p99)
 
 
 def samples_document(samples: EvaluationSamples) -> dict[str, Any]:
@@ -68,30 +63,24 @@ def parse_samples(document: Mapping[str, Any]) -> EvaluationSamples:
     return from_document(SAMPLES.read(document), EvaluationSamples)
 
 
-def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -> list[str]:
+def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -> Iterator[str]:
     """One line for each answer that differs from the training job's by more than ``SCORE_TOLERANCE``."""
-    return [
-        f"sample {number} ({sample.inputs[:60]!r}): {problem}"
-        for number, (sample, answer) in enumerate(zip(samples, answers, strict=True), start=1)
-        for problem in _problems(sample, answer)
-    ]
+    for sample, answer in zip(samples, answers, strict=True):
+        about = f"sample {sample.inputs[:60]!r}"
+        try:
+            scores = {str(each["label"]): float(each["score"]) for each in json.loads(answer)["predictions"]}
+        except (ValueError, TypeError, LookupError, RecursionError):
+            yield f"{about}: got {answer.decode(errors='replace')[:200]}, expected an object with predictions"
+            continue
+        for expected in sample.predictions:
+            # A label near the end of the list may change places with one that is not listed.
+            score = scores.get(expected.label, 0.0)
+            if not abs(score - expected.score) <= SCORE_TOLERANCE:  # NaN differs too
+                yield f"{about}: got {score:.3f}, expected {expected.label!r} with probability {expected.score:.3f}"
 
 
-def _problems(sample: EvaluationSample, answer: bytes) -> Iterator[str]:
-    try:
-        scores = {str(each["label"]): float(each["score"]) for each in json.loads(answer)["predictions"]}
-    except (ValueError, TypeError, LookupError, RecursionError):
-        yield f"got {answer.decode(errors='replace')[:200]}, expected an object with predictions"
-        return
-    for expected in sample.predictions:
-        # A label near the end of the list may change places with one that is not listed.
-        score = scores.get(expected.label, 0.0)
-        if not abs(score - expected.score) <= SCORE_TOLERANCE:  # NaN differs too
-            yield f"got {score:.3f}, expected {expected.label!r} with probability {expected.score:.3f}"
-
-
-def usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency | None) -> Decimal | None:
-    """The cost at an endpoint that answers one request after the other; None if price or latency is unknown."""
-    if usd_per_hour is None or latency is None:
+def usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency) -> Decimal | None:
+    """The cost at an endpoint that answers one request after the other; None if the price is unknown."""
+    if usd_per_hour is None:
         return None
     return usd_per_hour * Decimal(str(latency.mean_seconds)) * 1_000_000 / SECONDS_PER_HOUR

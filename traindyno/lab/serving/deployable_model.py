@@ -1,7 +1,5 @@
 """Finds the trained model of an execution to deploy: that of the recommended cell, or of a named one."""
 
-from dataclasses import dataclass
-
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import samples_key, suite_key, verdict_key
@@ -15,17 +13,11 @@ from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeployableModel:
-    """``job_name``: the training job that saved the model."""
+def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBucket) -> tuple[Suite, Run, str]:
+    """The suite, the run, and the training job that saved its model. ``cell``: its id or its label.
 
-    suite: Suite
-    run: Run
-    job_name: str
-
-
-def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBucket) -> DeployableModel:
-    """``cell``: its id or its label. Raises ModelNotServable with what to do, before anything is started."""
+    Raises ModelNotServable with what to do, before anything is started.
+    """
     suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
     if suite is None:
         raise ModelNotServable(
@@ -44,23 +36,16 @@ def find_deployable_model(execution_id: str, cell: str | None, bucket: ResultsBu
     if not completed:
         ends = ", ".join(sorted({each.outcome for each in of_cell}))
         raise ModelNotServable(f"cell {wanted} of {execution_id}: expected a completed run, found {ends}")
-    if completed[-1].is_simulated:
-        raise ModelNotServable(f"execution {execution_id} was simulated: no model was trained")
     chosen = max(completed, key=lambda each: each.run.trial)
-    if chosen.run.job_id is not None:
-        raise ModelNotServable(
-            f"run {chosen.run.run_id} shared its job with others, and such a run keeps no model: expected a run with a"
-            " job of its own; set measurement: {save_model: true}, then run the suite again"
-        )
     job_name = chosen.attempts[-1].job_name
     key = samples_key(execution_id, chosen.run.run_id, job_name)
     found = bucket.find_as(key, parse_samples)
     if found is None or not found.samples:
         raise ModelNotServable(
-            f"run {chosen.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: its data was streamed"
-            " without an evaluation_split, or holds no text"
+            f"run {chosen.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: it was simulated, shared"
+            " its job with others, streamed its data without an evaluation_split, or its data holds no text"
         )
-    return DeployableModel(suite=suite, run=chosen.run, job_name=job_name)
+    return suite, chosen.run, job_name
 
 
 def why_not_servable(suite: Suite) -> str | None:
@@ -80,12 +65,9 @@ def why_not_servable(suite: Suite) -> str | None:
 
 def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:
     verdict = bucket.find_as(verdict_key(execution_id), parse_verdict)
-    if verdict is None:
-        raise ModelNotServable(
-            f"execution {execution_id} has no verdict: it is still running, or it failed; {_choices(results)}"
-        )
-    if verdict.recommended is None:
-        raise ModelNotServable(f"execution {execution_id} recommends no cell; {_choices(results)}")
+    if verdict is None or verdict.recommended is None:
+        found = "recommends no cell" if verdict else "has no verdict: it is still running, or it failed"
+        raise ModelNotServable(f"execution {execution_id} {found}; {_choices(results)}")
     return verdict.recommended
 
 

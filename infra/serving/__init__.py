@@ -1,1 +1,0 @@
-"""The function, role and grants that serve a trained model."""
