@@ -66,13 +66,6 @@ def ask(service: RunningService, name: str, document: Any) -> Any:
     return json.loads(answer["Body"].read())
 
 
-def answers(service: RunningService, name: str) -> bool:
-    try:
-        return bool(ask(service, name, {"inputs": "again"})[0] == "AGAIN")
-    except ClientError:
-        return False
-
-
 def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: RunningService, sagemaker: Any) -> None:
     with pytest.raises(ClientError, match="not found"):
         ask(service, "good", {"inputs": "hello"})
@@ -97,6 +90,10 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
     with pytest.raises(ClientError, match="Could not find endpoint"):
         sagemaker.describe_endpoint(EndpointName="good")
     assert not Path(f"/proc/{process_id}").exists()
+    make_endpoint(aws, sagemaker, "broken", at_load="raise RuntimeError('no weights')")
+    failure = wait_for(sagemaker, "broken", "Failed")["FailureReason"]
+    assert "did not pass the ping health check" in failure
+    assert "RuntimeError: no weights" in failure
 
 
 def test_a_killed_service_leaves_no_container_and_hosts_its_endpoints_again(aws: AwsDouble, tmp_path: Path) -> None:
@@ -108,6 +105,5 @@ def test_a_killed_service_leaves_no_container_and_hosts_its_endpoints_again(aws:
         first.process.kill()
         eventually(lambda: not Path(f"/proc/{process_id}").exists())
     with start_service(tmp_path, aws.endpoint, *options) as second:
-        eventually(lambda: answers(second, "stays"), seconds=30)
-        found = client("sagemaker", second.endpoint).list_endpoints()["Endpoints"]
-        assert [each["EndpointName"] for each in found] == ["stays"]
+        wait_for(client("sagemaker", second.endpoint), "stays", "InService")
+        assert ask(second, "stays", {"inputs": "again"})[0] == "AGAIN"
