@@ -92,6 +92,7 @@ def test_each_type_gets_requests_that_sagemaker_knows_and_nvidia_types_the_image
             shape = SAGEMAKER.operation_model(operation)
             if instance_type in types:
                 check_request(shape, request, {})
+            assert shape.input_shape is not None
             report = ParamValidator().validate(request, shape.input_shape)
             assert not report.has_errors(), report.generate_report()
     assert GPU_VARIABLE == inference.GPU_VARIABLE
