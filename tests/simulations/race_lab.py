@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from random import Random
+from statistics import fmean
 
 from tests.simulations.response_surface import Surface, SurfaceCell
 from tests.simulations.surface_lab import STEPS, Played, at_rate, result_template
@@ -21,6 +22,7 @@ from traindyno.core.search.race import NONE_NEARER
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.suite.suite_file import STEPS_OF_A_RACE
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.open_text import none_near
 from traindyno.core.verdict.verdict import Finding, judge
@@ -28,7 +30,7 @@ from traindyno.core.verdict.verdict import Finding, judge
 TRIALS = 9
 GRID_TRIALS = 5
 # A run's steps on the surfaces of this project, and at most on those of published tables.
-OWN_STEPS, MOST_STEPS, LONGEST_SECONDS, LEAST_RUN_STEPS = 200, 100, 600.0, 20
+OWN_STEPS, MOST_STEPS, LONGEST_SECONDS, LEAST_RUN_STEPS = 200, 100, 600.0, STEPS_OF_A_RACE
 FIRST_LOOK = WARM_UP_STEPS + LEAST_STEPS
 # A run that fails does so in its first steps.
 FAILING_SECONDS = 5.0
@@ -152,6 +154,7 @@ class _Carried:
         deviation = self.source.gauss(0, self.conditions.noise) + self.conditions.more_noise(cell, self.source)
         level = self.level * cold * exp(deviation)
         step, steps = step_seconds(self.surface, cell) * level, run_steps(self.surface, cell)
+        steps = min(steps, STEPS_OF_A_RACE) if self.suite.search.is_race else steps
         times = [step * exp(self.source.gauss(0, self.conditions.step_noise)) for _ in range(steps)]
         # Steps of unlike batches are compared by the work in them.
         work = step_seconds(self.surface, cell) / cell.seconds
@@ -160,7 +163,8 @@ class _Carried:
             self.seconds += sum(times[: end.steps]) + end.overdue_seconds
             return self._result(run, outcome=Outcome.OUTPACED), None
         self.seconds += sum(times)
-        return self._result(run, seconds=cell.seconds * level), pace_of(times, work)
+        seen = fmean(times[WARM_UP_STEPS:]) / step_seconds(self.surface, cell)
+        return self._result(run, seconds=cell.seconds * seen), pace_of(times, work)
 
     def _in_job(self, result: RunResult, place: int) -> RunResult:
         share = None

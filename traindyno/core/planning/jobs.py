@@ -18,11 +18,12 @@ from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.suite.suite_file import suite_converter
 
-# Their documents fit into one row and into one state, which holds 256 KiB. Texts of a cell have any length.
-MOST_RUNS = 24
-MOST_BYTES = 120_000
-RUN_BYTES = 3_000  # of a run's document, besides these texts
+# Their documents fit into one row, and into one state, which holds 256 KiB with the job's end. Texts of a cell have any
+# length.
+MOST_BYTES = 200_000
+RUN_BYTES = 800  # of a run's document, besides its cell
 # A job is filled to this share of its time limit, by what earlier runs took.
 FILLED_SHARE = 0.5
 KEY_DIGITS = 7
@@ -141,7 +142,7 @@ def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list
     known = [histories[run.cell.cell_id] for run in runs if run.cell.cell_id in histories]
     expected = expect_job(known).seconds / len(known) * len(runs) if known else 0.0
     by_time = -(-expected // (FILLED_SHARE * suite.limits.max_job_seconds))
-    count = min(len(runs), max(1, -(-len(runs) // MOST_RUNS), int(by_time), -(-sum(sizes) // MOST_BYTES)))
+    count = min(len(runs), max(1, int(by_time), -(-sum(sizes) // MOST_BYTES)))
     while count < len(runs) and any(sum(sizes[part]) > MOST_BYTES for part in _slices(len(runs), count)):
         count += 1
     return [list(runs[part]) for part in _slices(len(runs), count)]
@@ -154,7 +155,7 @@ def _slices(runs: int, count: int) -> list[slice]:
 
 def _document_bytes(cell: Cell) -> int:
     """About those of a run's document: the same in the plan, which does not know its tokens yet."""
-    return RUN_BYTES + len(json.dumps([cell.label, cell.hyperparameters]))
+    return RUN_BYTES + len(json.dumps(suite_converter().unstructure(cell)))
 
 
 def _lot(text: str) -> bytes:

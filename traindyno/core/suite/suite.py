@@ -57,7 +57,14 @@ class Measurement:
             "{relative_half_width: 0.01} ends a run once its mean step time is known within 1 %, at 400 steps or later"
         ),
     )
-    max_steps: int = field(default=200, metadata=describe("the most optimizer steps of one run", bound=STEPS))
+    max_steps: int = field(
+        default=200,
+        metadata=describe(
+            "the most optimizer steps of one run",
+            bound=STEPS,
+            default="20 in a race that names nothing about the length of runs, else 200",
+        ),
+    )
     evaluate: bool = field(default=False, metadata=describe("evaluate on dataset.evaluation_split at the end"))
     evaluate_every_steps: int | None = field(
         default=None,

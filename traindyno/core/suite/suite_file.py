@@ -43,6 +43,10 @@ CHOICES = [kind for kind in vars(choices).values() if isinstance(kind, type) and
 JOBS = "jobs"
 # The first run of a leading cell, and four further jobs in which it runs forward and backward
 TRIALS_OF_A_RACE = 9
+# Two warm up. The leading cells run again, so that the answer has several times as many.
+STEPS_OF_A_RACE = 20
+# What a suite may name so that its runs are longer; a quality needs evaluations.
+SAY_LENGTH = frozenset({"max_steps", "warmup", "stop_when", "evaluate_every_steps", "checkpoint_every_steps", "probes"})
 BATCH = int | BatchSearch
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
@@ -113,6 +117,8 @@ def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
         search = Search.GRID
     if "trials" not in named and search.is_race:
         measurement = replace(measurement, trials=TRIALS_OF_A_RACE)
+    if search.is_race and not named.keys() & SAY_LENGTH:
+        measurement = replace(measurement, max_steps=STEPS_OF_A_RACE)
     return replace(suite, measurement=measurement, search=search)
 
 

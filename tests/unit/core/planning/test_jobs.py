@@ -12,7 +12,7 @@ import pytest
 from tests.unit.planned_suites import past_cell
 from tests.unit.suites import script_document, small_suite
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.planning.jobs import MOST_RUNS, group_key, share_jobs, why_alone
+from traindyno.core.planning.jobs import group_key, share_jobs, why_alone
 from traindyno.core.planning.waves import wave_items
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -52,7 +52,6 @@ def test_each_run_is_in_one_job_with_runs_that_agree_in_what_a_job_fixes(seed: i
     assert Counter(run.run_id for job in jobs for run in job.runs) == Counter(run.run_id for run in runs)
     assert len({job.job_id for job in jobs}) == len(jobs)
     for job in jobs:
-        assert len(job.runs) <= MOST_RUNS
         assert len({(group_key(run.cell, suite), run.block) for run in job.runs}) == 1
         assert {run.job_id for run in job.runs} == ({job.job_id} if job.is_shared else {None})
         # The form of a run's id, for which a job's name has room
@@ -70,7 +69,7 @@ def test_the_second_job_of_a_pair_has_the_order_of_the_first_reversed(execution_
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_document_of_a_job_fits_into_half_of_a_state(seed: int) -> None:
+def test_the_document_of_a_job_fits_into_a_state_with_room_for_its_end(seed: int) -> None:
     rng = random.Random(seed)
     values = [str(number) + "ü" * rng.randint(0, 8000) for number in range(rng.randint(2, 30))]
     suite = parse_suite(
@@ -83,7 +82,7 @@ def test_the_document_of_a_job_fits_into_half_of_a_state(seed: int) -> None:
     assert sorted(run.run_id for job in jobs for run in job.runs) == sorted(run.run_id for run in runs)
     for job in jobs:
         (item,) = wave_items([job], suite.limits)
-        assert not job.is_shared or len(json.dumps(item)) <= STATE_BYTES / 2
+        assert not job.is_shared or len(json.dumps(item)) <= 0.85 * STATE_BYTES
 
 
 def test_no_cell_is_first_more_often_than_chance_has_it() -> None:

@@ -496,3 +496,13 @@ def test_a_race_is_the_default_where_runs_share_jobs(document: dict[str, Any], s
     assert (suite.search, suite.measurement.trials) == (search, trials)
     assert read_stored_suite(stored_suite(suite)) == suite
     assert suite.search.is_race is (search is not Search.GRID)
+
+
+@pytest.mark.parametrize(
+    ("measurement", "steps"),
+    [({}, 20), ({"max_steps": 100}, 100), ({"warmup": 50}, 200), ({"evaluate_every_steps": 50}, 200)],
+)
+def test_a_run_of_a_race_has_twenty_steps_unless_the_suite_says_more(measurement: dict[str, Any], steps: int) -> None:
+    assert parse_suite(without_search(measurement=measurement)).measurement.max_steps == steps
+    in_grid = parse_suite(small_document(measurement=measurement))
+    assert in_grid.measurement.max_steps == measurement.get("max_steps", 200)

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_suite
+from tests.unit.verdict_samples import make_rival, make_verdict
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import Bound
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
@@ -16,7 +18,7 @@ from traindyno.core.suite.runs import is_probed
 from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.goal_metric import estimate_of
-from traindyno.core.verdict.next_round import MOST_UNTOLD, plan_round
+from traindyno.core.verdict.next_round import MOST_UNTOLD, is_futile, plan_round
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, looks_of
 from traindyno.core.verdict.verdict_text import describe_verdict
 
@@ -215,6 +217,14 @@ def test_a_cell_that_only_a_failing_cell_outpaced_runs_again(outcome: Outcome) -
     assert named(planned(suite, results)) == [(1, 2), (1, 3)]
     failed = [done(suite, 1, trial, 1.0, outcome) for trial in (2, 3)]
     assert named(planned(suite, [*results, *failed], 3)) == [(2, 2)]
+
+
+def test_a_race_that_only_other_hosts_settle_goes_on() -> None:
+    """A further job is another draw of hosts."""
+    rivals = (make_rival(relation=Relation.OPEN),)
+    for needs_other_hosts in (False, True):
+        verdict = make_verdict(rivals=rivals, trials_to_decide=None, needs_other_hosts=needs_other_hosts)
+        assert is_futile(suite_of(), verdict) is not needs_other_hosts
 
 
 @pytest.mark.parametrize(("trials", "looks"), [(3, 1), (4, 2), (5, 2), (9, 4)])
