@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tests.training.small_models import small_values
-from tests.training.strategy_cases import GPT, LLAMA
-from traindyno.core.suite.choices import Task
+from tests.training.strategy_cases import GPT, LLAMA, Case
+from tests.training.strategy_runs import train_cases
+from traindyno.core.suite.choices import Strategy, Task
 from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.settings import TensorLayers
 from traindyno.core.suite.workload import Model, Workload
@@ -59,38 +60,31 @@ def test_a_plan_that_divides_the_model_is_accepted(model: str, layers: dict[str,
 
 
 REFUSED: list[tuple[str, dict[str, tuple[str, ...]], str]] = [
-    ("llama", {"colwise": GATES}, "layers.0.mlp.down_proj gets a part of its input, because a layer before it is"),
+    ("llama", {"colwise": GATES}, "layers.0.mlp.gate_proj is divided, and no rowwise layer behind it sums the parts"),
     ("llama", {"rowwise": (DOWN,)}, "layers.0.mlp.down_proj gets its whole input, because no layer before it is"),
-    ("llama", {"colwise": GATES[:1], "rowwise": (DOWN,)}, "the model fails ("),
-    ("llama", {"colwise": (DOWN,)}, "the model fails ("),
+    ("llama", {"colwise": GATES[:1], "rowwise": (DOWN,)}, "layers.0.mlp.up_proj stays whole beside layers.0.mlp.gate"),
+    ("llama", {"colwise": (DOWN,)}, "layers.0.mlp.down_proj is rowwise in the model's own plan"),
     # The shapes fit.
-    ("llama", {"colwise": QKV[:1], "rowwise": (OUTPUT,)}, "layers.0.self_attn.o_proj gets another input"),
-    (
-        "phi3",
-        {"colwise": FUSED, "rowwise": (DOWN,)},
-        "layers.0.mlp.down_proj gets another input than in the whole model",
-    ),
-    # The shapes and the losses fit, and each process has only a part of some gradients.
-    ("apertus", {"colwise": GATES[1:], "rowwise": (DOWN,)}, "layers.0.mlp.act_fn gets a part of its input"),
+    ("llama", {"colwise": QKV[:1], "rowwise": (OUTPUT,)}, "layers.0.self_attn.k_proj stays whole beside layers.0.self"),
+    ("bloom", {"colwise": ("h.*.mlp.dense_4h_to_h",), "rowwise": ("h.*.mlp.dense_h_to_4h",)}, "h.0.mlp.dense_h_to_4h"),
+    ("phi3", {"colwise": FUSED, "rowwise": (DOWN,)}, "layers.0.mlp.gate_up_proj has 128 outputs and layers.0.mlp.down"),
 ]
 
 
 @pytest.mark.parametrize(("model", "layers", "said"), REFUSED)
-def test_a_plan_that_makes_another_model_is_refused(model: str, layers: dict[str, tuple[str, ...]], said: str) -> None:
+def test_a_plan_that_tears_heads_or_features_apart_is_refused(
+    model: str, layers: dict[str, tuple[str, ...]], said: str
+) -> None:
     (problem,) = problems(model, layers)
-    kind = MODELS[model]["model_type"]
-    asked = f"with tensor_plan {TensorLayers(**layers)}, 2 processes compute another model than this {kind}: "
+    asked = f"tensor_plan {TensorLayers(**layers)} makes another model of this {MODELS[model]['model_type']}: "
     assert problem.startswith(f"matrix.tensor_plan: {asked}{said}")
     assert "; expected colwise for all layers that share heads or features and rowwise for the one behind" in problem
-    assert "; its own plan is {colwise" in problem
 
 
-def test_the_models_own_plan_is_tried_too() -> None:
+def test_the_models_own_plan_may_not_fit_it() -> None:
     workload = Workload(task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS["apertus"]), sequence_length=16)
     (problem,) = check_model(workload, [TensorDivision(degree=2)], model_path=None)
-    assert str(problem).startswith(
-        "matrix.strategy: strategy tensor can't shard model type apertus by its plan: layers.0"
-    )
+    assert "can't shard model type apertus by transformers' plan: its activation has parameters" in str(problem)
 
 
 @pytest.mark.parametrize(
@@ -141,3 +135,18 @@ def test_a_degree_that_does_not_divide_the_chosen_layers_names_one_that_does(
     (problem,) = problems(model, layers, degree)
     assert problem.startswith("matrix.tensor_degree: ")
     assert said in problem
+
+
+def test_a_plan_whose_fault_no_size_shows_fails_in_its_first_step() -> None:
+    """A norm over all heads, and an activation with parameters."""
+    plans = {
+        "causal-lm/olmo2": TensorLayers(colwise=QKV, rowwise=(OUTPUT,)),
+        "causal-lm/apertus": TensorLayers(colwise=GATES[1:], rowwise=(DOWN,)),
+    }
+    cases = {
+        name: Case(model=name, options={"strategy": Strategy.TENSOR, "tensor_plan": plan}, layer_count=None)
+        for name, plan in plans.items()
+    }
+    said = train_cases(cases, "cpu", 2)
+    assert "under this tensor plan, the model's layers don't fit: " in str(said["causal-lm/olmo2"])
+    assert "processes compute different gradients of model.layers.0.mlp.act_fn.alpha" in str(said["causal-lm/apertus"])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from math import gcd, log
+from typing import NoReturn
 
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
@@ -109,6 +110,7 @@ PLANS: Mapping[str, TensorPlan] = {
 }
 # transformers' plans with which a sweep over all families found another model than one process has, or an error.
 UNFIT = {
+    "apertus": "its activation has parameters of which each process would train a part",
     "esmc": "it divides the projections before a norm over all heads",
     "gemma4_unified_text": "the divided model computes other losses than the whole one",
     "neomme": "it divides the heads of a layer that counts all of them",
@@ -175,6 +177,7 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     """The suite's layers, with what our plan knows of them. Norms within divided heads get their style, too."""
     base, known = model.base_model, _own_plan(model.config)
     _refuse_unless_each_names_linear_layers(model, chosen)
+    _refuse_torn_groups(model, chosen, known)
     styles = chosen.styles()
     # Only these leave a rank its own heads: the other styles give each rank the whole output.
     paths = {path for pattern, style in styles.items() if style == COLUMNS for path, _ in matching(base, pattern)}
@@ -225,6 +228,61 @@ def _refuse_unless_each_names_linear_layers(model: PreTrainedModel, chosen: Tens
                     " once"
                 )
             named[path] = f"{style} {pattern}"
+
+
+def _refuse_torn_groups(model: PreTrainedModel, chosen: TensorLayers, known: TensorPlan) -> None:
+    """Heads and features are divided by colwise layers and summed by the rowwise layer behind them, in one group.
+
+    What names and sizes don't show, such as a norm over all heads, fails in the first step.
+    """
+    base: nn.Module = model.base_model
+    linear = {path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)}
+    style_of, own = (
+        {
+            path: style
+            for pattern, style in styles.items()
+            if style in (COLUMNS, ROWS)
+            for path, _ in matching(base, pattern)
+        }
+        for styles in (chosen.styles(), known.styles)
+    )
+    beside: dict[str, list[str]] = {}
+    for path in linear:
+        beside.setdefault(path.rpartition(".")[0], []).append(path)
+
+    def refuse(path: str, found: str) -> NoReturn:
+        layers = own_layers(model.config)
+        raise WorkloadError(
+            f"tensor_plan {chosen} makes another model of this {model.config.model_type}: {path} {found}; expected"
+            " colwise for all layers that share heads or features and rowwise for the one behind them, or"
+            " colwise_gather_output and rowwise_split_input, which leave outputs whole"
+            + (f"; its own plan is {{{layers}}}" if layers else "")
+        )
+
+    order, columns = list(linear), list[str]()
+    for path in sorted(
+        style_of, key=lambda each: (list(beside).index(each.rpartition(".")[0]), style_of[each] == ROWS)
+    ):
+        if own.get(path, style_of[path]) != style_of[path]:
+            refuse(path, f"is {own[path]} in the model's own plan")
+        if style_of[path] == COLUMNS:
+            columns.append(path)
+            continue
+        if not columns or (path not in own and order.index(path) < max(map(order.index, columns))):
+            refuse(path, "gets its whole input, because no layer before it is divided")
+        width = features(linear[path])[0]
+        for column in columns:
+            siblings = beside[column.rpartition(".")[0]]
+            divided = [each for each in siblings if each in own] or siblings
+            whole = next((each for each in divided if each not in style_of), None)
+            if whole is not None:
+                refuse(whole, f"stays whole beside {column}, with which it shares heads or features")
+            found = features(linear[column])[1] // fused_count(known, column)
+            if column not in own and (found > width or (found < width and not _ATTENTION.search(column))):
+                refuse(column, f"has {found} outputs and {path} {width} inputs: it may hold several projections")
+        columns = []
+    if columns:
+        refuse(columns[0], "is divided, and no rowwise layer behind it sums the parts")
 
 
 def fused_count(plan: TensorPlan, path: str) -> int:

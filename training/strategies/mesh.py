@@ -11,12 +11,16 @@ from torch import distributed, nn
 from torch.optim import Optimizer
 
 from training.data.batch import Batch
+from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, Readable
 from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 from training.strategies.mesh_parts import Parts, ProcessMesh, divide_model
 from training.strategies.passes import Passes, StagedPasses, WholePasses
-from training.strategies.tensor_layers import check_replicated_gradients
+from training.strategies.tensor_layers import OTHER_PLAN, check_replicated_gradients
+
+# In PyTorch's errors where a layer or a view gets features of another number than its own
+WRONG_SHAPES = ("shape", "size of tensor", "split_sizes", "sizes of tensors")
 
 
 class MeshParallel:
@@ -64,7 +68,15 @@ class MeshParallel:
         return build(self._parameters)
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        loss = self._passes.train(batches)
+        is_first = self._parts.divided and not self._are_gradients_checked
+        try:
+            loss = self._passes.train(batches)
+        except RuntimeError as error:
+            if is_first and any(sign in str(error) for sign in WRONG_SHAPES):
+                raise WorkloadError(
+                    f"under this tensor plan, the model's layers don't fit: {error}; {OTHER_PLAN}"
+                ) from error
+            raise
         self._complete_gradients()
         return loss
 

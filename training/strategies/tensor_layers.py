@@ -109,6 +109,7 @@ EXPERTS_BY = "all_reduce"
 # Ranks compute a replicated gradient alike, up to rounding. One that lacks the other ranks' heads differs by far more.
 MOST_DIFFERENCE = 1e-2
 LEAST_SHARE = 1e-4
+OTHER_PLAN = "expected a tensor_plan that does not divide the layers around it, or strategy fsdp"
 
 
 class DividedLayers:
@@ -169,7 +170,7 @@ def check_replicated_gradients(named: Iterable[tuple[str, torch.Tensor]], group:
         wrong = [name for name, is_wrong in zip(whole, differs.tolist(), strict=True) if is_wrong]
         raise WorkloadError(
             f"under this tensor plan, processes compute different gradients of {', '.join(wrong[:3])}, which all hold"
-            " whole; expected a tensor_plan that does not divide the layers around it, or strategy fsdp"
+            f" whole; {OTHER_PLAN}"
         )
     return True
 
