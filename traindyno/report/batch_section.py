@@ -10,30 +10,16 @@ from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell, larger_m
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
-from traindyno.report.markup import Column, Markup, PlotData, draw_table, element, join
+from traindyno.report.markup import Markup, PlotData, columns, draw_table, element, join
 
-COLUMNS = [
-    Column(heading="Cell"),
-    Column(heading="Batch per device", is_number=True),
-    Column(heading="Fits"),
-    Column(heading="Samples/s", is_number=True),
-    Column(heading="Memory", is_number=True),
-    Column(heading="Estimate, at most", is_number=True),
-]
+COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory", "# Estimate, at most")
 CAPTION = (
     "Probes of a few steps, in the order of their batches. Memory: the peak of the process that needed the most. The "
     "estimate is that of the first batch with activations in proportion, so the memory of a larger batch is at most as "
     "large. Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
     "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
 )
-MEMORY_COLUMNS = [
-    Column(heading="Cell"),
-    Column(heading="Estimate", is_number=True),
-    Column(heading="Measured", is_number=True),
-    Column(heading="Estimate ÷ measured", is_number=True),
-    Column(heading="Device", is_number=True),
-    Column(heading="Would fit with"),
-]
+MEMORY_COLUMNS = columns("Cell", "# Estimate", "# Measured", "# Estimate ÷ measured", "# Device", "Would fit with")
 MEMORY_CAPTION = (
     "Peak memory of one device. The estimate runs the training code on tensors without values; the CUDA context, "
     "NCCL's buffers and fragmentation are not in it. Measured: the most that PyTorch had allocated on a device, over "

@@ -3,15 +3,9 @@
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Column, Markup, draw_table, element, join
+from traindyno.report.markup import Markup, columns, draw_table, element, join
 
-COLUMNS = [
-    Column(heading="Claim"),
-    Column(heading="Published", is_number=True),
-    Column(heading="Measured", is_number=True),
-    Column(heading="Finding"),
-    Column(heading="Why"),
-]
+COLUMNS = columns("Claim", "# Published", "# Measured", "Finding", "Why")
 TONES = {ClaimFinding.REPRODUCED: "good", ClaimFinding.NOT_REPRODUCED: "bad", ClaimFinding.INCONSISTENT: "bad"}
 
 

@@ -1,5 +1,6 @@
 """Report data to one self-contained HTML file: no external resource, no script, all values escaped."""
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -19,19 +20,20 @@ from traindyno.report.time_section import draw_time
 from traindyno.report.verdict_section import draw_confounds, draw_verdict
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-SECTION_NAMES = {
-    "cells": "Cells",
-    "pricing": "Prices",
-    "scaling": "Scaling",
-    "batches": "Batches and memory",
-    "loss": "Loss and quality",
-    "time": "Time",
-    "confounds": "Confounds",
-    "claims": "Claims",
-    "runs": "Runs",
-    "receipt": "Receipt",
-    "provenance": "Provenance",
-    "data": "Data",
+# The name in the list of sections, and what draws it; None where it has nothing to show.
+SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
+    "cells": ("Cells", lambda report: draw_cells(report.verdict)),
+    "pricing": ("Prices", draw_pricing),
+    "scaling": ("Scaling", draw_scaling),
+    "batches": ("Batches and memory", draw_batches),
+    "loss": ("Loss and quality", draw_learning_section),
+    "time": ("Time", draw_time),
+    "confounds": ("Confounds", draw_confounds),
+    "claims": ("Claims", draw_claims),
+    "runs": ("Runs", draw_runs),
+    "receipt": ("Receipt", draw_receipt),
+    "provenance": ("Provenance", draw_provenance),
+    "data": ("Data", draw_raw_data),
 }
 
 
@@ -54,22 +56,8 @@ def render_section(report: Report, section: Markup) -> str:
 
 
 def draw_sections(report: Report) -> dict[str, Markup]:
-    """The sections below the verdict that have something to show, by their names in ``SECTION_NAMES``."""
-    sections = {
-        "cells": draw_cells(report.verdict),
-        "pricing": draw_pricing(report),
-        "scaling": draw_scaling(report),
-        "batches": draw_batches(report),
-        "loss": draw_learning_section(report),
-        "time": draw_time(report),
-        "confounds": draw_confounds(report),
-        "claims": draw_claims(report),
-        "runs": draw_runs(report),
-        "receipt": draw_receipt(report),
-        "provenance": draw_provenance(report),
-        "data": draw_raw_data(report),
-    }
-    return {name: section for name, section in sections.items() if section is not None}
+    """The sections below the verdict that have something to show."""
+    return {name: section for name, (_, draw) in SECTIONS.items() if (section := draw(report)) is not None}
 
 
 def _page(report: Report, body: Markup) -> str:
@@ -90,7 +78,7 @@ def _head(report: Report) -> Markup:
 
 def _header(report: Report, names: list[str]) -> Markup:
     written = datetime.fromtimestamp(report.created_at, UTC).strftime("%-d %B %Y, %H:%M UTC")
-    links = (element("a", SECTION_NAMES[name], href=f"#{name}") for name in names)
+    links = (element("a", SECTIONS[name][0], href=f"#{name}") for name in names)
     return element(
         "header",
         element("p", "Traindyno", class_="brand"),

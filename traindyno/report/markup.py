@@ -6,9 +6,11 @@ Characters that a browser obeys, such as those that reverse the text after them,
 import base64
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from types import MappingProxyType
 
 from traindyno.core.costs.quantity_text import UNKNOWN, interval_text
 from traindyno.core.documents.problems import visible
@@ -54,6 +56,15 @@ class Column:
     explanation: str | None = None
     #: Left out if it is "–" in every row.
     is_optional: bool = False
+
+
+def columns(*headings: str, explained: Mapping[str, str] = MappingProxyType({}), optional: str = "") -> list[Column]:
+    """A heading that begins with # is that of numbers."""
+    names = [heading.removeprefix("# ") for heading in headings]
+    return [
+        Column(heading=name, is_number=name != heading, explanation=explained.get(name), is_optional=name == optional)
+        for name, heading in zip(names, headings, strict=True)
+    ]
 
 
 def draw_table(
@@ -112,16 +123,7 @@ def _class(column: Column) -> str | None:
 
 def breakable(name: str) -> Markup:
     """Allows line breaks after the separators in a cell's label or a job's name."""
-    return join(*(Markup("<wbr/>") if part == "" else part for part in _parts(name)))
-
-
-def _parts(name: str) -> list[str]:
-    parts: list[str] = []
-    for letter in name:
-        parts.append(letter)
-        if letter in "_=./":
-            parts.append("")
-    return parts
+    return Markup(re.sub(r"([_=./])", r"\1<wbr/>", _text(name)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

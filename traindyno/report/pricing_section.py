@@ -6,17 +6,12 @@ from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_
 from traindyno.core.verdict.pricing import PricedOption
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.report.markup import Column, Markup, PlotData, download_csv, draw_table, element, join
+from traindyno.report.markup import Markup, PlotData, columns, download_csv, draw_table, element, join
 
-SUMMARY = [
-    Column(heading="Paid"),
-    Column(heading="Recommended"),
-    Column(heading="Verdict"),
-    Column(heading="Cost", is_number=True),
-    Column(heading="Time", is_number=True, explanation="wall clock, interruptions included"),
-    Column(heading="Price of its instance", is_number=True),
-    Column(heading="From"),
-]
+SUMMARY = columns(
+    *("Paid", "Recommended", "Verdict", "# Cost", "# Time", "# Price of its instance", "From"),
+    explained={"Time": "wall clock, interruptions included"},
+)
 
 
 def draw_pricing(report: Report) -> Markup | None:

@@ -13,12 +13,11 @@ from traindyno.core.suite.frozen_software import frozen_notes
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.core.verdict.summarise import summarise
-from traindyno.report.markup import Column, Markup, csv_text, download, draw_table, element
+from traindyno.report.markup import Markup, columns, csv_text, download, draw_table, element
 
 
 def draw_provenance(report: Report) -> Markup:
     rows = [row for cell in report.cells for row in _cell_rows(report, cell.cell_id, cell.label)]
-    columns = [Column(heading="Cell"), Column(heading="Fact"), Column(heading="Value")]
     return element(
         "section",
         element("h2", "Environment and provenance"),
@@ -30,7 +29,11 @@ def draw_provenance(report: Report) -> Markup:
         element(
             "details",
             element("summary", "Environment of every cell"),
-            draw_table(columns, rows, caption="As reported by the processes; all values if trials differ."),
+            draw_table(
+                columns("Cell", "Fact", "Value"),
+                rows,
+                caption="As reported by the processes; all values if trials differ.",
+            ),
         ),
         element(
             "details",

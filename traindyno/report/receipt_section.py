@@ -7,25 +7,16 @@ from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_
 from traindyno.core.suite.preparation import CHECK_LABEL, LABEL
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.phase_chart import phase_order, phase_text
-from traindyno.report.markup import Column, Markup, draw_table, element
+from traindyno.report.markup import Markup, columns, draw_table, element
 
 # Below this total, cents are too coarse to be divided among jobs and phases.
 SMALLEST_SPLIT_USD = Decimal(1)
-LINE_COLUMNS = [
-    Column(heading="Job"),
-    Column(heading="Instance"),
-    Column(heading="Ended as"),
-    Column(heading="Start", explanation="warm: on the instances of an earlier job (warm pool)", is_optional=True),
-    Column(heading="Billable s", is_number=True),
-    Column(heading="Instances", is_number=True),
-    Column(heading="Price per hour", is_number=True),
-    Column(heading="Cost", is_number=True),
-]
-PHASE_COLUMNS = [
-    Column(heading="Phase"),
-    Column(heading="Time, all jobs", is_number=True),
-    Column(heading="Cost", is_number=True),
-]
+LINE_COLUMNS = columns(
+    *("Job", "Instance", "Ended as", "Start", "# Billable s", "# Instances", "# Price per hour", "# Cost"),
+    explained={"Start": "warm: on the instances of an earlier job (warm pool)"},
+    optional="Start",
+)
+PHASE_COLUMNS = columns("Phase", "# Time, all jobs", "# Cost")
 
 
 def draw_receipt(report: Report) -> Markup:

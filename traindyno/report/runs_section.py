@@ -10,21 +10,17 @@ from traindyno.core.s3_keys import saved_model_key
 from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Column, Markup, breakable, draw_table, element, join
+from traindyno.report.markup import Markup, breakable, columns, draw_table, element, join
 
-COLUMNS = [
-    Column(heading="Run"),
-    Column(heading="Outcome"),
-    Column(heading="Attempts", is_number=True),
-    Column(heading="Warm-up", is_number=True, explanation="steps before the steady window"),
-    Column(heading="Steady", is_number=True, explanation="steps in the steady window"),
-    Column(heading="Samples/s", is_number=True),
-    Column(heading="Step, median", is_number=True),
-    Column(heading="Step, p99", is_number=True),
-    Column(heading="Loss, last", is_number=True),
-    Column(heading="Billed", is_number=True, explanation="wall time of each instance"),
-    Column(heading="Cost", is_number=True),
-]
+COLUMNS = columns(
+    *("Run", "Outcome", "# Attempts", "# Warm-up", "# Steady", "# Samples/s", "# Step, median", "# Step, p99"),
+    *("# Loss, last", "# Billed", "# Cost"),
+    explained={
+        "Warm-up": "steps before the steady window",
+        "Steady": "steps in the steady window",
+        "Billed": "wall time of each instance",
+    },
+)
 
 
 TONES = {Outcome.COMPLETED: "good", Outcome.OUTPACED: ""}

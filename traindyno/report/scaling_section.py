@@ -8,18 +8,12 @@ from traindyno.core.verdict.scaling import ScalingPoint, ScalingSeries, measure_
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
-from traindyno.report.markup import Column, Markup, PlotData, draw_table, element, estimate_cell, join
+from traindyno.report.markup import Markup, PlotData, columns, draw_table, element, estimate_cell, join
 
-COLUMNS = [
-    Column(heading="Cell"),
-    Column(heading="Instances", is_number=True),
-    Column(heading="Samples/s", is_number=True),
-    Column(heading="Speed-up", is_number=True),
-    Column(heading="Efficiency, by rate", is_number=True),
-    Column(heading="Efficiency, strong", is_number=True),
-    Column(heading="Time", is_number=True),
-    Column(heading="Cost", is_number=True),
-]
+COLUMNS = columns(
+    *("Cell", "# Instances", "# Samples/s", "# Speed-up", "# Efficiency, by rate", "# Efficiency, strong"),
+    *("# Time", "# Cost"),
+)
 
 
 def draw_scaling(report: Report) -> Markup | None:

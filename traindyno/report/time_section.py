@@ -13,22 +13,21 @@ from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.phase_chart import draw_phases, phase_order
 from traindyno.report.charts.plot import legend, series_class
 from traindyno.report.charts.timeline_chart import draw_timeline, highest_step_text
-from traindyno.report.markup import Column, Markup, PlotData, download_csv, draw_table, element, join
+from traindyno.report.markup import Markup, PlotData, columns, download_csv, draw_table, element, join
 
 MOST_CELLS, MOST_TRIALS = 12, 8
 MOST_ROWS = 20
-COLUMNS = [
-    Column(heading="Cell"),
-    Column(
-        heading="Step", is_number=True, explanation="mean time of a step without checkpoints, evaluation and stalls"
-    ),
-    Column(heading="Waiting", is_number=True, explanation="for data, by the step log, the mean of the processes"),
-    Column(heading="Data", is_number=True, explanation="what a step would lose without its loader"),
-    Column(heading="Communication", is_number=True, explanation="exchange of gradients that nothing hides"),
-    Column(heading="Optimizer", is_number=True),
-    Column(heading="Rest", is_number=True, explanation="forward and backward pass, and parts without a figure"),
-    Column(heading="Start-up", is_number=True, explanation="paid once"),
-]
+COLUMNS = columns(
+    *("Cell", "# Step", "# Waiting", "# Data", "# Communication", "# Optimizer", "# Rest", "# Start-up"),
+    explained={
+        "Step": "mean time of a step without checkpoints, evaluation and stalls",
+        "Waiting": "for data, by the step log, the mean of the processes",
+        "Data": "what a step would lose without its loader",
+        "Communication": "exchange of gradients that nothing hides",
+        "Rest": "forward and backward pass, and parts without a figure",
+        "Start-up": "paid once",
+    },
+)
 CAPTION = (
     "Shares of a step, with 95 % intervals. Data, communication, optimizer and the rest are 100 % together. They are "
     "differences between probes after the run (measurement.probes); cells without probes have the wait for data only. "

@@ -86,8 +86,6 @@ class CellRow:
     accuracy: Estimate | None = None
     #: Time and cost to the goal's target.
     quality: CellQuality = field(default_factory=CellQuality)
-    #: Share of the measured trials that started on warm instances; None without a warm pool.
-    warm_share: float | None = None
     #: Part of ``seconds`` before training starts: waiting for capacity, starting, downloading.
     before_training_seconds: float | None = None
     #: Part of ``overhead_seconds`` that is training time.
@@ -224,7 +222,6 @@ def _with_trials(row: CellRow, trials: CellTrials) -> CellRow:
         host_draws=trials.host_draws,
         unsteady_reasons=_unsteady_reasons(trials.measured),
         undecided_reasons=trials.undecided.reasons,
-        warm_share=mean_of([each.started_warm for each in trials.measured]),
         seeds=seeds_of(trials.measured) if trials.measured else None,
         outpaced=len(trials.outpaced),
         least_behind=trials.least_behind,

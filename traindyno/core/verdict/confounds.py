@@ -23,7 +23,6 @@ from traindyno.core.verdict.control_cells import PLACEMENTS, Control, GlobalBatc
 
 Versions = Mapping[str, str]
 
-SYSTEMATIC_SHARE = 0.5
 LearningKey = tuple[Hashable, ...]
 
 
@@ -51,20 +50,17 @@ def find_confound(
     suite: Suite,
     cells: Sequence[Cell],
     samples_per_step: Mapping[str, int] = MappingProxyType({}),
-    warm_shares: Mapping[str, float | None] = MappingProxyType({}),
     versions: Mapping[str, Versions] = MappingProxyType({}),
 ) -> Confound | None:
     """None if the two cells differ in one setting only.
 
-    Mappings are by cell id: ``samples_per_step`` is what the step logs of all ranks measured; ``warm_shares`` the share
-    of its trials that started warm, and ``versions`` what its runs reported.
+    By cell id, ``samples_per_step`` is what the step logs of all ranks measured, ``versions`` what the runs reported.
     """
     batches = GlobalBatches(task=suite.workload.task, measured=samples_per_step)
     first, second = (with_all_arguments(cell, suite.workload) for cell in (first, second))
     changed = _independent_changes(first, second, batches)
     differences = [_difference(name, first, second) for name in changed]
     differences += _derived_differences(first, second, changed, batches)
-    differences += _different_starts(warm_shares.get(first.cell_id), warm_shares.get(second.cell_id))
     differences += _version_differences(versions.get(first.cell_id, {}), versions.get(second.cell_id, {}))
     if len(differences) < 2:
         return None
@@ -115,13 +111,6 @@ def _derived_differences(first: Cell, second: Cell, changed: list[str], batches:
     if batches.is_planned and rates[0] != rates[1] and "learning_rate" not in changed:
         found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
     return found
-
-
-def _different_starts(first: float | None, second: float | None) -> list[Difference]:
-    """A few cold starts at the beginning of a lane are chance; a difference of more than half of the trials is not."""
-    if first is None or second is None or abs(first - second) <= SYSTEMATIC_SHARE:
-        return []
-    return [Difference(name="trials started warm", first=f"{first:.0%}", second=f"{second:.0%}")]
 
 
 def _version_differences(first: Versions, second: Versions) -> list[Difference]:

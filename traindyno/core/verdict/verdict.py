@@ -308,7 +308,6 @@ def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Sui
             suite=suite,
             cells=cells,
             samples_per_step=evidence.samples_per_step,
-            warm_shares={row.cell_id: row.warm_share for row in evidence.rows},
             versions={each.cell.cell_id: each.versions for each in evidence.trials},
         )
         for other in others

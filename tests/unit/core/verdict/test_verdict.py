@@ -311,26 +311,3 @@ def test_simulated_results_are_named() -> None:
     verdict = judge(suite, cells, results)
     assert verdict.is_simulated
     assert "simulated" in describe_verdict(verdict).cautions[0]
-
-
-def test_a_cell_that_mostly_started_warm_is_not_compared_without_saying_so() -> None:
-    suite = suite_of()
-    first, second, _ = expand_cells(suite)
-
-    def verdict_with(*warm_trials: int) -> Verdict:
-        """``warm_trials``: how many of the three trials of each cell started warm."""
-        results = [
-            replace(result, attempts=(replace(result.attempts[0], started_warm=result.run.trial <= warm),))
-            for cell, seconds, warm in zip(
-                (first, second), ([1.0, 1.01, 0.99], [1.2, 1.21, 1.19]), warm_trials, strict=True
-            )
-            for result in trials(suite, cell, seconds)
-        ]
-        return judge(suite, (first, second), results)
-
-    (confound,) = verdict_with(3, 1).confounds
-    assert [(each.name, each.first, each.second) for each in confound.differences] == [
-        ("strategy", "fsdp", "ddp"),
-        ("trials started warm", "33%", "100%"),
-    ]
-    assert verdict_with(3, 2).confounds == ()
