@@ -13,8 +13,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from traindyno.core.suite.data_formats import READABLE
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCase:
@@ -285,44 +283,17 @@ ARROW_FILES = {
     "no arrow at all": DataCase(files={"a.arrow": b"text\none\n"}, message="a.arrow can't be read as arrow: "),
 }
 FOLDERS = {
-    "csv and json side by side": DataCase(
-        files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
-        message="of 2 formats, of which only one would be read: csv (a.csv) and json (b.jsonl); move the others out",
-    ),
     "csv and json, of which one is asked for": DataCase(
         files={"a.csv": _csv("text", "one"), "b.jsonl": _jsonl({"text": "two"})},
         dataset={"format": "json"},
         texts=["two"],
     ),
-    **{
-        f"only {name}": DataCase(
-            files={name: b"PK"},
-            message=f"can't be read ({name}); unpack or convert them, move them out of the folder; readable are "
-            f"{READABLE}",
-        )
-        for name in ("corpus.tar.gz", "corpus.txt.zst", "data.zip", "table.xlsx")
-    },
-    "an empty folder": DataCase(files={}, message="has no data files; it has no files"),
-    "hidden files": DataCase(files={"a.csv": _csv("text", "one"), ".a.csv.swp": b"\0", "_SUCCESS": b""}, texts=["one"]),
-    "a notebook's old copy": DataCase(
-        files={"train.csv": _csv("text", "one"), ".ipynb_checkpoints/train-checkpoint.csv": _csv("text", "old")},
-        texts=["one"],
-    ),
     "a git repository": DataCase(
         files={"a.txt": b"one", ".git/hooks/pre-commit": b"#!/bin/sh", "sub/.cache/b.metadata": b"x"}, texts=["one"]
-    ),
-    "one file in two forms": DataCase(
-        files={"train.csv": _csv("text", "one"), "train.csv.gz": gzip.compress(_csv("text", "one"))},
-        message="forms of one file that would all be read: train.csv and train.csv.gz; keep one form of each",
     ),
     "a shard that nobody can read": DataCase(
         files={"train-0.jsonl": _jsonl({"text": "one"}), "train-1.jsonl.zst": b"(\xb5/\xfd"},
         message="can't be read (train-1.jsonl.zst), so only train-0.jsonl would be read; unpack or convert them",
     ),
-    "statistics beside a corpus": DataCase(
-        files={"corpus.txt": b"one", "stats.csv": _csv("name,count", "one,1")},
-        message="only one would be read: csv (stats.csv) and text (corpus.txt)",
-    ),
-    "one file of another name": DataCase(files={"eval_results.csv": _csv("text", "one")}, texts=["one"]),
 }
 CASES = {**TEXT_FILES, **CSV_FILES, **JSON_FILES, **PARQUET_FILES, **ARROW_FILES, **FOLDERS}

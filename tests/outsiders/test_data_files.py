@@ -10,7 +10,6 @@ from datasets import DatasetDict
 
 from tests.outsiders.data_files import CASES, DataCase
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import DatasetFilesInvalid, split_files
 from traindyno.core.suite.workload import Dataset
 from training.data import file_text
 from training.data.files import LocalFile
@@ -77,48 +76,3 @@ def test_nul_is_found_wherever_it_is_and_with_its_line(
         line = text.count("\n", 0, place) + 1
         with pytest.raises(WorkloadError, match=rf"{place}\.txt holds NUL bytes in line {line},"):
             list(file_text.read_texts(LocalFile(name=path.name, path=path)))
-
-
-@pytest.mark.parametrize(
-    ("names", "train", "test"),
-    [
-        (["data.csv", "test.csv"], ["data.csv"], ["test.csv"]),
-        (["my_train.csv", "my_test.csv"], ["my_train.csv"], ["my_test.csv"]),
-        (["train-00000-of-00002.parquet", "test-00000-of-00001.parquet"], None, ["test-00000-of-00001.parquet"]),
-        (["train/a.csv", "test/a.csv"], ["train/a.csv"], ["test/a.csv"]),
-        (["data/train/x_test.csv", "data/eval/x_train.csv"], ["data/train/x_test.csv"], ["data/eval/x_train.csv"]),
-        (["Training.CSV", "Testing.CSV"], ["Training.CSV"], ["Testing.CSV"]),
-        (["a.csv", "b.csv", "validation.csv", "test.csv"], ["a.csv", "b.csv"], ["test.csv"]),
-        (["latest.csv", "contest.csv", "test.csv"], ["latest.csv", "contest.csv"], ["test.csv"]),
-    ],
-)
-def test_a_file_belongs_to_one_split(names: list[str], train: list[str] | None, test: list[str]) -> None:
-    dataset = Dataset(path="data", evaluation_split="test")
-    found = split_files(names, dataset, "train")
-    assert found == (train or names[:1])
-    assert split_files(names, dataset, "test") == test
-    assert not set(found) & set(test)
-
-
-def test_a_split_of_the_suites_own_name_is_not_trained_on(tmp_path: Path) -> None:
-    root = write(tmp_path, {"corpus.csv": b"text\na\n", "heldout.csv": b"text\nb\n"})
-    dataset = Dataset(path="data", evaluation_split="heldout")
-    assert [file.name for file in find_files(dataset, root, "train")] == ["corpus.csv"]
-    assert [file.name for file in find_files(dataset, root, "heldout")] == ["heldout.csv"]
-
-
-@pytest.mark.parametrize(
-    ("names", "split", "message"),
-    [
-        (
-            ["a.csv", "b.csv"],
-            "test",
-            "no file of the dataset belongs to the split 'test'; its files are a.csv (no split)",
-        ),
-        (["train_test.csv"], "train", "train_test.csv names the splits test and train"),
-        (["test.csv"], "train", "no file of the dataset belongs to the split 'train'; its files are test.csv (test)"),
-    ],
-)
-def test_a_split_that_no_file_or_two_splits_claim_is_refused(names: list[str], split: str, message: str) -> None:
-    with pytest.raises(DatasetFilesInvalid, match=re.escape(message)):
-        split_files(names, Dataset(path="data", evaluation_split="test"), split)

@@ -1,4 +1,4 @@
-"""Text of suites, logs and services is shown as it is by every command: no markup, nothing that a terminal obeys."""
+"""Text of suites, logs and services is shown as it is: no markup, nothing that a terminal obeys."""
 
 import ast
 import json
@@ -6,7 +6,6 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,33 +23,20 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.planned_lab import empty_lab
 from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import completed_result, failed_result, make_suite
-from tests.unit.serving_in_memory import DEPLOYMENT, MemoryServing
 from tests.unit.suites import script_document
 from traindyno.api.lab_target import LabTarget
-from traindyno.api.progress import NoProgress, PlainDisplay
+from traindyno.api.progress import NoProgress
 from traindyno.aws.executions import Execution
-from traindyno.cli.commands import serving_commands
-from traindyno.cli.commands.compare_command import print_comparison
-from traindyno.cli.commands.doctor_command import line_of
-from traindyno.cli.commands.reprice_command import print_repriced
-from traindyno.cli.commands.run_commands import finish, start_lines
+from traindyno.cli.commands.run_commands import finish
 from traindyno.cli.display import progress
-from traindyno.cli.display.receipt_table import print_receipt
-from traindyno.cli.display.serving_text import lines_before
-from traindyno.cli.inputs.doctor_checks import Check
-from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import app
-from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, tell
-from traindyno.core.costs.prices import Price
-from traindyno.core.costs.receipt import write_receipt
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, Terminal, print_json
 from traindyno.core.documents.problems import visible
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
-from traindyno.core.verdict.pricing import reprice
 from traindyno.core.verdict.report_data import report_document
 from traindyno.report.html import render
 from traindyno.store.executions import Judgement
@@ -67,10 +53,6 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """No text is folded; Typer reads the variable."""
     monkeypatch.setattr(STANDARD_OUTPUT, "width", WIDE)
     monkeypatch.setenv("COLUMNS", str(WIDE))
-
-
-def is_literal(text: str) -> bool:
-    return all(literal in text for literal in LITERALS) and OBEYED.search(text) is None
 
 
 def hostile_suite() -> Suite:
@@ -95,11 +77,6 @@ def ended(**changes: Any) -> Execution:
     return replace(found, **changes)
 
 
-def record(name: str) -> ExecutionRecord:
-    suite = hostile_suite()
-    return ExecutionRecord(execution_id=name, suite=suite, cells=expand_cells(suite), results=tuple(hostile_results()))
-
-
 def show_verdict(folder: Path) -> None:
     document = report_document(report_of(hostile_results(), hostile_suite()))
     services: Any = SimpleNamespace(bucket=ResultsBucket(OneObject(document), "results"))  # type: ignore[arg-type]
@@ -118,66 +95,17 @@ def show_failure(folder: Path) -> None:
         )
 
 
-def show_start(_: Path) -> None:
-    for line in start_lines(hostile_suite(), HOSTILE, " --local"):
-        tell(line)
-
-
-def show_progress(display: Callable[[Any], Any], console: Any) -> None:
+def watch_on_a_terminal(_: Path) -> None:
+    """Rich's own sequences move the cursor, so what it draws between them is looked at."""
+    console = Terminal(file=StringIO(), width=WIDE)
     summary = replace(SUMMARY, outcome=Outcome.USER_CODE_ERROR, message=HOSTILE, cell_label=HOSTILE)
     summary = replace(summary, is_contended=True)
     job = replace(JOB, label=HOSTILE, phase=HOSTILE, step=None)
     seen = replace(state(ended=2), ended={"r1": summary}, jobs=(job,))
-    with display(console) as shown:
+    with progress.LiveDisplay(console) as shown:
         shown.update(seen)
         shown.update(NoProgress(HOSTILE))
-
-
-def watch_a_log(_: Path) -> None:
-    show_progress(PlainDisplay, STANDARD_ERROR.print)
-
-
-def watch_on_a_terminal(_: Path) -> None:
-    """Rich's own sequences move the cursor, so what it draws between them is looked at."""
-    console = Terminal(file=StringIO(), width=WIDE)
-    show_progress(progress.LiveDisplay, console)
     sys.stdout.write(console.file.getvalue())  # type: ignore[attr-defined]
-
-
-def show_receipt(_: Path) -> None:
-    found = ExecutionReceipt(
-        execution_id=HOSTILE,
-        status="SUCCEEDED",
-        receipt=write_receipt(hostile_results()),
-        is_final=False,
-        is_simulated=True,
-        running_jobs=(HOSTILE,),
-        warm_jobs=(),
-    )
-    print_receipt(STANDARD_OUTPUT, found)
-
-
-def compare(_: Path) -> None:
-    print_comparison(STANDARD_OUTPUT, compare_executions(record(HOSTILE), record(f"2{HOSTILE}")))
-
-
-def show_other_prices(_: Path) -> None:
-    found = record(HOSTILE)
-    price = Price(
-        instance_type="ml.p4d.24xlarge", region=HOSTILE, usd_per_hour=Decimal(30), as_of=HOSTILE, source=HOSTILE
-    )
-    after = reprice(found.suite, found.cells, found.results, {price.instance_type: price})
-    before = reprice(found.suite, found.cells, found.results, {})
-    print_repriced(STANDARD_OUTPUT, HOSTILE, before=before.verdict, after=after, prices={price.instance_type: price})
-
-
-def show_endpoint(_: Path) -> None:
-    for line in lines_before(replace(DEPLOYMENT, run_id=HOSTILE, name=HOSTILE)):
-        tell(line)
-
-
-def check_machine(_: Path) -> None:
-    STANDARD_OUTPUT.print(line_of(Check(subject=HOSTILE, found=HOSTILE, advice=HOSTILE)))
 
 
 def call(*words: str) -> int:
@@ -214,43 +142,12 @@ def refuse_a_suite(folder: Path) -> None:
     assert call("plan", str(path)) == 2
 
 
-def miss_a_file(folder: Path) -> None:
-    assert call("plan", str(folder / sayable(HOSTILE))) == 2
-
-
 def refuse_an_option(_: Path) -> None:
     assert call("list", "--format", sayable(HOSTILE)) == 2
 
 
-def refuse_an_argument(_: Path) -> None:
-    assert call("list", sayable(HOSTILE)) == 2
-
-
-def refuse_a_lab(_: Path) -> None:
-    assert call("list", "--lab", sayable(HOSTILE), "--region", "us-east-1") == 2
-
-
 def refuse_a_command(_: Path) -> None:
     assert call(sayable(HOSTILE)) == 2
-
-
-def check_claims(folder: Path) -> None:
-    text = sayable(HOSTILE)
-    claim = {
-        "claim_id": text,
-        "text": text,
-        "published": 1.0,
-        "quantity": "usd",
-        "source": "s",
-        "form": "value",
-        "tolerance": 0.1,
-    }
-    (folder / "claims.yaml").write_text(yaml.safe_dump({"title": text, "source": text, "claims": [claim]}))
-    assert call("claims", str(folder / "claims.yaml")) == 0
-
-
-def in_lab(monkeypatch: pytest.MonkeyPatch, target: Any) -> None:
-    monkeypatch.setattr(LabChoice, "find_target", lambda _: target)
 
 
 def list_executions(_: Path) -> None:
@@ -261,30 +158,15 @@ def list_executions(_: Path) -> None:
         services=SimpleNamespace(executions=SimpleNamespace(find=lambda _: row)),
     )
     with pytest.MonkeyPatch.context() as patched:
-        in_lab(patched, target)
+        patched.setattr(LabChoice, "find_target", lambda _: target)
         assert call("list") == 0
-
-
-def list_endpoints(_: Path) -> None:
-    lab = MemoryServing()
-    served = SimpleNamespace(
-        lab="traindyno",
-        endpoints=lab.serving.endpoints,
-        names=lambda: [HOSTILE],
-        find=lambda _: replace(DEPLOYMENT, owner=HOSTILE),
-    )
-    with pytest.MonkeyPatch.context() as patched:
-        in_lab(patched, SimpleNamespace())
-        patched.setattr(serving_commands, "serving_of", lambda _: served)
-        assert call("endpoints") == 0
 
 
 SHOWING: dict[str, Callable[[Path], None]] = {
     each.__name__: each
     for each in (
-        *(show_verdict, show_failure, show_start, watch_a_log, watch_on_a_terminal, show_receipt, compare),
-        *(show_other_prices, show_endpoint, check_machine, plan, refuse_a_suite, miss_a_file, refuse_an_option),
-        *(refuse_an_argument, refuse_a_lab, refuse_a_command, check_claims, list_executions, list_endpoints),
+        *(show_verdict, show_failure, watch_on_a_terminal),
+        *(plan, refuse_a_suite, refuse_an_option, refuse_a_command, list_executions),
     )
 }
 
@@ -345,7 +227,8 @@ def test_json_is_exact_and_printable() -> None:
 def test_a_report_of_hostile_text_holds_nothing_that_a_browser_obeys() -> None:
     page = render(report_of(hostile_results(), hostile_suite()))
     page.encode("utf-8")
-    assert is_literal(page)
+    assert all(literal in page for literal in LITERALS)
+    assert OBEYED.search(page) is None
 
 
 # What display and commands build of: the rest of rich, such as Text.from_markup, would pass text around the terminal.

@@ -33,13 +33,6 @@ SETTINGS = JobSettings(
 )
 # Options that a person gives to a launcher, as hyperparameters of a script.
 GIVEN_OPTIONS = ("sagemaker_mpi_custom_mpi_options", "sagemaker_distributed_dataparallel_custom_mpi_options")
-LAUNCHER_PREFIXES = (
-    "sagemaker_mpi",
-    "sagemaker_distributed",
-    "sagemaker_torch",
-    "sagemaker_pytorch",
-    "sagemaker_training",
-)
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 MODEL = SERVICE.shape_for("CreateTrainingJobRequest")
 
@@ -232,12 +225,6 @@ def test_a_training_plan_applies_to_its_instance_type_only() -> None:
     assert "TrainingPlanArn" not in first_request(small_suite(training_plans=plans))["ResourceConfig"]
 
 
-def test_jobs_in_a_network_name_its_subnets_and_groups() -> None:
-    request = first_request(small_suite(), subnet_ids=("subnet-1", "subnet-2"), security_group_ids=("sg-1",))
-    assert request["VpcConfig"] == {"Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
-    assert model_problems(request) == []
-
-
 @pytest.mark.parametrize(
     ("changes", "keeps"),
     [({}, False), ({"purchase": "spot"}, True), ({"measurement": {"checkpoint_every_steps": 50}}, True)],
@@ -252,11 +239,7 @@ def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -
     assert two["Environment"]["FI_PROVIDER"] == "efa"
     # libfabric refuses to start where RDMA is asked for and the type has none
     assert "FI_EFA_USE_DEVICE_RDMA" not in two["Environment"]
-    p5en = first_request(small_suite(training={"instance": "ml.p5en.48xlarge", "instance_count": 2}))
-    assert p5en["Environment"]["FI_EFA_USE_DEVICE_RDMA"] == "1"
     assert "FI_PROVIDER" not in first_request(small_suite(training={"instance": "ml.g6e.12xlarge"}))["Environment"]
-    p4d = first_request(small_suite(training={"instance": "ml.p4d.24xlarge", "instance_count": 2}))
-    assert "FI_PROVIDER" not in p4d["Environment"]
 
 
 # What sagemaker-training 5.1.1 sets FI_EFA_USE_DEVICE_RDMA for, with FI_PROVIDER.
@@ -353,23 +336,6 @@ def test_a_volume_key_is_left_out_where_an_instance_has_storage_of_its_own(insta
 
 def test_tags_of_the_lab_are_added_to_every_job() -> None:
     assert {"Key": "team", "Value": "vision"} in first_request(small_suite(), tags={"team": "vision"})["Tags"]
-
-
-def test_an_isolated_job_gets_its_code_by_a_channel() -> None:
-    request = first_request(small_suite(), isolates_network=True)
-    channels = {each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"] for each in request["InputDataConfig"]}
-    assert channels["code"] == SETTINGS.source_s3_uri
-    told = json.loads(request["HyperParameters"]["sagemaker_submit_directory"])
-    assert told == "/opt/ml/input/data/code/sourcedir.tar.gz"
-    assert model_problems(request) == []
-
-
-def test_the_model_parallel_librarys_version_2_is_launched_by_torchrun() -> None:
-    image = "658645717510.dkr.ecr.us-east-1.amazonaws.com/smdistributed-modelparallel:2.5.1-gpu-py311-cu124"
-    workload = {**script_document()["workload"], "image": image, "hyperparameters": {"mp_parameters": "{}"}}
-    told = first_request(parse_suite(script_document(workload=workload)))["HyperParameters"]
-    assert told["sagemaker_torch_distributed_enabled"] == "true"
-    assert "sagemaker_mpi_enabled" not in told
 
 
 JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {

@@ -157,6 +157,10 @@ def test_files_are_of_the_split_that_their_name_or_folder_tells() -> None:
 def test_where_no_name_says_train_all_that_no_other_split_claims_is_it() -> None:
     names = ["a.csv", "b.csv", "eval.csv"]
     assert split_files(names, dataset(), "train") == ["a.csv", "b.csv"]
+    assert split_files(["latest.csv", "contest.csv", "Testing.CSV"], dataset(), "train") == [
+        "latest.csv",
+        "contest.csv",
+    ]
     with pytest.raises(DatasetFilesInvalid, match=r"a.csv \(no split\), b.csv \(no split\), eval.csv \(test\)"):
         split_files(names, dataset(), "validation")
 
