@@ -127,7 +127,6 @@ CSV_FILES = {
     "a row with too many columns": DataCase(
         files={"a.csv": _csv("text,x", "one,1", "two,2,3")}, message="a.csv can't be read as csv: CSV parse error"
     ),
-    "an empty csv file": DataCase(files={"a.csv": b""}, message="a.csv can't be read as csv: Empty CSV file"),
     "labels as text": DataCase(
         files={"a.csv": _csv("text,label", "one,good", "two,bad")}, with_labels=True, labels=["good", "bad"]
     ),
@@ -152,6 +151,36 @@ CSV_FILES = {
     "an empty line above the header": DataCase(files={"a.csv": _csv("", "text,x", "one,1")}, texts=["one"]),
     "NUL in csv": DataCase(
         files={"a.csv": _csv("text", *["word"] * 300_000, "o\0e")}, message="a.csv holds NUL bytes in line 300002"
+    ),
+    "semicolons between columns": DataCase(
+        files={"a.csv": _csv("text;label", "one;0")},
+        message="its columns are text;label; a .csv file is read with commas between its columns",
+    ),
+    "a space before a column's name": DataCase(
+        files={"a.csv": _csv("text, label", "one, 0")}, message="its columns are text, ' label'", with_labels=True
+    ),
+    "columns of other names": DataCase(
+        files={"a.csv": _csv("review,stars", "one,1")},
+        message="; dataset.text_column and dataset.label_column name them",
+        with_labels=True,
+    ),
+    "an empty CSV": DataCase(files={"a.csv": b""}, message="a.csv has no rows"),
+    "a header only": DataCase(files={"a.csv": _csv("text,label")}, message="a.csv has no rows"),
+    "a Parquet without rows": DataCase(
+        files={"a.parquet": _parquet(text=pa.array([], pa.string()))}, message="no rows"
+    ),
+    "a quote that never ends": DataCase(
+        files={"a.csv": b'text\n"one\n' + b"word word\n" * 1_800_000}, message="or a quote is not closed"
+    ),
+    "a pretty-printed object": DataCase(
+        files={"a.json": json.dumps({"text": "one"}, indent=1).encode()},
+        message="a.json, line 1 is not JSON: one object in several lines; expected one object a line, or one list",
+    ),
+    "gzip under another name": DataCase(
+        files={"a.jsonl": gzip.compress(b'{"text": "one"}')}, message="a.jsonl is packed by gzip: name it a.jsonl.gz"
+    ),
+    "Parquet under another name": DataCase(
+        files={"a.csv": _parquet(text=["one"])}, message="a.csv is a Parquet file: name it a.parquet"
     ),
     "another text column": DataCase(
         files={"a.csv": _csv("review,stars", "one,1")},

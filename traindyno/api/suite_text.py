@@ -11,8 +11,9 @@ import yaml
 from traindyno.core.documents.extent import MOST_DEPTH, MOST_VALUES
 from traindyno.core.errors import DocumentInvalid, TraindynoError
 
-YAML_1_1_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("float", "bool", "timestamp")}
-FLOAT = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$")
+YAML_1_1_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "timestamp")}
+INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0x[0-9a-fA-F]+)$")
+FLOAT = re.compile(r"[-+]?(?:(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)$")
 BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
 YAML_TAG = "tag:yaml.org,2002:"
 PLAIN_TAGS = {"str", "int", "float", "bool", "null", "seq", "map", "merge"}
@@ -46,7 +47,7 @@ class SuiteText:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's scalars (``5e-5`` is a number; ``on``, ``no`` and dates are text); a repeated key is an error.
+    """Scalars of YAML 1.2: ``5e-5`` is a number, ``on``, ``0777``, ``1:30`` and dates are text. No key is repeated.
 
     A document that is nested too deeply, or too large with its aliases written out, is refused.
     """
@@ -126,6 +127,7 @@ _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in YAML_1_1_SCALARS]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", INTEGER, list("-+0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+.0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))
 

@@ -12,6 +12,8 @@ from traindyno.core.suite.workload import Dataset
 from training.errors import WorkloadError
 
 SHOWN_CHARACTERS = 40
+COLUMN_FIELDS = ("dataset.text_column", "dataset.label_column")
+OTHER_DELIMITERS = ";\t|,"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +41,15 @@ def wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
 
 
 def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
-    columns = f"its columns are {', '.join(found)}"
+    shown = (column if column == column.strip() else repr(column) for column in found)
+    columns = f"its columns are {', '.join(shown)}"
     missing = [column for column in wanted if column not in found]
     if missing:
-        raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; {columns}")
+        fields = " and ".join(COLUMN_FIELDS[: len(wanted)])
+        hint = f"{fields} {'names it' if len(wanted) == 1 else 'name them'}"
+        if len(found) == 1 and any(mark in found[0] for mark in OTHER_DELIMITERS):
+            hint = "a .csv file is read with commas between its columns, a .tsv file with tabs"
+        raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; {columns}; {hint}")
     for column in wanted:
         if found.count(column) > 1:
             raise WorkloadError(f"{name} has {found.count(column)} columns {column!r}; {columns}; expected one")

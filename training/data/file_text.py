@@ -25,6 +25,15 @@ UNPACK: Mapping[str, Callable[[BinaryIO], Any]] = {
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
 }
+#: The first bytes of a file whose name says something else → what it is, and what would be accepted.
+OTHER_FORMATS = {
+    b"\x1f\x8b": "is packed by gzip: name it {name}.gz",
+    b"BZh": "is packed by bzip2: name it {name}.bz2",
+    b"\xfd7zXZ\0": "is packed by xz: name it {name}.xz",
+    b"PAR1": "is a Parquet file: name it {stem}.parquet",
+    b"ARROW1": "is an Arrow file: name it {stem}.arrow",
+    b"PK\x03\x04": "is a zip archive, as .xlsx files are: unpack it, or save it as .csv",
+}
 CHUNK_BYTES = 2**20
 PIECE_CHARACTERS = 2**18
 LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"\s(?=\S)")
@@ -49,6 +58,9 @@ def read_texts(file: DataFile) -> Iterator[str]:
     for number, chunk in enumerate(_chunks(file)):
         if number == 0 and chunk.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
             raise WorkloadError(f"{file.name} is UTF-32; expected {_accepted(file, 'utf-32')}")
+        kind = next((found for begin, found in OTHER_FORMATS.items() if number == 0 and chunk.startswith(begin)), None)
+        if kind is not None:
+            raise WorkloadError(f"{file.name} {kind.format(name=file.name, stem=file.name.rpartition('.')[0])}")
         if number == 0 and chunk.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             encoding, decoder = "utf-16", getincrementaldecoder("utf-16")()
         content = chunk.removeprefix(BOM_UTF8) if number == 0 else chunk

@@ -26,6 +26,7 @@ ROWS_PER_BATCH = 500
 # No row of a CSV file may be longer. Arrow reads up to 32 blocks ahead.
 CSV_BLOCK_BYTES = 2**23
 PARQUET_READ_BYTES = 2**20
+SHOWN_FILES = 3
 # The first bytes of an Arrow file; a stream has none of its own.
 ARROW_FILE = b"ARROW1"
 
@@ -36,6 +37,8 @@ def csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator
     delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
     # Arrow takes a short read as its block: the buffer fills it.
     content: io.BufferedReader = io.BufferedReader(Utf8Reader(file), CSV_BLOCK_BYTES)
+    if not content.peek(1):
+        return
     header = csv_header(content, delimiter)
     if header:
         require_columns(wanted, header, file.name)
@@ -46,8 +49,9 @@ def csv_rows(file: DataFile, dataset: Dataset, *, with_labels: bool) -> Iterator
             yield from _table_rows(table, dataset, file.name, with_labels=with_labels, first_row=first)
             first += len(batch)
     except pa.ArrowInvalid as error:
-        limit = f"no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB"
-        raise WorkloadError(f"{file.name} can't be read as csv: {error}; {limit}") from error
+        limit = f"; no row may be longer than {CSV_BLOCK_BYTES // 2**20} MiB, or a quote is not closed"
+        is_long = "straddling" in str(error) or "block" in str(error)
+        raise WorkloadError(f"{file.name} can't be read as csv: {error}{limit if is_long else ''}") from error
 
 
 def _csv_reader(content: io.BufferedReader, columns: Sequence[str], delimiter: str) -> csv.CSVStreamingReader:
@@ -207,20 +211,31 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
     file_format = files_format(dataset, files)
     if file_format is DatasetFormat.TEXT and with_labels:
         raise WorkloadError(f"{files[0].name} is text without labels; expected csv, json, parquet or arrow")
+    has_rows = False
     for file in files:
-        match file_format:
-            case DatasetFormat.TEXT:
-                yield from _text_rows(file)
-            case DatasetFormat.CSV:
-                yield from csv_rows(file, dataset, with_labels=with_labels)
-            case DatasetFormat.JSON:
-                yield from _json_rows(file, dataset, with_labels=with_labels)
-            case DatasetFormat.PARQUET:
-                yield from parquet_rows(file, dataset, with_labels=with_labels)
-            case DatasetFormat.ARROW:
-                yield from arrow_rows(file, dataset, with_labels=with_labels)
-            case _:
-                raise WorkloadError(f"{file.name} was to be read as {file_format}; readable are {READABLE}")
+        for rows in _rows_of(file, file_format, dataset, with_labels=with_labels):
+            has_rows = has_rows or bool(rows.texts)
+            yield rows
+    if not has_rows:
+        raise WorkloadError(
+            f"{', '.join(file.name for file in files[:SHOWN_FILES])} has no rows; expected at least one"
+        )
+
+
+def _rows_of(file: DataFile, file_format: DatasetFormat, dataset: Dataset, *, with_labels: bool) -> Iterator[Rows]:
+    match file_format:
+        case DatasetFormat.TEXT:
+            return _text_rows(file)
+        case DatasetFormat.CSV:
+            return csv_rows(file, dataset, with_labels=with_labels)
+        case DatasetFormat.JSON:
+            return _json_rows(file, dataset, with_labels=with_labels)
+        case DatasetFormat.PARQUET:
+            return parquet_rows(file, dataset, with_labels=with_labels)
+        case DatasetFormat.ARROW:
+            return arrow_rows(file, dataset, with_labels=with_labels)
+        case _:
+            raise WorkloadError(f"{file.name} was to be read as {file_format}; readable are {READABLE}")
 
 
 def _text_rows(file: DataFile) -> Iterator[Rows]:
@@ -262,7 +277,10 @@ def json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
                 text, object_pairs_hook=_refuse_twice(place, wanted) if _may_be_twice(text, wanted) else None
             )
         except ValueError as error:
-            raise WorkloadError(f"{place} is not JSON: {error}") from error
+            why = str(error)
+            if line == 1 and text == b"{":
+                why = "one object in several lines; expected one object a line, or one list of objects"
+            raise WorkloadError(f"{place} is not JSON: {why}") from error
         yield from value if is_list else [value]
 
 

@@ -29,6 +29,7 @@ def test_a_path_that_is_missing_points_to_what_is_around_it(tmp_path: Path) -> N
 
 def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
     text = "rate: 5e-5\nsmall: 1.0e-3\ncount: 4\nflag: true\nword: on\ncountry: no\nday: 2026-11-21\nversion: 1.8.1\n"
+    text += "mode: 0777\ntime: 1:30\nlarge: 1_000\nhex: 0x1F\nnegative: -3\nzero: 0\n"
     document = read_suite_text(write(tmp_path, text)).document
     assert document == {
         "rate": 5e-5,
@@ -39,6 +40,12 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
         "country": "no",
         "day": "2026-11-21",
         "version": "1.8.1",
+        "mode": "0777",
+        "time": "1:30",
+        "large": 1000,
+        "hex": 31,
+        "negative": -3,
+        "zero": 0,
     }
     assert isinstance(document["count"], int)
 
