@@ -34,6 +34,13 @@ OWN_STEPS, MOST_STEPS, LONGEST_SECONDS, LEAST_RUN_STEPS = 200, 100, 600.0, STEPS
 FIRST_LOOK = WARM_UP_STEPS + LEAST_STEPS
 # A run that fails does so in its first steps.
 FAILING_SECONDS = 5.0
+BILL = (JOB_STARTS, RUN_STARTS, THROWN_AWAY, WHOLE_STEPS, STEPS_OF_ENDED) = (
+    "starts of jobs",
+    "starts of runs",
+    "throw-away runs",
+    "steps",
+    "steps of runs that ended early",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +78,7 @@ def measure_grid(surface: Surface, seed: int, conditions: Conditions) -> Played:
 
 def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> Played:
     """Round by round until the lab plans no more."""
-    results, spent, number = list[RunResult](), 0.0, 1
+    results, bill, number = list[RunResult](), dict.fromkeys(BILL, 0.0), 1
     while True:
         runs = plan_round(
             suite, surface.suite_cells, execution_id=f"execution-{seed}", round_number=number, results=results
@@ -82,16 +89,18 @@ def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> 
             source = Random(f"{surface.name} {seed} {job.job_id}")
             carried = _Carried(surface=surface, suite=suite, conditions=conditions, job=job, source=source)
             results += carried.results()
-            spent += carried.seconds * job.instance_count
+            bill = {part: bill[part] + carried.bill[part] * job.instance_count for part in BILL}
         number += 1
     verdict = judge(suite, surface.suite_cells, results)
+    whole = grid_seconds(surface, conditions)
     return Played(
         surface=surface.name,
-        share=spent / grid_seconds(surface, conditions),
+        share=sum(bill.values()) / whole,
         regret=surface.regret(verdict.recommended) if verdict.recommended else float("inf"),
         rounds=number - 1,
         runs=len(results),
         verdict=verdict,
+        bill={part: seconds / whole for part, seconds in bill.items()},
     )
 
 
@@ -101,6 +110,18 @@ def grid_seconds(surface: Surface, conditions: Conditions, trials: int = GRID_TR
         (conditions.job_start + step_seconds(surface, cell) * run_steps(surface, cell)) * surface.instances(cell)
         for cell in surface.cells
     )
+
+
+def shared_grid_seconds(surface: Surface, conditions: Conditions, trials: int = GRID_TRIALS) -> float:
+    """As ``grid_seconds``, with one job of each trial for the cells on the same instances."""
+    groups = {
+        (str({**surface.training, **cell.settings}["instance"]), surface.instances(cell)) for cell in surface.cells
+    }
+    runs = sum(
+        (conditions.run_start + step_seconds(surface, cell) * run_steps(surface, cell)) * surface.instances(cell)
+        for cell in surface.cells
+    )
+    return trials * (conditions.job_start * sum(count for _, count in groups) + runs)
 
 
 def run_steps(surface: Surface, cell: SurfaceCell) -> int:
@@ -126,7 +147,7 @@ class _Carried:
 
     def __init__(self, *, surface: Surface, suite: Suite, conditions: Conditions, job: Job, source: Random) -> None:
         self.surface, self.suite, self.conditions, self.job, self.source = surface, suite, conditions, job, source
-        self.seconds = conditions.job_start
+        self.bill = {**dict.fromkeys(BILL, 0.0), JOB_STARTS: conditions.job_start}
         share, slower = conditions.slow_hosts
         self.level = exp(source.gauss(0, conditions.hosts) + slower * (source.random() < share if share else 0))
 
@@ -136,11 +157,11 @@ class _Carried:
             cell = self.surface.by_id[run.cell.cell_id]
             cold = 1.0
             if place == 0 and self.job.is_shared and self.conditions.throws_away:
-                self.seconds += self.conditions.run_start + FIRST_LOOK * step_seconds(self.surface, cell)
+                self.bill[THROWN_AWAY] += self.conditions.run_start + FIRST_LOOK * step_seconds(self.surface, cell)
             elif place == 0 and self.job.is_shared:
                 cold = 1 + self.conditions.cold
             if self.job.is_shared:
-                self.seconds += self.conditions.run_start
+                self.bill[RUN_STARTS] += self.conditions.run_start
             result, pace = self._run(run, cell, cold, paces if round_of(run) == "1" else {})
             paces |= {run.run_id: pace} if pace else {}
             yield self._in_job(result, place + 1)
@@ -149,7 +170,7 @@ class _Carried:
         self, run: Run, cell: SurfaceCell, cold: float, earlier: Mapping[str, Pace]
     ) -> tuple[RunResult, Pace | None]:
         if cell.seconds is None:
-            self.seconds += FAILING_SECONDS
+            self.bill[STEPS_OF_ENDED] += FAILING_SECONDS
             return self._result(run, outcome=cell.outcome), None
         deviation = self.source.gauss(0, self.conditions.noise) + self.conditions.more_noise(cell, self.source)
         level = self.level * cold * exp(deviation)
@@ -160,9 +181,9 @@ class _Carried:
         work = step_seconds(self.surface, cell) / cell.seconds
         end = early_end(times, work, earlier, self.suite.workload.examples)
         if end is not None:
-            self.seconds += sum(times[: end.steps]) + end.overdue_seconds
+            self.bill[STEPS_OF_ENDED] += sum(times[: end.steps]) + end.overdue_seconds
             return self._result(run, outcome=Outcome.OUTPACED), None
-        self.seconds += sum(times)
+        self.bill[WHOLE_STEPS] += sum(times)
         seen = fmean(times[WARM_UP_STEPS:]) / step_seconds(self.surface, cell)
         return self._result(run, seconds=cell.seconds * seen), pace_of(times, work)
 

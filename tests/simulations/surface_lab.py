@@ -1,7 +1,8 @@
 """What a suite that is played on a response surface ends with, and a run's result at a given rate."""
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from tests.simulations.response_surface import Surface, SurfaceCell
@@ -20,7 +21,9 @@ STEPS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """``share`` of the grid's billable seconds that was spent; ``regret`` of the recommended cell, as a share."""
+    """``share`` of the grid's billable seconds that was spent, and the ``bill`` that it adds up from; ``regret`` of the
+    recommended cell, as a share.
+    """
 
     surface: str
     share: float
@@ -28,6 +31,7 @@ class Played:
     rounds: int
     runs: int
     verdict: Verdict
+    bill: Mapping[str, float] = field(default_factory=dict)
 
 
 def at_rate(template: RunResult, samples_per_second: float, steady_seconds: float) -> MeasuredRun:
