@@ -107,10 +107,10 @@ def main() -> int:
 def _tokenise(surface: Measured, scratch: Path) -> Path:
     """Once for all trials, as PrepareData does."""
     from training.data.prepare import tokenise  # noqa: PLC0415
-    from training.process.job import Job  # noqa: PLC0415
+    from training.process.job import JobPaths  # noqa: PLC0415
 
     folder = scratch / "tokens"
-    job = Job(data_root=write_rows(scratch), model_path=None, tokenizer_path=None, save_folder=scratch)
+    job = JobPaths(data_root=write_rows(scratch), model_path=None, tokenizer_path=None, save_folder=scratch)
     workload = parse_workload(_run_document(surface, {}, 1)["workload"])
     tokenise(workload, job, folder, packing=False)
     return folder

@@ -22,7 +22,7 @@ from training.data.loader import StepBatches
 from training.data.prepare import tokenise
 from training.models.gradients import number_format
 from training.models.model import build_model
-from training.process.job import Job
+from training.process.job import JobPaths
 from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
 from training.run.train import collate_for, train
@@ -40,7 +40,7 @@ def read_run(case: RaceCase, changes: Mapping[str, Any]) -> RunSettings:
 
 def load_sequences(run: RunSettings, data_folder: str | None, scratch: Path) -> TokenDataset:
     """Tokenised once per kind of packing, as PrepareData does once per suite."""
-    job = Job(data_root=None, model_path=None, tokenizer_path=None, save_folder=scratch)
+    job = JobPaths(data_root=None, model_path=None, tokenizer_path=None, save_folder=scratch)
     if data_folder is not None:
         prepared = scratch / ("packed" if run.settings.packing else "unpacked")
         if not prepared.exists():

@@ -16,7 +16,7 @@ from training.checkpoints.slots import identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.compilers import build_compiler
 from training.data.dataset import TokenDataset, load_dataset
-from training.models.flops import FORMULA, measure_size
+from training.models.flops import measure_size
 from training.models.gradients import number_format
 from training.models.hub import use_hub_token
 from training.models.model import build_model, empty_model
@@ -152,7 +152,7 @@ def _checkpoints(
 def _log_size(run: RunSettings, config: PreTrainedConfig, step_log: StepLogger) -> None:
     assert run.workload.sequence_length is not None
     size = measure_size(run.workload.task, config, run.workload.sequence_length)
-    step_log.model(size.parameters, size.flops_per_token, None if size.flops_per_token is None else FORMULA)
+    step_log.model(size.parameters, size.flops_per_token, size.formula)
 
 
 if __name__ == "__main__":

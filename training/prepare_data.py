@@ -17,11 +17,11 @@ from training.data.prepare import tokenise
 from training.errors import WorkloadError
 from training.models.hub import copy_model, use_hub_token
 from training.models.model_check import refuse_model
-from training.process.job import Job, find_job
+from training.process.job import JobPaths, find_job
 from training.process.run_settings import PreparationSettings
 
 
-def estimate_all(asked: PreparationSettings, job: Job) -> None:
+def estimate_all(asked: PreparationSettings, job: JobPaths) -> None:
     """Raises WorkloadError with every configuration that is too large."""
     from training.memory.estimate import Findings  # noqa: PLC0415  # torch: only estimates need it
 

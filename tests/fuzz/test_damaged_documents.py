@@ -26,7 +26,7 @@ from traindyno.core.verdict.verdict import parse_verdict
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.store.results import load_results
-from traindyno.store.results_bucket import DocumentDamaged
+from traindyno.store.results_bucket import StoredDocumentDamaged
 
 KINDS: dict[str, Callable[[Any], object]] = {
     "suite": read_stored_suite,
@@ -90,7 +90,7 @@ def test_damage_is_told_with_the_key_or_does_no_harm(kind: str) -> None:
         lab.objects.contents[key] = found
         try:
             lab.bucket.read_as(key, KINDS[kind])
-        except DocumentDamaged as error:
+        except StoredDocumentDamaged as error:
             refused.append(str(error))
             assert str(error).startswith(f"s3://results/{key} is damaged: "), error
         except VersionUnknown as error:
@@ -108,7 +108,7 @@ def test_a_damaged_value_is_named_with_its_place() -> None:
     lab = planned(4)
     document = lab.bucket.read_json(suite_key(EXECUTION))
     lab.bucket.write_json(suite_key(EXECUTION), {**document, "limits": {**document["limits"], "max_usd": []}})
-    with pytest.raises(DocumentDamaged, match=r"suite\.json is damaged: limits\.max_usd: got a list"):
+    with pytest.raises(StoredDocumentDamaged, match=r"suite\.json is damaged: limits\.max_usd: got a list"):
         plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
 
 
@@ -117,7 +117,7 @@ def test_a_damaged_result_does_not_pass_as_none() -> None:
     content = lab.objects.contents[keys["result"]]
     lab.objects.contents[keys["result"]] = content[:-1]
     try:
-        with pytest.raises(DocumentDamaged, match=keys["result"]):
+        with pytest.raises(StoredDocumentDamaged, match=keys["result"]):
             load_results(lab.bucket, EXECUTION)
     finally:
         lab.objects.contents[keys["result"]] = content

@@ -19,7 +19,7 @@ from training.checkpoints.stop_request import StopRequest
 from training.data.dataset import load_dataset
 from training.data.once_per_host import remove_made_folders
 from training.models.model import build_model
-from training.process.job import Job, find_job
+from training.process.job import JobPaths, find_job
 from training.process.process_group import end_process_group, read_topology
 from training.process.run_settings import RunSettings
 from training.run.train import train
@@ -122,7 +122,7 @@ def train_attempt(attempt: Attempt) -> Ended:
     return Ended(losses=losses, random_state=random_state, parameters=parameters, stopped=stopped)
 
 
-def _job_of(attempt: Attempt, run: RunSettings) -> Job:
+def _job_of(attempt: Attempt, run: RunSettings) -> JobPaths:
     """Streamed files are read from a folder, as they would be from S3."""
     job = find_job(run.workload)
     return job if attempt.texts is None else replace(job, data_root=Path(attempt.texts))

@@ -8,7 +8,7 @@ import torch
 from tests.training.run_documents import run_document
 from training.data.dataset import load_dataset
 from training.models.model import build_model
-from training.process.job import Job
+from training.process.job import JobPaths
 from training.process.process_group import Topology
 from training.process.run_settings import RunSettings, read_run_settings, run_facts
 
@@ -22,7 +22,7 @@ def run_of(trial_seed: int | None, *, seed: int = 5) -> RunSettings:
 
 
 def held_out(run: RunSettings) -> list[int]:
-    job = Job(data_root=None, model_path=None, tokenizer_path=None, save_folder=Path())
+    job = JobPaths(data_root=None, model_path=None, tokenizer_path=None, save_folder=Path())
     found = load_dataset(run, job, Topology()).evaluation
     assert found is not None
     return [int(begin) for begin in found.begins]

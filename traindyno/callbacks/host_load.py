@@ -29,7 +29,7 @@ class Counters(NamedTuple):
     steal_seconds: float
 
 
-class HostLoad:
+class HostLoadMeter:
     """The host's load between one line and the next."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from traindyno.callbacks.checkpoints import AnyPath
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, host_id, peak_memory_bytes
 from traindyno.callbacks.full_disk import full_disk_text
-from traindyno.callbacks.host_load import HostLoad
+from traindyno.callbacks.host_load import HostLoadMeter
 from traindyno.callbacks.process import INDEPENDENT, PROCESS_GROUP, require_process_group
 from traindyno.callbacks.recorder import RecordedStep, StepLogFile, StepRecorder, is_on_device, log_path
 from traindyno.callbacks.spans import CheckpointPhase, Phase, Step, whole_counts
@@ -307,7 +307,7 @@ class StepLogger:
         self._is_open = True
         this = process.this_process()
         self._file = StepLogFile(log_path(self._directory, this.job_name, this.rank, self._began))
-        self._host_load = HostLoad()
+        self._host_load = HostLoadMeter()
         facts = environment_facts() if facts is None else facts
         self._file.write(
             environment_line(now(), this.rank, this.world_size, this.host, facts, host_id=host_id(), launch=this.launch)

@@ -10,10 +10,10 @@ from typing import NamedTuple, Optional
 from traindyno.callbacks.process import launcher_started
 from traindyno.core.jobs.journal_format import DEADLINE, TIME_LIMIT
 from traindyno.parent.document import JobOrder
-from traindyno.parent.ends import Verdict
+from traindyno.parent.ends import EndVerdict
 from traindyno.parent.host import Host
 from traindyno.parent.journal import Journal
-from traindyno.parent.launch import Launcher
+from traindyno.parent.launch import RunLauncher
 from traindyno.parent.leftovers import Devices
 from traindyno.parent.peers import Peers
 
@@ -41,12 +41,12 @@ class TimeLeft:
     def took(self, seconds: float) -> None:
         self._longest = max(self._longest, seconds)
 
-    def verdict(self, began: float, *, is_first: bool) -> Optional[Verdict]:
+    def verdict(self, began: float, *, is_first: bool) -> Optional[EndVerdict]:
         """None while the run may go on. ``is_first``: it had the whole job for itself."""
         if self._run_limit is not None and time.monotonic() - began >= self._run_limit:
-            return Verdict(reason=TIME_LIMIT)
+            return EndVerdict(reason=TIME_LIMIT)
         if self.is_over:
-            return Verdict(reason=TIME_LIMIT) if is_first else Verdict(left=DEADLINE)
+            return EndVerdict(reason=TIME_LIMIT) if is_first else EndVerdict(left=DEADLINE)
         return None
 
 
@@ -64,7 +64,7 @@ def job_began_at(host: Host) -> float:
 EXIT_CODE = 128 + signal.SIGTERM
 
 
-class StopRequest:
+class StopSignal:
     """Runs that have not ended are left for the next attempt."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class StopRequest:
         self.is_made = True
 
 
-class Attempt(NamedTuple):
+class JobAttempt(NamedTuple):
     """``number`` is new for each start of a parent, and the same on all hosts.
 
     ``own_folder``: temporary files and caches of the run in progress. Its path stays, because processes that fork read
@@ -91,7 +91,7 @@ class Attempt(NamedTuple):
     peers: Peers
     journal: Journal
     devices: Devices
-    launcher: Launcher
-    stop: StopRequest
+    launcher: RunLauncher
+    stop: StopSignal
     time_left: TimeLeft
     own_folder: Path

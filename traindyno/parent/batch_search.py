@@ -18,7 +18,7 @@ from traindyno.core.search.largest_batch import (
     next_batch,
     next_of,
 )
-from traindyno.parent.attempt import Attempt
+from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.document import BatchOrder, RunOrder
 from traindyno.parent.journal import probes_before
 from traindyno.parent.output import say
@@ -44,7 +44,7 @@ class Searched(NamedTuple):
     answers: int
 
 
-def find_batch(run: RunOrder, attempt: Attempt) -> Searched:
+def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
     """The first host decides: only it reads the journals of earlier attempts, and the rates.
 
     A probe that ends for another reason than its memory ends the search: without a batch that fits, the run then ends
@@ -93,7 +93,7 @@ def _with_value(values: Dict[str, Any], path: Tuple[str, ...], value: Any) -> Di
     return {**values, name: _with_value(values[name], rest, value) if rest else value}
 
 
-def _probe(run: RunOrder, batch: int, attempt: Attempt, order: BatchOrder) -> Optional[Probe]:
+def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) -> Optional[Probe]:
     """None if it does not tell whether the batch fits."""
     attempt.journal.write(PROBE_BEGAN, run_id=run.run_id, batch=batch)
     probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))
@@ -114,7 +114,7 @@ def _retries(found: Optional[ThrownAway]) -> int:
     return 0 if found is None else found.logs.allocator_retries
 
 
-def _agreed_end(run: RunOrder, attempt: Attempt, found: Optional[ThrownAway]) -> str:
+def _agreed_end(run: RunOrder, attempt: JobAttempt, found: Optional[ThrownAway]) -> str:
     """A host on which the memory was too small says so: the others see only that a process elsewhere ended. Without
     one, the first host decides.
     """

@@ -22,11 +22,11 @@ from traindyno.core.jobs.journal_format import (
     STOPPED,
 )
 from traindyno.core.search.outpaced import MOST_STEPS, WARM_UP_STEPS, Pace, ended_by, fastest_of, most_seconds, pace_of
-from traindyno.parent.attempt import Attempt
+from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
-from traindyno.parent.ends import Verdict, forget_end, has_ended, whole_ends, write_end
+from traindyno.parent.ends import EndVerdict, forget_end, has_ended, whole_ends, write_end
 from traindyno.parent.journal import count_deaths
 from traindyno.parent.output import RunOutput
 from traindyno.parent.peers import PeerLost
@@ -35,7 +35,7 @@ from traindyno.parent.step_times import RunLogs, StepsSoFar, are_alike, files_of
 from traindyno.parent.throw_away import warm_up
 
 LOOK_AGAIN_SECONDS = 0.5
-Judge = Callable[[], Optional[Verdict]]
+Judge = Callable[[], Optional[EndVerdict]]
 
 
 class Completed(NamedTuple):
@@ -66,7 +66,7 @@ class QuietClock:
 class Race:
     """What the job's completed runs took. The first host decides; the others hear it."""
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: JobAttempt) -> None:
         self._host, self._count = attempt.host, attempt.peers.count
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
         self._completed: List[Completed] = []
@@ -96,7 +96,7 @@ class Race:
         logs = RunLogs(folder, self._count, earlier=files_of(folder))
         look_at = 0.0
 
-        def judge() -> Optional[Verdict]:
+        def judge() -> Optional[EndVerdict]:
             nonlocal look_at
             if time.monotonic() < look_at:
                 return None
@@ -110,7 +110,7 @@ class Race:
 
     def _verdict(
         self, run: RunOrder, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float
-    ) -> Optional[Verdict]:
+    ) -> Optional[EndVerdict]:
         """A slower run of the cell that is ahead says how runs differ."""
         assert self._samples is not None
         others = (each for each in self._completed if not run.cell_id or each.run.cell_id != run.cell_id)
@@ -121,7 +121,7 @@ class Race:
         is_overdue = quiet_seconds > most_seconds(paces[by], steps.samples, compile_seconds)
         overdue_seconds = quiet_seconds if is_overdue else None
         bound = ended_by(steps.seconds, steps.samples, paces, self._samples, overdue_seconds=overdue_seconds)
-        return None if bound is None else Verdict(reason=OUTPACED, bound=bound)
+        return None if bound is None else EndVerdict(reason=OUTPACED, bound=bound)
 
     def _folder(self, run_id: str, job_name: str) -> Path:
         return self._host.step_log(run_id) / job_name
@@ -143,7 +143,7 @@ BEGIN, SKIP = "begin", "skip"
 class Conductor:
     """One attempt of a job, on this host. ``left_because``: why it ended before its last run."""
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: JobAttempt) -> None:
         self.left_because: Optional[str] = None
         self._attempt = attempt
         self._write = attempt.journal.write
@@ -258,7 +258,7 @@ class Conductor:
 
 
 def not_begun(reason: str) -> Ended:
-    return Ended(verdict=Verdict(reason=reason), failure=None, leftovers={}, oom_kills=0)
+    return Ended(verdict=EndVerdict(reason=reason), failure=None, leftovers={}, oom_kills=0)
 
 
 def end_fields(ended: Ended, *, place: Optional[int], began_at: float, own_milliseconds: int) -> Dict[str, Any]:

@@ -13,7 +13,7 @@ from traindyno.parent.host import Host
 ENDED_AT_ONCE = (OUTPACED, THROWN_AWAY)
 
 
-class Verdict(NamedTuple):
+class EndVerdict(NamedTuple):
     """``left``: the run has no end, for this reason, and goes into the next attempt. Otherwise ``reason`` is its end.
 
     ``host`` is the one whose process gave the exit code. ``bound`` is that of a run that was outpaced.
@@ -39,18 +39,18 @@ class Verdict(NamedTuple):
         return json.dumps(self._asdict())
 
 
-COMPLETED = Verdict(reason=EXITED, exit_code=0)
+COMPLETED = EndVerdict(reason=EXITED, exit_code=0)
 
 
-def of_word(word: str) -> Verdict:
-    return Verdict(**json.loads(word))
+def of_word(word: str) -> EndVerdict:
+    return EndVerdict(**json.loads(word))
 
 
-def of_status(status: int, host: str) -> Verdict:
-    """Verdict on a process that failed. ``status``: exit code, or the negative number of a signal."""
+def of_status(status: int, host: str) -> EndVerdict:
+    """EndVerdict on a process that failed. ``status``: exit code, or the negative number of a signal."""
     if status < 0:
-        return Verdict(reason=EXITED, signal=-status, host=host)
-    return Verdict(reason=EXITED, exit_code=status, host=host)
+        return EndVerdict(reason=EXITED, signal=-status, host=host)
+    return EndVerdict(reason=EXITED, exit_code=status, host=host)
 
 
 BLOCK_BYTES = 2**20

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
 from traindyno.core.jobs.journal_format import MARK_VARIABLE, TORCHRUN
-from traindyno.parent.launch import Child, Launcher, Setting, Start, end_with_this_process
+from traindyno.parent.launch import Child, RunLauncher, Setting, Start, end_with_this_process
 from traindyno.parent.process_tree import children
 
 
@@ -173,7 +173,7 @@ class ForkedChild(Child):
         return int(status) if number == self._number else None  # an earlier run that was killed may be answered late
 
 
-class ForkingLauncher(Launcher):
+class ForkingLauncher(RunLauncher):
     """One source for each environment that libraries may have read at their import."""
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ class Child:
         return self._process.poll()
 
 
-class Launcher:
+class RunLauncher:
     """Each process starts with a new interpreter."""
 
     @property

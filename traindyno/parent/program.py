@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Callable
 
 from traindyno.core.jobs.journal_format import FORMAT_VERSION, MARK_VARIABLE, PARENT_STARTED, STOPPED
-from traindyno.parent.attempt import EXIT_CODE, Attempt, StopRequest, TimeLeft, job_began_at
+from traindyno.parent.attempt import EXIT_CODE, JobAttempt, StopSignal, TimeLeft, job_began_at
 from traindyno.parent.conduct import Conductor
 from traindyno.parent.disk import remove
 from traindyno.parent.document import DocumentRefused, JobOrder, find_document, read_document, with_own_devices
@@ -86,7 +86,7 @@ def remove_folders_of_dead_parents() -> None:
 def work(own_folder: Path) -> int:
     """The exit code: 0 once every run has its end, or is left because the job has no time for it."""
     adopt_orphans()
-    stop = StopRequest()
+    stop = StopSignal()
     stop.listen()
     host = this_host()
     try:
@@ -111,9 +111,9 @@ def work(own_folder: Path) -> int:
         remove(own_folder)
 
 
-def _conduct(job: JobOrder, host: Host, *, journal: Journal, stop: StopRequest, own_folder: Path) -> int:
+def _conduct(job: JobOrder, host: Host, *, journal: Journal, stop: StopSignal, own_folder: Path) -> int:
     peers = meet(host, job.lease_seconds)
-    attempt = Attempt(
+    attempt = JobAttempt(
         number=peers.first_says("number", lambda: str(time.time_ns())),
         job=job,
         host=host,

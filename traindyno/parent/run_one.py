@@ -9,10 +9,10 @@ from typing import Callable, Dict, NamedTuple, Optional, Tuple
 from traindyno.callbacks.failure import count_oom_kills
 from traindyno.core.jobs.journal_format import DEVICE_BUSY, STOPPED
 from traindyno.core.step_log.line import FORKED, PLACE, SHARED_JOB_VARIABLE
-from traindyno.parent.attempt import Attempt
+from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
-from traindyno.parent.ends import COMPLETED, Verdict, of_status, of_word
+from traindyno.parent.ends import COMPLETED, EndVerdict, of_status, of_word
 from traindyno.parent.launch import NOT_STARTED, Child, Meeting, Setting, Start
 from traindyno.parent.leftovers import remove_shared_memory, shared_memory
 from traindyno.parent.output import RunOutput
@@ -25,7 +25,7 @@ LONGEST_IMPORT_SECONDS = 300.0
 FORK, FRESH = "fork", "fresh"
 
 
-def made_ready(run: RunOrder, attempt: Attempt, output: RunOutput) -> str:
+def made_ready(run: RunOrder, attempt: JobAttempt, output: RunOutput) -> str:
     """How all hosts begin the run, or what keeps one of them from it. Raises PeerLost."""
     peers = attempt.peers
     can_fork, is_busy = make_ready(run, attempt, output), is_device_busy(attempt)
@@ -37,14 +37,14 @@ def made_ready(run: RunOrder, attempt: Attempt, output: RunOutput) -> str:
     return next((word for word, key in keys.items() if peers.heard(key) is not None), FORK)
 
 
-def is_device_busy(attempt: Attempt) -> bool:
+def is_device_busy(attempt: JobAttempt) -> bool:
     """Whether memory of a device is still used by what ran before."""
     if not attempt.devices.is_free:
         attempt.devices.wait_until_free(attempt.peers.beat, attempt.job.device_seconds)
     return not attempt.devices.is_free
 
 
-def make_ready(run: RunOrder, attempt: Attempt, output: RunOutput) -> bool:
+def make_ready(run: RunOrder, attempt: JobAttempt, output: RunOutput) -> bool:
     """Whether this host can fork the run. Raises PeerLost."""
     end = time.monotonic() + LONGEST_IMPORT_SECONDS
 
@@ -61,7 +61,7 @@ def make_ready(run: RunOrder, attempt: Attempt, output: RunOutput) -> bool:
         os.close(descriptor)
 
 
-def make_setting(run: RunOrder, attempt: Attempt, descriptor: int) -> Setting:
+def make_setting(run: RunOrder, attempt: JobAttempt, descriptor: int) -> Setting:
     """Raises OSError or ValueError."""
     attempt.own_folder.mkdir(parents=True, exist_ok=True)
     environment = run_environment(run, attempt.job, attempt.host, attempt.own_folder)
@@ -80,7 +80,7 @@ ENDED_BY_STOP = (-signal.SIGTERM, 128 + signal.SIGTERM)
 class Ended(NamedTuple):
     """What this host knows of a run's end. ``leftovers``: of processes and shared memory."""
 
-    verdict: Verdict
+    verdict: EndVerdict
     failure: Optional[str]
     leftovers: Dict[str, int]
     oom_kills: int
@@ -96,7 +96,7 @@ class Turn(NamedTuple):
     began: float
     place: int
     is_forked: bool
-    judge: Callable[[], Optional[Verdict]] = lambda: None
+    judge: Callable[[], Optional[EndVerdict]] = lambda: None
     was_probed: bool = False
 
     @property
@@ -104,7 +104,7 @@ class Turn(NamedTuple):
         return self.place == 1 and not self.was_probed
 
 
-def run_one(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Ended:
+def run_one(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) -> Ended:
     """Raises PeerLost."""
     shared_before, kills_before = shared_memory(attempt.host.shared_memory), count_oom_kills()
     try:
@@ -123,7 +123,7 @@ def run_one(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> E
     return Ended(verdict, failure, leftovers, count_oom_kills() - kills_before)
 
 
-def _start(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Tuple[Optional[Child], Optional[str]]:
+def _start(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
     meeting = _meeting(run, attempt)  # before anything can fail: the other hosts wait for its port
@@ -146,7 +146,7 @@ def _start(run: RunOrder, attempt: Attempt, output: RunOutput, turn: Turn) -> Tu
         os.close(descriptor)
 
 
-def _meeting(run: RunOrder, attempt: Attempt) -> Meeting:
+def _meeting(run: RunOrder, attempt: JobAttempt) -> Meeting:
     """The first host announces a port of its own."""
     host, peers = attempt.host, attempt.peers
     key = "{}/port".format(run.run_id)
@@ -155,7 +155,7 @@ def _meeting(run: RunOrder, attempt: Attempt) -> Meeting:
     return Meeting(hosts=peers.count, rank=peers.rank, address=master_address(host), port=port, name=name)
 
 
-def _watch(run: RunOrder, attempt: Attempt, child: Optional[Child], output: RunOutput, turn: Turn) -> Verdict:
+def _watch(run: RunOrder, attempt: JobAttempt, child: Optional[Child], output: RunOutput, turn: Turn) -> EndVerdict:
     """The first verdict of any host."""
     peers, key, show_at, is_first = attempt.peers, "{}/verdict".format(run.run_id), 0.0, turn.has_job_for_itself
     while True:
@@ -172,7 +172,7 @@ def _watch(run: RunOrder, attempt: Attempt, child: Optional[Child], output: RunO
         time.sleep(POLL_SECONDS)
 
 
-def _own_verdict(run: RunOrder, attempt: Attempt, child: Optional[Child]) -> Optional[Verdict]:
+def _own_verdict(run: RunOrder, attempt: JobAttempt, child: Optional[Child]) -> Optional[EndVerdict]:
     """A run that fails when the job is stopped was stopped: its processes may get the same signal."""
     status = NOT_STARTED if child is None else child.poll()
     if status == 0 and _all_completed(run, attempt):
@@ -180,11 +180,11 @@ def _own_verdict(run: RunOrder, attempt: Attempt, child: Optional[Child]) -> Opt
     if status in ENDED_BY_STOP:
         time.sleep(SETTLE_SECONDS)
     if attempt.stop.is_made:
-        return Verdict(left=STOPPED)
+        return EndVerdict(left=STOPPED)
     return of_status(status, attempt.host.name) if status else None
 
 
-def _all_completed(run: RunOrder, attempt: Attempt) -> bool:
+def _all_completed(run: RunOrder, attempt: JobAttempt) -> bool:
     key = "{}/completed/{}".format(run.run_id, attempt.host.rank)
     if attempt.peers.heard(key) is None:
         attempt.peers.say(key, "0")
@@ -192,7 +192,7 @@ def _all_completed(run: RunOrder, attempt: Attempt) -> bool:
     return all(attempt.peers.heard(each) is not None for each in keys)
 
 
-def _end(child: Optional[Child], attempt: Attempt, verdict: Verdict) -> int:
+def _end(child: Optional[Child], attempt: JobAttempt, verdict: EndVerdict) -> int:
     """Ends what came from the run. Returns how many processes were left by themselves."""
     kept, beat = attempt.launcher.kept, attempt.peers.beat
     if verdict.is_at_once:
@@ -212,7 +212,7 @@ def _end(child: Optional[Child], attempt: Attempt, verdict: Verdict) -> int:
     return left
 
 
-def _failure(attempt: Attempt, verdict: Verdict, output: RunOutput) -> Optional[str]:
+def _failure(attempt: JobAttempt, verdict: EndVerdict, output: RunOutput) -> Optional[str]:
     """What the run wrote about its failure, or else the end of its output."""
     path = attempt.host.failure
     try:

@@ -8,10 +8,10 @@ from typing import NamedTuple, Optional
 
 from traindyno.core.jobs.journal_format import THROWN_AWAY, WARM_UP_BEGAN, WARMED_UP
 from traindyno.core.search.largest_batch import LONGEST_PROBE_SECONDS
-from traindyno.parent.attempt import Attempt
+from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
-from traindyno.parent.ends import Verdict, has_ended
+from traindyno.parent.ends import EndVerdict, has_ended
 from traindyno.parent.journal import has_died_warming_up
 from traindyno.parent.output import RunOutput
 from traindyno.parent.run_one import FORK, FRESH, Ended, Turn, made_ready, run_one
@@ -26,7 +26,7 @@ class ThrownAway(NamedTuple):
     seconds: float
 
 
-def throw_away(run: RunOrder, attempt: Attempt, steps: int) -> Optional[ThrownAway]:
+def throw_away(run: RunOrder, attempt: JobAttempt, steps: int) -> Optional[ThrownAway]:
     """Runs it until its processes have done ``steps``. None if it can't begin. Raises PeerLost.
 
     ``run``: with an id of its own, which no run of the job has.
@@ -41,10 +41,10 @@ def throw_away(run: RunOrder, attempt: Attempt, steps: int) -> Optional[ThrownAw
     logs = RunLogs(aside.step_log(run_id) / host.job_name, attempt.peers.count)
     began = time.monotonic()
 
-    def judge() -> Optional[Verdict]:
+    def judge() -> Optional[EndVerdict]:
         logs.read_new()
         is_over = logs.step_count >= steps or time.monotonic() >= began + LONGEST_PROBE_SECONDS
-        return Verdict(reason=THROWN_AWAY) if is_over else None
+        return EndVerdict(reason=THROWN_AWAY) if is_over else None
 
     turn = Turn(began=began, place=0, is_forked=how == FORK, judge=judge)
     try:
@@ -60,7 +60,7 @@ RUN_ID = "warm-up"
 NO_RUN = "-"
 
 
-def warm_up(attempt: Attempt) -> None:
+def warm_up(attempt: JobAttempt) -> None:
     """Nothing, unless the document asks for it. Raises PeerLost."""
     run = _agreed(attempt)
     if run is None:
@@ -70,7 +70,7 @@ def warm_up(attempt: Attempt) -> None:
     attempt.journal.write(WARMED_UP, own_milliseconds=round((found.seconds if found else 0.0) * 1e3))
 
 
-def _agreed(attempt: Attempt) -> Optional[RunOrder]:
+def _agreed(attempt: JobAttempt) -> Optional[RunOrder]:
     """The first host decides: the others may have other copies of the files."""
     peers, key = attempt.peers, "{}/what".format(RUN_ID)
     if not attempt.job.warm_up_steps:

@@ -29,7 +29,7 @@ class ObjectMissing(TraindynoError):
     """An object that the lab wrote is no longer in its bucket."""
 
 
-class DocumentDamaged(TraindynoError):
+class StoredDocumentDamaged(TraindynoError):
     """An object of the bucket is not the document that the lab wrote."""
 
 
@@ -42,7 +42,7 @@ class ResultsBucket(Objects):
         return self.read_as(key, lambda document: document)
 
     def read_as(self, key: str, parse: Callable[[Any], Document]) -> Document:
-        """The document as ``parse`` reads it. Raises DocumentDamaged, or VersionUnknown."""
+        """The document as ``parse`` reads it. Raises StoredDocumentDamaged, or VersionUnknown."""
         return self._parsed(key, self.read(key), parse)
 
     def find_as(self, key: str, parse: Callable[[Any], Document]) -> Document | None:
@@ -84,7 +84,7 @@ class ResultsBucket(Objects):
         except VersionUnknown as error:
             raise VersionUnknown(f"{uri}: {error}") from error
         except DAMAGE as error:
-            raise DocumentDamaged(
+            raise StoredDocumentDamaged(
                 f"{uri} is damaged: {_problem(error)}; expected the document that the lab wrote"
             ) from error
 

@@ -29,7 +29,7 @@ from training.data.sequences import (
 from training.errors import WorkloadError
 from training.models.config_numbers import text_of
 from training.models.model_config import model_config
-from training.process.job import Job
+from training.process.job import JobPaths
 from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
 
@@ -148,7 +148,7 @@ class TokenDataset:
     label_names: Sequence[str] = ()
 
 
-def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset:
+def load_dataset(run: RunSettings, job: JobPaths, topology: Topology) -> TokenDataset:
     dataset = run.workload.dataset
     assert dataset is not None
     if dataset.format is DatasetFormat.SYNTHETIC:
@@ -171,7 +171,7 @@ def load_dataset(run: RunSettings, job: Job, topology: Topology) -> TokenDataset
     )
 
 
-def _token_folder(run: RunSettings, job: Job, topology: Topology) -> Path:
+def _token_folder(run: RunSettings, job: JobPaths, topology: Topology) -> Path:
     folder = job.data_root
     if run.tokens is not None:
         if not isinstance(folder, Path):
@@ -183,14 +183,14 @@ def _token_folder(run: RunSettings, job: Job, topology: Topology) -> Path:
     return made_once_per_host("data", topology, lambda made: _tokenise(run, job, made))
 
 
-def _tokenise(run: RunSettings, job: Job, folder: Path) -> None:
+def _tokenise(run: RunSettings, job: JobPaths, folder: Path) -> None:
     from training.data.prepare import tokenise  # noqa: PLC0415  # pyarrow: not needed for tokens that exist
 
     tokenise(run.workload, job, folder, packing=run.settings.packing)
 
 
 def _streamed(
-    run: RunSettings, job: Job, evaluation: Sequences | None, tokenizer: PreTrainedTokenizerBase
+    run: RunSettings, job: JobPaths, evaluation: Sequences | None, tokenizer: PreTrainedTokenizerBase
 ) -> TokenDataset:
     dataset = run.workload.dataset
     assert dataset is not None
@@ -209,7 +209,7 @@ def _streamed(
     )
 
 
-def _synthetic(run: RunSettings, job: Job) -> TokenDataset:
+def _synthetic(run: RunSettings, job: JobPaths) -> TokenDataset:
     config = model_config(run.workload, None, model_path=job.model_path)
     train, held_out = _held_out(synthetic_sequences(run.workload, text_of(config).vocab_size), run)
     return TokenDataset(

@@ -104,7 +104,7 @@ class Encoded:
 
 
 @dataclass(slots=True, kw_only=True)
-class Counted:
+class CountedRows:
     """Rows with something in common; ``example`` is the place of one of them."""
 
     count: int = 0
@@ -132,8 +132,8 @@ class Encoder:
         self._is_framed = task is Task.MASKED_LM and has_frame
         # The tokens of text that fit beside the frame
         self._room = sequence_length - 2 if self._is_framed else sequence_length
-        self.left_out = Counted()
-        self.with_nul = Counted()
+        self.left_out = CountedRows()
+        self.with_nul = CountedRows()
 
     def encode(self, rows: Iterator[Rows]) -> Iterator[Encoded]:
         if self._task is Task.SEQUENCE_CLASSIFICATION:

@@ -11,13 +11,13 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Dataset, Workload
-from training.data.encoding import Counted, Encoder
+from training.data.encoding import CountedRows, Encoder
 from training.data.labels import LabelValues, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
 from training.errors import WorkloadError, explained, volume_of
 from training.models.model_config import labels_of_head, model_config
-from training.process.job import Job
+from training.process.job import JobPaths
 
 TRAINING_CHARACTERS = 20_000_000  # more text changes a vocabulary little and takes time from every run
 END_OF_TEXT = "<|endoftext|>"
@@ -30,7 +30,7 @@ SPECIAL_TOKENS = {
 }
 
 
-def load_tokenizer(workload: Workload, job: Job) -> PreTrainedTokenizerBase:
+def load_tokenizer(workload: Workload, job: JobPaths) -> PreTrainedTokenizerBase:
     asked = workload.tokenizer
     if asked is not None and asked.train_vocabulary_size is not None:
         return train_tokenizer(workload, job.data_root, asked.train_vocabulary_size)
@@ -100,7 +100,7 @@ def _framing(tokenizer: Tokenizer) -> processors.TemplateProcessing:
     )
 
 
-def tokenise(workload: Workload, job: Job, folder: Path, *, packing: bool, sequences: int | None = None) -> None:
+def tokenise(workload: Workload, job: JobPaths, folder: Path, *, packing: bool, sequences: int | None = None) -> None:
     """Fills ``folder``, which every process of a host then reads. A streamed dataset's training part stays in S3.
 
     The training part has at most so many ``sequences``; None stands for the workload's examples.
@@ -198,5 +198,5 @@ def _summary(split: str, source: str, sequence_count: int, encoder: Encoder) -> 
     return f"split {split}: {sequence_count:,} sequences from {source[:400]}{short}{unusual}"
 
 
-def _counted(rows: Counted, what: str) -> str:
+def _counted(rows: CountedRows, what: str) -> str:
     return f"; {what}: {rows.count:,} (such as {rows.example})" if rows.count else ""

@@ -1,13 +1,13 @@
 """Counts a model's parameters and the FLOPs of one token, on the built model."""
 
 from copy import deepcopy
-from dataclasses import dataclass
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedConfig, initialization
 
+from traindyno.core.step_log.fields import ModelSize
 from traindyno.core.suite.choices import Task
 from training.models.config_numbers import NOT_BUILT
 from training.models.model import AUTO_CLASSES, empty_model
@@ -22,22 +22,13 @@ BACKWARD_AND_FORWARD = 3
 NOT_COUNTED = (*NOT_BUILT, AssertionError, IndexError, ImportError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSize:
-    """``flops_per_token`` is None if they can't be counted."""
-
-    parameters: int
-    flops_per_token: float | None
-
-
 def measure_size(task: Task, config: PreTrainedConfig, sequence_length: int) -> ModelSize:
-    """Count without computing anything."""
+    """Count without computing anything; no FLOPs and no formula for a model whose FLOPs can't be counted."""
     model = empty_model(task, deepcopy(config))
     model.tie_weights()
-    return ModelSize(
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        flops_per_token=_flops_per_token(task, config, sequence_length),
-    )
+    flops = _flops_per_token(task, config, sequence_length)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return ModelSize(parameters=parameters, flops_per_token=flops, formula=None if flops is None else FORMULA)
 
 
 def _flops_per_token(task: Task, config: PreTrainedConfig, sequence_length: int) -> float | None:

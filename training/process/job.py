@@ -11,7 +11,7 @@ from traindyno.core.suite.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class JobPaths:
     """``data_root`` is a folder, an S3 prefix to stream from, or None for a dataset on the Hub.
 
     The paths of model and tokenizer are None if the workload names none.
@@ -23,12 +23,12 @@ class Job:
     save_folder: Path
 
 
-def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) -> Job:
+def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) -> JobPaths:
     model = workload.model.path if workload.model else None
     tokenizer = workload.tokenizer.path if workload.tokenizer else None
     model_channel = environment.get("SM_CHANNEL_MODEL")
     tokenizer_channel = environment.get("SM_CHANNEL_TOKENIZER", model_channel)
-    return Job(
+    return JobPaths(
         data_root=_data_root(workload, environment),
         model_path=model_channel if is_s3_uri(model) else model,
         tokenizer_path=tokenizer_channel if is_s3_uri(tokenizer) else tokenizer,

@@ -13,7 +13,7 @@ from localcloud.sagemaker_service.replay.shared_work import SharedRun, SharedWor
 from localcloud.sagemaker_service.replay.simulated_log import Stretch, step_seconds, write_stretch
 from traindyno.core.jobs.journal import JobJournal, read_host_journal
 from traindyno.core.jobs.journal_format import EXITED, JOBS_DIED, MOST_DEATHS, OUTPACED, TIME_LIMIT
-from traindyno.core.jobs.run_end import Bound
+from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.search.outpaced import MOST_STEPS, EarlyEnd, Pace, early_end, pace_of
 
 
@@ -70,7 +70,7 @@ class Span:
     begin_ms: int
     end_ms: int
     reason: str | None
-    bound: Bound | None = None
+    bound: OutpacedBound | None = None
 
     @property
     def has_completed(self) -> bool:
@@ -208,7 +208,7 @@ def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span
         span,
         end_ms=span.begin_ms + run.milliseconds(first_step, last_step=last_step) + overdue_ms,
         reason=OUTPACED if behind else EXITED,
-        bound=Bound(**behind.bound) if behind else None,
+        bound=OutpacedBound(**behind.bound) if behind else None,
     )
     if run.longest_ms is not None and ended.end_ms > span.begin_ms + run.longest_ms:
         return replace(span, end_ms=span.begin_ms + run.longest_ms, reason=TIME_LIMIT)

@@ -315,7 +315,7 @@ def test_host_load_lines_hold_what_the_kernel_counted(log: StepLogger, tmp_path:
 def test_a_host_load_line_is_due_every_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [100.0]
     monkeypatch.setattr(host_load, "now", lambda: seconds[0])
-    load = host_load.HostLoad()
+    load = host_load.HostLoadMeter()
     seconds[0] = 104.0
     assert load.due_line() is None
     seconds[0] = 105.0

@@ -6,7 +6,7 @@ import pytest
 
 from traindyno.parent.attempt import TimeLeft
 from traindyno.parent.document import JobOrder
-from traindyno.parent.ends import Verdict
+from traindyno.parent.ends import EndVerdict
 
 ORDER = JobOrder("j1", "train.py", "local.cpu", 1000.0, None, 100.0, 1.0, 60.0, ())
 
@@ -21,9 +21,9 @@ def test_the_limit_that_is_over_first_decides(
     left = TimeLeft(ORDER._replace(max_run_seconds=run_limit), time.time() - spent_seconds)
     verdict = left.verdict(time.monotonic() - run_took, is_first=is_first)
     if run_limit is not None and run_took > run_limit:
-        assert verdict == Verdict(reason="time_limit")
+        assert verdict == EndVerdict(reason="time_limit")
     elif spent_seconds > 900:
-        assert verdict == (Verdict(reason="time_limit") if is_first else Verdict(left="deadline"))
+        assert verdict == (EndVerdict(reason="time_limit") if is_first else EndVerdict(left="deadline"))
     else:
         assert verdict is None
 

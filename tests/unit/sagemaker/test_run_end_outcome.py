@@ -8,7 +8,7 @@ import pytest
 from tests.unit.sagemaker.test_script_errors import TRACEBACK, wrapped
 from traindyno.core.jobs.journal_format import EXITED, OUTPACED, REASONS, TIME_LIMIT
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import Bound, RunEnd
+from traindyno.core.jobs.run_end import OutpacedBound, RunEnd
 from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import NOT_OF_CONTAINER, read_failure_reason
 from traindyno.sagemaker.run_end_outcome import outcome_of
@@ -64,7 +64,7 @@ def test_every_other_reason_is_named(reason: str) -> None:
 
 
 def test_a_run_that_could_not_win_says_by_how_much() -> None:
-    bound = Bound(by="b-t1", least_ratio=1.123, steps=5)
+    bound = OutpacedBound(by="b-t1", least_ratio=1.123, steps=5)
     told = outcome_of(ended(reason=OUTPACED, exit_code=None, bound=bound))
     assert told == (Outcome.OUTPACED, "at least 12 % slower than another run of its job")
 

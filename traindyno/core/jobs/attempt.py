@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, RunsLeft, ServiceFault, SlotUnavailable, Throttled
 from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import BatchFinding, Bound
+from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class Attempt:
     #: What the run used of it; None if the job carried this run only.
     share: RunShare | None = None
     #: Of a run that was outpaced.
-    bound: Bound | None = None
+    bound: OutpacedBound | None = None
     #: Of a run whose batch was searched.
     batch: BatchFinding | None = None
 

@@ -31,7 +31,7 @@ def text_of(value: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class OutpacedBound:
     """What is known of a run that was outpaced."""
 
     #: The run of the same job that was ahead.
@@ -46,7 +46,7 @@ class Bound:
         return f"at least {(self.least_ratio - 1) * 100:.0f} % slower"
 
 
-def read_bound(value: object) -> Bound | None:
+def read_bound(value: object) -> OutpacedBound | None:
     """As the job's parent wrote it; None if it is damaged or absent."""
     if not isinstance(value, Mapping):
         return None
@@ -54,7 +54,7 @@ def read_bound(value: object) -> Bound | None:
     ratio = number_of(value.get("least_ratio"))
     if not by or ratio is None or ratio <= 0 or steps is None:
         return None
-    return Bound(by=by, least_ratio=ratio, steps=steps)
+    return OutpacedBound(by=by, least_ratio=ratio, steps=steps)
 
 
 #: Instead of a batch that was found.
@@ -142,7 +142,7 @@ class RunEnd:
     #: On which it failed, or the first one.
     host: str | None = None
     #: Of a run that was outpaced.
-    bound: Bound | None = None
+    bound: OutpacedBound | None = None
     #: Of a run whose batch was searched.
     batch: BatchFinding | None = None
 

@@ -11,7 +11,7 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.jobs.attempt import Attempt, divide_seconds
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import BatchFinding, Bound
+from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
 from traindyno.core.measurement.measured_run import (
     MeasuredRun,
     RunEnvironment,
@@ -163,7 +163,7 @@ class RunResult:
         return self.attempts[-1].started_warm if self.attempts else None
 
     @property
-    def bound(self) -> Bound | None:
+    def bound(self) -> OutpacedBound | None:
         """How slow it is at least; None unless it was outpaced."""
         return self.attempts[-1].bound if self.attempts and self.outcome is Outcome.OUTPACED else None
 

@@ -16,7 +16,7 @@ from traindyno.core.jobs.attempt import Attempt, divide_whole, trained_seconds
 from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
-from traindyno.core.jobs.run_end import Bound, RunEnd
+from traindyno.core.jobs.run_end import OutpacedBound, RunEnd
 
 RUNS = ("a-t1", "b-t1", "c-t1", "d-t1")
 Told = tuple[Attempt, JobJournal | None]
@@ -138,7 +138,7 @@ def test_an_outpaced_run_has_its_bound_unless_that_is_damaged(damage: dict[str, 
     written.carry("a-t1", 100)
     written.carry("b-t1", 20, reason="outpaced", exit_code=None, bound={**BOUND, **damage})
     found = all_attempts([told(job_of({"training": 130.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2])
-    expected = Bound(by="a-t1", steps=5, least_ratio=1.3)
+    expected = OutpacedBound(by="a-t1", steps=5, least_ratio=1.3)
     assert (found["a-t1"][0].bound, found["b-t1"][0].bound) == (None, None if damage else expected)
 
 

@@ -12,7 +12,7 @@ from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.output import Terminal
 from traindyno.core.costs.success import measure_success
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import Bound
+from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
@@ -33,7 +33,7 @@ SAYS = "at least 25 % slower"
 
 
 def outpaced_result(cell: Cell, trial: int, by: Cell = FAST, least_ratio: float = 1.25) -> RunResult:
-    bound = Bound(by=f"{by.cell_id}-t{trial}", least_ratio=least_ratio, steps=5)
+    bound = OutpacedBound(by=f"{by.cell_id}-t{trial}", least_ratio=least_ratio, steps=5)
     result = failed_result(cell, trial, Outcome.OUTPACED, message=SAYS)
     return replace(result, attempts=tuple(replace(each, bound=bound) for each in result.attempts), log_tail=())
 

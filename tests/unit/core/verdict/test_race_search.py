@@ -8,7 +8,7 @@ import pytest
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from tests.unit.verdict_samples import make_rival, make_verdict
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import Bound
+from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import expand_cells
@@ -211,7 +211,7 @@ def test_a_cell_that_only_a_failing_cell_outpaced_runs_again(outcome: Outcome) -
     """Being behind that cell tells nothing of the others: without its own figure, no other is the fastest."""
     suite = suite_of()
     behind, by = done(suite, 2, 1, 1.12, Outcome.OUTPACED), done(suite, 1, 1, 1.0)
-    bound = Bound(by=by.run.run_id, least_ratio=1.05, steps=5)
+    bound = OutpacedBound(by=by.run.run_id, least_ratio=1.05, steps=5)
     behind = replace(behind, attempts=tuple(replace(each, bound=bound) for each in behind.attempts))
     results = [done(suite, 4, 1, 1.3), by, behind, done(suite, 8, 1, 1.6)]
     assert named(planned(suite, results)) == [(1, 2), (1, 3)]

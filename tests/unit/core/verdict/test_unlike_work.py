@@ -11,7 +11,7 @@ from tests.unit.run_samples import completed_result
 from tests.unit.step_log_samples import START
 from traindyno.callbacks.log import TEARDOWN
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.jobs.run_end import Bound
+from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import CPU_SECONDS, SETUP, UNLOGGED_STEPS, WAIT_SECONDS, WORK_UNIT, phase_line
 from traindyno.core.suite.cells import expand_cells
@@ -143,7 +143,7 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(search: str, is_
     ]
     if is_outpaced:
         (attempt,) = results[1].attempts
-        attempt = replace(attempt, bound=Bound(by=results[0].run.run_id, steps=20, least_ratio=1.5))
+        attempt = replace(attempt, bound=OutpacedBound(by=results[0].run.run_id, steps=20, least_ratio=1.5))
         results[1] = replace(results[1], outcome=Outcome.OUTPACED, attempts=(attempt,))
     verdict = judge(suite, (rows, blocks), results)
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
