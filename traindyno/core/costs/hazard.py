@@ -72,8 +72,6 @@ class Hazard:
     shape: float
     #: Of runs that show no checkpoints, as the suite states them.
     checkpoint_hours: float | None = None
-    #: No run of the suite would end at this rate, so that figures are without it.
-    is_left_out: bool = False
     #: Mean seconds without instances, and starting again, of the interruptions that were seen; None without any.
     wait_seconds: float | None = None
     #: What an interruption cost in runs of the suite that resumed; None if none did. The same for all capacity.

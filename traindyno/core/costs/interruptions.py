@@ -1,7 +1,9 @@
 """How much longer a run takes on capacity that fails: work that is done again, and starting again."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import exp, expm1
+from statistics import fmean
 
 from traindyno.core.costs.full_run import checkpoint_seconds
 from traindyno.core.costs.hazard import Hazard, Restart
@@ -13,22 +15,22 @@ from traindyno.core.suite.goal import QualityTarget
 
 # The phases of a job that are repeated after an interruption.
 STARTS = ("launch", "import", "fork", "load", "restore", "setup", "compile", "first_step")
-# Interruptions expected between a start and the next checkpoint. At 10, one start in exp(10) = 22,026 reaches the
-# checkpoint: such a run hardly ever ends, and its mean time is not a forecast.
+# Interruptions expected between a start and the next checkpoint; more count as so many. At 10, one start in exp(10) =
+# 22,026 reaches the checkpoint: the run takes 2,200 times its work, and hardly ever ends.
 MOST_EXPOSURE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delay:
-    """The average over many runs, with so many ``interruptions``: seconds that are added."""
+class Interrupted:
+    """On average over many runs: how many ``interruptions``, and the factors of wall clock and of training time."""
 
-    interruptions: float
-    training_seconds: float
-    waiting_seconds: float
+    interruptions: float = 0.0
+    wall: float = 1.0
+    training: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exposure:
+class Work:
     """A run without incident, of the whole work or to a target, and what an interruption of it costs.
 
     ``segment_seconds`` are those between two checkpoints; None if no period is known. Then what interruptions cost in
@@ -42,22 +44,50 @@ class Exposure:
     restart: Restart
     segment_seconds: float | None
 
-    def delay(self, hazard: Hazard) -> Delay | None:
-        """None if it would hardly ever end."""
-        rate = hazard.per_instance_hour * self.instance_count
-        if self.segment_seconds is None and hazard.resumed is not None:
-            return _repeated(hazard.resumed, rate * self.training_seconds / SECONDS_PER_HOUR)
-        segment = self.segment_seconds
-        if segment is None and hazard.checkpoint_hours is not None:
-            segment = hazard.checkpoint_hours * SECONDS_PER_HOUR
-        waited = self.restart.waiting if hazard.wait_seconds is None else hazard.wait_seconds
-        return expect_delay(rate, self.training_seconds, replace(self.restart, waiting=waited), segment)
+    def at(self, hazard: Hazard, per_instance_hour: float) -> Interrupted:
+        """Interruptions at the rate r are a Poisson process. A run starts again from its last checkpoint, or its first
+        step.
 
-    def wall_factor(self, delay: Delay) -> float:
-        return 1 + (delay.training_seconds + delay.waiting_seconds) / self.seconds
+        With segments of t hours between checkpoints and R hours to load and compile again, h hours of training take
+        exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the time to write a checkpoint is in the
+        measured rate). A run that starts again from its first step repeats its start with the rest: R is 0.
+        """
+        hours, rate = self.training_seconds / SECONDS_PER_HOUR, per_instance_hour * self.instance_count
+        waiting = self.restart.waiting if hazard.wait_seconds is None else hazard.wait_seconds
+        segment = self.segment_seconds or (hazard.checkpoint_hours or 0.0) * SECONDS_PER_HOUR
+        if not segment and hazard.resumed is not None:
+            count, waiting = rate * hours, hazard.resumed.waiting
+            factor = 1 + count * hazard.resumed.training / self.training_seconds
+        else:
+            part = min(hours, segment / SECONDS_PER_HOUR) if segment else hours
+            again = rate * self.restart.training / SECONDS_PER_HOUR if part < hours else 0.0
+            working = min(rate * part, MOST_EXPOSURE)
+            factor = exp(min(again, MOST_EXPOSURE - working)) * (expm1(working) / working if working else 1.0)
+            count = rate * hours * factor
+        added = self.training_seconds * (factor - 1) + count * waiting
+        return Interrupted(interruptions=count, wall=1 + added / self.seconds, training=factor)
 
-    def training_factor(self, delay: Delay) -> float:
-        return 1 + delay.training_seconds / self.training_seconds
+
+def mean_work(results: Sequence[RunResult], target: QualityTarget | None = None) -> Work | None:
+    """Of the runs that are projected, or reached the target; None without any."""
+    found = [
+        (result, times)
+        for result in results
+        if (times := _uninterrupted(result, target)) is not None and min(times) > 0
+    ]
+    if not found:
+        return None
+    restarts = [restart_of(result) for result, _ in found]
+    segments = [each for result, _ in found if (each := checkpoint_seconds(result)) is not None]
+    return Work(
+        seconds=fmean(times[0] for _, times in found),
+        training_seconds=fmean(times[1] for _, times in found),
+        instance_count=found[0][0].run.cell.settings.instance_count,
+        restart=Restart(
+            waiting=fmean(each.waiting for each in restarts), training=fmean(each.training for each in restarts)
+        ),
+        segment_seconds=fmean(segments) if segments else None,
+    )
 
 
 def restart_of(result: RunResult) -> Restart:
@@ -67,53 +97,6 @@ def restart_of(result: RunResult) -> Restart:
     return Restart(
         waiting=service.get("waiting", 0.0) + service.get("starting", 0.0),
         training=service.get("downloading", 0.0) + sum(result.phases_seconds.get(name, 0.0) for name in STARTS),
-    )
-
-
-def expect_delay(
-    interruptions_per_hour: float, training_seconds: float, restart: Restart, segment_seconds: float | None = None
-) -> Delay | None:
-    """The delay of a run with this training time, which starts again from its last checkpoint, or from its first step.
-
-    Interruptions at the rate r are a Poisson process. With segments of t hours between checkpoints and R hours to load
-    and compile again, h hours of training take exp(r R) × (exp(r t) − 1) ÷ (r t) × h hours on average (Daly 2006; the
-    time to write a checkpoint is in the measured rate). A run that starts again from its first step repeats its start
-    with the rest of the training: R is 0. None where r × (R + t) is above ``MOST_EXPOSURE``.
-    """
-    rate, hours = interruptions_per_hour, training_seconds / SECONDS_PER_HOUR
-    segment = hours if segment_seconds is None else min(hours, segment_seconds / SECONDS_PER_HOUR)
-    restarting = rate * restart.training / SECONDS_PER_HOUR if segment < hours else 0.0
-    working = rate * segment
-    if restarting + working > MOST_EXPOSURE:
-        return None
-    factor = exp(restarting) * (expm1(working) / working if working > 0 else 1.0)
-    interruptions = rate * hours * factor
-    return Delay(
-        interruptions=interruptions,
-        training_seconds=training_seconds * (factor - 1),
-        waiting_seconds=interruptions * restart.waiting,
-    )
-
-
-def exposure_of(result: RunResult, target: QualityTarget | None = None) -> Exposure | None:
-    """None if the run is not projected, or takes no time."""
-    found = _uninterrupted(result, target)
-    if found is None or min(found) <= 0:
-        return None
-    return Exposure(
-        seconds=found[0],
-        training_seconds=found[1],
-        instance_count=result.run.cell.settings.instance_count,
-        restart=restart_of(result),
-        segment_seconds=checkpoint_seconds(result),
-    )
-
-
-def _repeated(seen: Restart, interruptions: float) -> Delay:
-    return Delay(
-        interruptions=interruptions,
-        training_seconds=interruptions * seen.training,
-        waiting_seconds=interruptions * seen.waiting,
     )
 
 

@@ -20,7 +20,7 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from (text for condition, text in _of_suite(verdict) if condition)
     hazards = {row.hazard.key: row.hazard for row in verdict.rows if row.trials and row.hazard is not None}
     for (instance, purchase), hazard in sorted(hazards.items()):
-        if not hazard.is_left_out and (hazard.count or purchase == Purchase.SPOT):
+        if hazard.count or purchase == Purchase.SPOT:
             yield (
                 f"Time and cost include {hazard.per_instance_hour:.2g} interruptions and service faults per"
                 f" instance-hour of {instance} ({purchase.replace('-', ' ')}): {hazard.basis}."
@@ -54,11 +54,6 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
         (
             verdict.metric is Metric.INSTANCE_HOURS,
             "No price is known. All cells use one instance type, so they are compared by instance hours.",
-        ),
-        (
-            any(row.is_without_interruptions for row in rows),
-            "Time and cost are without interruptions: at the observed rate no run of the whole work would end. "
-            "workload.full_run.checkpoint_every_minutes states how often it writes checkpoints.",
         ),
         (None in draws, "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."),
         (

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard, UnevenFaults
-from traindyno.core.costs.prediction import ENDLESS, Prediction, predict_run
+from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import Projection, paid_usd, project_run
 from traindyno.core.measurement.loss_parity import seeds_of
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.step_parts import StepParts, mean_parts
 from traindyno.core.slowness.step_shares import CellTime, LoaderAdvice, Seconds, advise_workers
-from traindyno.core.statistics.estimates import NO_RANGE, Estimate, half_width_of_mean
+from traindyno.core.statistics.estimates import Estimate, half_width_of_mean
 from traindyno.core.step_log.line import BATCH_SEARCH, RUN
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
@@ -149,16 +149,6 @@ class CellRow:
         return CellTime(seconds=self.seconds.mean if self.seconds else None, start_up=start_up, parts=self.step_parts)
 
     @property
-    def is_endless(self) -> bool:
-        """Whether almost every start of a run of the whole workload is interrupted before its next checkpoint."""
-        return self.prediction is not None and self.prediction.reason == ENDLESS
-
-    @property
-    def is_without_interruptions(self) -> bool:
-        """Whether the figures leave interruptions out, because no run of any cell would end."""
-        return self.hazard is not None and self.hazard.is_left_out
-
-    @property
     def attempted(self) -> int:
         """Trials whose outcome the cell itself caused, success or failure."""
         return self.trials + self.failed
@@ -172,11 +162,12 @@ def build_rows(trials: Sequence[CellTrials], noise: Noise, target: QualityTarget
 def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
     row = _with_trials(_measured_row(trials, noise), trials)
     row = _with_workload(row, trials, noise)
+    reach = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target)).interruptions
     row = replace(
         row,
         accuracy=estimate_accuracy(trials.measured),
         quality=measure_quality(trials, target, noise),
-        hazard_width=_hazard_width(trials, target),
+        hazard_width=reach.high - reach.low,
     )
     return _with_batch(_with_step_parts(row, trials), trials)
 
@@ -269,17 +260,12 @@ def _projections(trials: CellTrials) -> list[Projection]:
     return [each for each in map(project_run, trials.measured) if each]
 
 
-def _hazard_width(trials: CellTrials, target: QualityTarget | None) -> float:
-    extra = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target))
-    return 0.0 if extra is None else extra.hazard_range.high - extra.hazard_range.low
-
-
 def with_prediction(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
     """The interval of one run around the row's means, with what its trials can't decide; a mean's is within it."""
-    extra, seconds, usd = trials.extra(projected_seconds), row.seconds, row.usd
+    seconds, usd = row.seconds, row.usd
     found = predict_run(
         trials.measured,
-        undecided=trials.undecided.range.plus(extra.faults if extra else NO_RANGE),
+        undecided=trials.undecided.range.plus(trials.extra(projected_seconds).faults),
         others=trials.others,
         hazard=trials.hazard,
         trials=trials.trials(projected_seconds),

@@ -30,13 +30,11 @@ from traindyno.core.statistics.hosts import (
     narrowest_blocks_of,
 )
 from traindyno.core.statistics.selection import Correction
-from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.runs import block_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.extra_time import ExtraTime, extra_time
 from traindyno.core.verdict.quantity import (
     Quantity,
-    SecondsToTarget,
     depends_on_seed,
     projected_billable_seconds,
     projected_instance_hours,
@@ -73,7 +71,7 @@ class CellTrials:
     uneven_faults: UnevenFaults | None = None
     #: What was computed of it already, by quantity.
     _trials: dict[Quantity, tuple[Trial, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _extra: dict[Quantity, ExtraTime | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _extra: dict[Quantity, ExtraTime] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def diverged(self) -> int:
@@ -151,8 +149,8 @@ class CellTrials:
         steps = [resolution(quantity, result) for result in self.measured]
         return max(steps, default=0.0) ** 2 / 4 / len(known) if known else 0.0
 
-    def extra(self, quantity: Quantity) -> ExtraTime | None:
-        """What the work takes beyond the measured time; None if a run would hardly ever end."""
+    def extra(self, quantity: Quantity) -> ExtraTime:
+        """What the work takes beyond the measured time."""
         if quantity not in self._extra:
             self._extra[quantity] = extra_time(self, quantity)
         return self._extra[quantity]
@@ -210,7 +208,6 @@ def suite_trials(
         results,
         keeps_hosts=suite.warm_pool_seconds > 0,
         hazards=observe_hazards(results, suite.pricing.spot) if hazards is None else hazards,
-        target=suite.goal.target,
     )
 
 
@@ -220,7 +217,6 @@ def group_trials(
     *,
     keeps_hosts: bool = False,
     hazards: Mapping[HazardKey, Hazard] | None = None,
-    target: QualityTarget | None = None,
 ) -> tuple[CellTrials, ...]:
     """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
 
@@ -234,12 +230,9 @@ def group_trials(
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
     known = observe_hazards(results) if hazards is None else hazards
     uneven = find_uneven_faults(by_cell)
-    grouped = [
+    return tuple(
         replace(_cell_trials(cell, by_cell.get(cell.cell_id, ()), known, kept), uneven_faults=uneven.get(cell.cell_id))
         for cell in cells
-    ]
-    return tuple(
-        _without_hopeless_hazards(grouped, projected_seconds if target is None else SecondsToTarget(target=target))
     )
 
 
@@ -253,17 +246,6 @@ def _cell_trials(
         keeps_hosts=_instances(cell) in kept,
         hazard=hazards.get(hazard_key(results[0])) if results else None,
     )
-
-
-def _without_hopeless_hazards(trials: Sequence[CellTrials], quantity: Quantity) -> Sequence[CellTrials]:
-    """If no run of any cell would end, the cells are compared without interruptions, and the verdict says so."""
-    measured = [each for each in trials if each.values(quantity)]
-    extra = [each.extra(quantity) for each in measured]
-    if not extra or any(each is not None and not each.is_endless for each in extra):
-        return trials
-    return [
-        each if each.hazard is None else replace(each, hazard=replace(each.hazard, is_left_out=True)) for each in trials
-    ]
 
 
 def _instances(cell: Cell) -> tuple[str, int]:
@@ -299,10 +281,10 @@ def estimate_cell(
     """The estimate over the cell's hosts, or for the one set on which all trials ran.
 
     With a ``correction`` it is for other hosts too: the spread between them is assumed if there was one set only. Its
-    interval includes what the trials can't decide. None if no trial has a value, or if a run would hardly ever end.
+    interval includes what the trials can't decide. None if no trial has a value.
     """
     known, extra = trials.trials(quantity), trials.extra(quantity)
-    if not known or extra is None:
+    if not known:
         return None
     values = [trial.value for trial in known]
     inflation = noise.inflation(len(known))
@@ -329,7 +311,7 @@ def compare_cells(
     """
     trials = [each.trials(quantity) for each in (first, second)]
     extra, other = (each.extra(quantity) for each in (first, second))
-    if not all(trials) or extra is None or other is None:
+    if not all(trials):
         return None
     found = compare_on_hosts(
         trials[0],
@@ -341,8 +323,8 @@ def compare_cells(
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio, host_variance=found.host_variance)
     found = found.known_to(first.least_variance(quantity) + second.least_variance(quantity))
-    ratio, variance, reach = extra.against(other)
-    found = found.scaled(ratio, variance)
+    found = found.scaled(extra.log_factor - other.log_factor, extra.variance + other.variance)
+    reach = extra.range_against(other)
     if not _is_of_rate(quantity):
         return found.with_range(reach).with_interval()
     reach = reach.plus(_range_of(range_between(first.undecided, second.undecided), quantity))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
-from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.measurement.loss_parity import LossParity, LossSpread, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import Racer, pick_contenders, within_of
@@ -94,8 +93,6 @@ def may_yet_win(reason: str | None) -> bool:
 
 
 def _why_unknown(row: CellRow, metric: Metric) -> str:
-    if row.is_endless:
-        return f"a run of it would hardly ever end: {ENDLESS}"
     return MISSES_EVENT if row.misses_event else _UNKNOWN[metric]
 
 

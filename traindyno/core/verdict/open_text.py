@@ -59,12 +59,6 @@ def describe_open(verdict: Verdict) -> Iterator[str]:
     """What a person can do."""
     if verdict.finding is not Finding.UNDECIDED:
         return
-    if verdict.is_without_interruptions:
-        yield (
-            "With checkpoints more often (workload.full_run.checkpoint_every_minutes), or on capacity that fails less,"
-            " runs end."
-        )
-        return
     if not verdict.needs_longer_trials:
         return
     hazards, faults = _rows_of_unknown_hazard(verdict), _rows_with_faults(verdict)
@@ -104,9 +98,9 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
 
 
 def _width_between(first: CellRow, second: CellRow) -> float:
-    """Cells with the same hazard are compared at equal hazard rates."""
+    """Cells on the same capacity are compared at equal rates."""
     if first.hazard and second.hazard and first.hazard.key == second.hazard.key:
-        return abs(first.hazard_width - second.hazard_width)
+        return 0.0
     return first.hazard_width + second.hazard_width
 
 

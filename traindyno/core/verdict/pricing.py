@@ -7,7 +7,6 @@ from enum import StrEnum
 from functools import partial
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, observe_hazards, posterior, seen_resumption
-from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.spot import observe_discounts
 from traindyno.core.jobs.attempt import trained_seconds
@@ -170,34 +169,22 @@ def _result_at(offer: _Offer, result: RunResult) -> RunResult:
 
 
 def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
-    # Capacity on which no run would end has no time or cost, unless that is so of what was paid for, too.
-    is_hopeless = any(row.is_without_interruptions for row in verdict.rows) and not any(
-        row.is_without_interruptions for row in paid.rows
-    )
     metrics = (Metric.USD, Metric.SECONDS)
     if verdict.goal.target is not None:
         metrics = (Metric.USD_TO_TARGET, Metric.SECONDS_TO_TARGET)
-    rows = () if is_hopeless else verdict.ranked_rows
     usd, seconds = (
-        {row.cell_id: found.mean for row in rows if (found := estimate_of(row, metric)) is not None}
+        {row.cell_id: found.mean for row in verdict.ranked_rows if (found := estimate_of(row, metric)) is not None}
         for metric in metrics
     )
-    endless = sum(row.is_endless for row in verdict.rows)
-    unknown = (
-        f"; time and cost of {'1 cell' if endless == 1 else f'{endless} cells'} are unknown: {ENDLESS}"
-        if endless
-        else ""
-    )
-    recommended = None if is_hopeless else verdict.recommended
     return PricedOption(
         name=f"{offer.terms}{f', {offer.region}' if offer.region else ''}",
         terms=offer.terms,
         region=offer.region,
-        basis=f"{offer.basis}{unknown}",
+        basis=offer.basis,
         usd_per_hour=dict(offer.usd_per_hour),
         usd=usd,
         seconds=seconds,
-        recommended=recommended,
-        finding=Finding.NONE_MEASURED if is_hopeless else verdict.finding,
-        is_flipped=recommended != paid.recommended,
+        recommended=verdict.recommended,
+        finding=verdict.finding,
+        is_flipped=verdict.recommended != paid.recommended,
     )

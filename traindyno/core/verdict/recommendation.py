@@ -248,9 +248,7 @@ def _beside(dropped: CellTrials, compared: Sequence[CellTrials], quantity: Quant
 
 def _ratio(first: CellTrials, second: CellTrials, run: Trial, quantity: Quantity) -> float:
     extra, other = first.extra(quantity), second.extra(quantity)
-    assert extra is not None, "a cell that is compared has a figure"
-    assert other is not None, "a cell without a figure is refused"
-    return run.value / second.trials(quantity)[0].value * exp(extra.against(other)[0])
+    return run.value / second.trials(quantity)[0].value * exp(extra.log_factor - other.log_factor)
 
 
 def _times(estimate: Estimate | None, factor: float) -> Estimate | None:

@@ -117,12 +117,6 @@ class Verdict:
     def runner_up(self) -> Rival | None:
         return self.rivals[0] if self.rivals else None
 
-    @property
-    def is_without_interruptions(self) -> bool:
-        """Whether no run of the whole work would end at the observed rate, so that the figures leave it out."""
-        compared = (self.recommended, *(rival.cell_id for rival in self.rivals))
-        return any(row.is_without_interruptions for row in self.rows if row.cell_id in compared)
-
     def related(self, *relations: Relation) -> tuple[Rival, ...]:
         return tuple(rival for rival in self.rivals if rival.relation in relations)
 
@@ -257,12 +251,11 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
     by_id = {row.cell_id: row for row in rows}
     compared = [found.best.cell.cell_id, *(rival.cell_id for rival in found.rivals)]
     relations = {rival.relation for rival in found.rivals}
-    is_without_interruptions = any(by_id[cell_id].is_without_interruptions for cell_id in compared)
     if not relations:
-        return Finding.UNDECIDED if is_without_interruptions else Finding.ONLY_ONE
+        return Finding.ONLY_ONE
     if Relation.UNKNOWN in relations:
         return _why_unknown([by_id[cell_id] for cell_id in compared], metric)
-    if Relation.OPEN in relations or is_without_interruptions:
+    if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
 

@@ -127,7 +127,7 @@ def _headline(verdict: Verdict) -> str:
     return HEADLINES[verdict.finding].format(
         cell=row.label if row else None,
         goal=describe_goal(verdict.goal),
-        within=within + ("" if verdict.is_without_interruptions else error),
+        within=within + error,
         only=none_near(verdict) or "it is the only cell that qualifies",
         seed=seed,
         undecided=_undecided(verdict, row) if row and verdict.finding is Finding.UNDECIDED else None,
@@ -146,11 +146,6 @@ def _ended(verdict: Verdict) -> str:
 
 
 def _undecided(verdict: Verdict, row: CellRow) -> str:
-    if verdict.is_without_interruptions:
-        return (
-            "No recommendation: at the observed rate of interruptions, no run of the whole work would end."
-            f" Without them, {row.label} was {describe_goal(verdict.goal)}"
-        )
     labels = _labels(verdict, Relation.OPEN, Relation.UNKNOWN)
     cells = joined([row.label, *labels]) if len(labels) < MOST_NAMES else f"{row.label} and {len(labels)} other cells"
     if verdict.needs_longer_trials:
@@ -291,7 +286,7 @@ def _changes(verdict: Verdict) -> Iterator[str]:
             " count the source examples that this process trains on in it: samples=..., or a batch whose first"
             " dimension they are."
         )
-    if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide and not verdict.is_without_interruptions:
+    if verdict.finding is Finding.UNDECIDED and verdict.trials_to_decide:
         run = verdict.row(verdict.recommended or "").trials
         yield (
             f"A suite of these cells with {verdict.trials_to_decide} trials of each ({run} were run) settles it with a"

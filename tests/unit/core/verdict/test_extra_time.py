@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_suite
-from traindyno.core.costs.prediction import ENDLESS
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
@@ -18,9 +17,8 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import FullRun
-from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.cell_trials import group_trials
-from traindyno.core.verdict.extra_time import ENDLESS_FACTOR, ExtraTime, extra_time
+from traindyno.core.verdict.extra_time import ExtraTime, extra_time
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -51,10 +49,7 @@ def with_faults(results: Sequence[RunResult], count: int) -> list[RunResult]:
 @pytest.mark.parametrize("faults", [(1, 0), (0, 1), (2, 0), (3, 3)])
 @pytest.mark.parametrize("checkpoints", [None, 10.0])
 def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoints: float | None) -> None:
-    """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any.
-
-    No cell is recommended if no run of any would end.
-    """
+    """A lead of 5 % stays one, whoever met the faults, with a checkpoint each ten minutes and without any."""
     schedule = None if checkpoints is None else FullRun(checkpoint_every_minutes=checkpoints)
     results = [
         replace(each, full_run=schedule, measured=with_checkpoint(each))
@@ -62,9 +57,8 @@ def test_faults_of_the_service_cost_no_answer(faults: tuple[int, int], checkpoin
         for each in with_faults(trials(cell, step_seconds), count)
     ]
     verdict = judge(SUITE, CELLS, results)
-    ends = checkpoints is not None or sum(faults) < 4
     assert verdict.recommended == CELLS[0].cell_id
-    assert verdict.finding is (Finding.RECOMMENDED if ends else Finding.UNDECIDED)
+    assert verdict.finding is Finding.RECOMMENDED
     assert all(not row.failed for row in verdict.rows)
 
 
@@ -73,61 +67,15 @@ def with_checkpoint(result: RunResult) -> MeasuredRun:
     return replace(result.measured, one_time=(OneTimeEvent(name="checkpoint", step=30, seconds=2.0),))
 
 
-def test_no_cell_is_recommended_if_no_run_would_end() -> None:
-    """Three of seven trials of each cell have no result: at that rate no run without checkpoints would end."""
-    results = [
-        each
-        for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True)
-        for each in (
-            *trials(cell, step_seconds, count=4),
-            *(failed_result(cell, trial, Outcome.INTERNAL_ERROR) for trial in (5, 6, 7)),
-        )
-    ]
-    long = [replace(each, examples=40_000_000) for each in results]
-    verdict = judge(replace(SUITE, workload=replace(SUITE.workload, examples=40_000_000)), CELLS, long)
-    assert (verdict.recommended, verdict.finding) == (CELLS[0].cell_id, Finding.UNDECIDED)
-    text = describe_verdict(verdict)
-    assert text.headline.startswith(
-        "No recommendation: at the observed rate of interruptions, no run of the whole work"
-    )
-    assert not any("5 %" in each or "at their rates" in each or "trials of each" in each for each in text.support)
-    assert text.changes[0].startswith("With checkpoints more often")
-    lost = [failed_result(CELLS[0], trial, Outcome.INTERNAL_ERROR) for trial in range(5, 11)]
-    only = [*long[:4], *(replace(each, examples=40_000_000) for each in lost)]
-    alone = judge(replace(SUITE, workload=replace(SUITE.workload, examples=40_000_000)), CELLS[:1], only)
-    assert alone.finding is Finding.UNDECIDED
-    assert all(row.is_without_interruptions for row in verdict.rows)
-    assert any("Time and cost are without interruptions" in text for text in describe_cautions(verdict))
-    assert {row.prediction.reason for row in verdict.rows if row.prediction} == {ENDLESS}
-
-
-def test_a_cell_whose_type_keeps_failing_is_refused_with_that_reason() -> None:
-    """Only the runs of one type would never end."""
-    suite = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=4_000_000)
-    bad, good = expand_cells(suite)
-    results = [
-        *(with_fault(each) for each in trials(bad, 0.5, suite)),
-        *trials(good, 1.0, suite),
-    ]
-    verdict = judge(suite, (bad, good), results)
-    assert verdict.recommended == good.cell_id
-    assert verdict.refused == {bad.cell_id: f"a run of it would hardly ever end: {ENDLESS}"}
-
-
 def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
     first, second = group_trials(CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)])
     one, same = (extra_time(each, projected_seconds) for each in (first, second))
-    assert one is not None
-    assert same is not None
     assert first.hazard is not None
     assert first.hazard == second.hazard
-    assert one.low <= one.log_factor < one.high
-    assert one.against(same) == (0, 0, Range())
-    other = replace(same, hazard=replace(first.hazard, key=("ml.p5.48xlarge", "on-demand")))
-    shift, variance, reach = one.against(other)
-    assert shift == 0
-    assert variance == pytest.approx(one.variance + other.variance)
-    assert reach == one.range.plus(other.range.inverse())
+    assert one.interruptions.low <= 0 < one.interruptions.high
+    assert one.range_against(same) == Range()
+    other = replace(same, capacity=("ml.p5.48xlarge", "on-demand"))
+    assert one.range_against(other) == one.range.plus(other.range.inverse())
 
 
 def test_what_the_suite_expects_of_spot_is_the_prior_of_its_runs_on_spot() -> None:
@@ -192,23 +140,10 @@ def test_few_faults_in_minutes_of_trials_decide_nothing_and_remove_nothing(fault
     assert 10 < row.seconds.mean / 3600 < 10.2
 
 
-def test_a_cell_is_undecided_where_only_the_mean_of_its_rate_is_endless() -> None:
-    """4 events in 0.4 h: 2.9 an hour, 28 in ten hours; at the low end they are 8."""
-    (trial,) = group_trials([FAST], trials(FAST, 1.0, TYPES, count=2))
-    assert trial.hazard is not None
-    several = replace(trial.hazard, low=0.8, per_instance_hour=2.9, high=6.0)
-    found = extra_time(replace(trial, hazard=several), projected_seconds)
-    assert found is not None
-    assert found.is_endless
-    assert found.log_factor == found.low < found.high == ENDLESS_FACTOR
-    assert extra_time(replace(trial, hazard=replace(several, low=2.0)), projected_seconds) is None
-
-
 def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
     """Spot, ten hours without checkpoints: two interruptions in trials of the slower cell make it no better."""
     suite = make_suite(matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=288_000)
-    # Where no session resumed, no run of ten hours would end at the rate that was seen.
-    for kept_seconds, finding in ((0.0, Finding.UNDECIDED), (30.0, Finding.RECOMMENDED)):
+    for kept_seconds in (0.0, 30.0):
         slow, fast = (
             [
                 replace(each, price=replace(each.price, purchase="spot"))
@@ -218,7 +153,7 @@ def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
         )
         hit = [interrupted(each, kept_seconds) for each in slow[:2]]
         verdict = judge(suite, expand_cells(suite), [*hit, *slow[2:], *fast])
-        assert (verdict.recommended, verdict.finding) == (fast[0].run.cell.cell_id, finding)
+        assert (verdict.recommended, verdict.finding) == (fast[0].run.cell.cell_id, Finding.RECOMMENDED)
         assert verdict.refused == {}
 
 

@@ -23,7 +23,7 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, PlanTerms, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
-from traindyno.core.verdict.pricing import PricedOption, Terms, price_options
+from traindyno.core.verdict.pricing import PricedOption, price_options
 from traindyno.core.verdict.report_data import build_report, parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.report.html import render
@@ -139,34 +139,6 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     assert trn1 not in spot.usd
     assert "0.1 interruptions per instance-hour (no run shows it; prior: given in the suite)" in spot.basis
     assert spot.basis.endswith("lost work and restarts included")
-
-
-def test_a_cell_whose_runs_would_hardly_ever_end_on_spot_has_no_time_or_cost_there() -> None:
-    """Its 10 h without a checkpoint meet 600 interruptions."""
-    terms = {
-        P4D: SpotTerms(discount=0.5, interruptions_per_hour=60),
-        TRN1: SpotTerms(discount=0.5, interruptions_per_hour=0.1),
-    }
-    suite = make_suite(matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot=terms))
-    cells = expand_cells(suite)
-    results = [completed_result(cell, trial, suite=suite) for cell in cells for trial in (1, 2, 3)]
-    options = price_options(suite, cells, results)
-    spot = next(each for each in options if each.terms is Terms.SPOT)
-    assert spot.recommended == cells[1].cell_id
-    assert set(spot.usd) == set(spot.seconds) == {cells[1].cell_id}
-    unknown = "; time and cost of 1 cell are unknown: almost every start is interrupted before its next checkpoint"
-    assert spot.basis.endswith(unknown)
-    assert not any(unknown in each.basis for each in options if each.terms is not Terms.SPOT)
-
-
-def test_no_cell_is_recommended_on_spot_where_no_run_would_end() -> None:
-    """One trial of the cell would end on spot and the other would not, so that both are left out."""
-    terms = SpotTerms(discount=0.5, interruptions_per_hour=1)
-    suite = make_suite(matrix={"instance": (P4D,)}, examples=288_000, pricing=Pricing(spot={P4D: terms}))
-    (cell,) = expand_cells(suite)
-    results = [completed_result(cell, trial, step_seconds=trial / 2, suite=suite) for trial in (1, 2)]
-    spot = spot_of(suite, results)
-    assert (spot.recommended, spot.finding, spot.usd, spot.seconds) == (None, Finding.NONE_MEASURED, {}, {})
 
 
 def test_a_faster_cell_may_lose_on_spot_where_its_type_is_interrupted_more_often() -> None:
