@@ -113,7 +113,6 @@ class Functions(LabFunctions):
             *self._grants.output_key(),
             self._grants.rows("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
             self._grants.jobs("CreateTrainingJob", "AddTags"),
-            self._grants.all_jobs_listed(),
             self._grants.task_answers(),
             pass_role(launch.training_role),
         ]
@@ -122,6 +121,7 @@ class Functions(LabFunctions):
     def _reconcile_runs(self, lease_seconds: float) -> LabFunction:
         grants = [
             *self._grants.finishing(),
+            self._grants.all_jobs_listed(),
             self._grants.open_attempts(),
             self._grants.executions_described(),
             *ending_endpoints(self._grants),
@@ -139,9 +139,8 @@ class Functions(LabFunctions):
     def _stop_runs(self) -> LabFunction:
         grants = [
             self._grants.open_attempts(),
-            self._grants.rows("GetItem", "UpdateItem"),
-            self._grants.jobs("StopTrainingJob", "UpdateTrainingJob"),
-            self._grants.all_jobs_listed(),
+            self._grants.rows("UpdateItem"),
+            self._grants.jobs("StopTrainingJob"),
             self._grants.executions_described(),
         ]
         environment = {"STATE_MACHINE_ARN": self.state_machine_arn}
@@ -154,9 +153,7 @@ class Functions(LabFunctions):
         bus_arn = arn(cdk.Stack.of(self), "events", "event-bus/default")
         grants = [
             *self._grants.objects(reads=True, writes=True),
-            self._grants.rows("GetItem", "UpdateItem"),
-            self._grants.jobs("UpdateTrainingJob"),
-            self._grants.all_jobs_listed(),
+            self._grants.rows("UpdateItem"),
             Grant(actions=["sns:Publish"], resources=[topic_arn]),
             Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[notifications.key.key_arn]),
             Grant(actions=["events:PutEvents"], resources=[bus_arn]),

@@ -147,7 +147,6 @@ class LabGrants:
             *self.tokens(reads=False, writes=True),
             self.manifests(),
             self.jobs("DescribeTrainingJob"),
-            self.all_jobs_listed(),
             self.task_answers(),
         ]
 

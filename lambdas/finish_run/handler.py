@@ -14,7 +14,7 @@ from traindyno.sagemaker.job_names import job_name_in
 def handle(event: dict[str, Any], _context: object) -> None:
     environment, job_name = read_environment(BucketEnvironment), job_name_in(event)
     with use_case("FinishRun", job=job_name) as line:
-        row = finish_run(job_name, lab=environment.lab, services=connect(environment), now=time.time())
+        row = finish_run(job_name, services=connect(environment), now=time.time())
         if row and row.end:
             ended = row.end.outcome or row.end.error
             line.note(execution=row.owner.execution_id, run=owner_id(row.owner), ended=ended)

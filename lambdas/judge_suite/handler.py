@@ -10,21 +10,18 @@ from traindyno.lab.environment import JudgeEnvironment, read_environment
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
-from traindyno.lab.warm_pools import release_warm_pools
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
     execution_id, environment = event["execution_id"], read_environment(JudgeEnvironment)
     services = connect(environment)
     with use_case("JudgeSuite", execution=execution_id) as line:
-        pools = release_warm_pools(execution_id, lab=environment.lab, services=services, sleep=time.sleep)
         verdict = judge_suite(
             execution_id,
             bucket=services.bucket,
             executions=services.executions,
             facts={"lab": environment.lab, "region": environment.aws_region},
             now=time.time(),
-            pools=pools,
         )
         detail = verdict_event(execution_id, verdict, environment.bucket)
         text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"

@@ -1,4 +1,4 @@
-"""Event: an execution was aborted, failed or timed out. Stops its training jobs and releases its warm instances."""
+"""Event: an execution was aborted, failed or timed out. Stops its training jobs."""
 
 import sys
 import time
@@ -12,7 +12,6 @@ from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.services import connect
 from traindyno.lab.stop_runs import Pace, free_start_slots, stop_runs, was_refused
 from traindyno.lab.use_case import use_case
-from traindyno.lab.warm_pools import release_warm_pools
 
 LAST_MILLISECONDS = 30_000
 FAILED = ("FAILED", "TIMED_OUT")
@@ -35,4 +34,3 @@ def handle(event: dict[str, Any], context: Context) -> None:
         services = connect(environment)
         line.note(stopped=stop_runs(execution_id, services=services, pace=pace))
         free_start_slots(execution_id, services=services, now=time.time())
-        release_warm_pools(execution_id, lab=environment.lab, services=services, sleep=time.sleep)

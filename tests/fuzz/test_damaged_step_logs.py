@@ -123,7 +123,7 @@ class EndedRun:
         submit_run(self.run, "token", services=self.lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
         (self.job_name,) = set(self.lab.jobs.jobs) - before
         self.lab.jobs.end(self.job_name, "Completed")
-        finish_run(self.job_name, lab="traindyno", services=self.lab.services, now=NOW + 500)
+        finish_run(self.job_name, services=self.lab.services, now=NOW + 500)
         self._items, self._contents = deepcopy(self.lab.table.items), dict(self.lab.objects.contents)
 
     def with_log(self, files: Mapping[str, list[str]]) -> MemoryLab:

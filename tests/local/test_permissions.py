@@ -32,16 +32,14 @@ FUNCTIONS = (
     *("record_run", "reconcile_runs", "stop_runs", "judge_suite"),
 )
 # Other tests of this folder send these: beside running jobs, and by preparations, further rounds, shared jobs, and runs
-# that log steps or keep instances warm.
+# that log steps.
 ELSEWHERE = """
 check_quotas sagemaker:DescribeTrainingJob TrainingJobName=$LAB--*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/prepared/*
 finish_run s3:GetObject Bucket=$BUCKET Object=$BUCKET/runs/*
 finish_run s3:PutObject Object=$BUCKET/tokens/*
-finish_run sagemaker:ListTrainingJobs
 finish_run stepfunctions:SendTaskFailure Machine=$LAB-suites
 finish_run stepfunctions:SendTaskFailure Machine=$LAB-suites/*
-judge_suite sagemaker:ListTrainingJobs
 plan_round s3:GetObject Bucket=$BUCKET Object=$BUCKET/tokens/*
 plan_round s3:ListObjectsV2 Bucket=$BUCKET
 reconcile_runs s3:DeleteObject Object=$BUCKET/models/*

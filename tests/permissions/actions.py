@@ -86,7 +86,6 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "sagemaker:ListTags": (Need("sagemaker:ListTags", f"arn:aws:sagemaker:{OURS}:endpoint/$LAB--*"),),
     "sagemaker:ListTrainingJobs": (Need("sagemaker:ListTrainingJobs", EVERYTHING),),
     "sagemaker:StopTrainingJob": (Need("sagemaker:StopTrainingJob", JOB),),
-    "sagemaker:UpdateTrainingJob": (Need("sagemaker:UpdateTrainingJob", JOB),),
     "service-quotas:GetAWSDefaultServiceQuota": (Need("servicequotas:GetAWSDefaultServiceQuota", EVERYTHING),),
     "service-quotas:GetServiceQuota": (Need("servicequotas:GetServiceQuota", EVERYTHING),),
     "service-quotas:ListAWSDefaultServiceQuotas": (Need("servicequotas:ListAWSDefaultServiceQuotas", EVERYTHING),),

@@ -28,12 +28,6 @@ _BY_REASON = {
         "reconcile_runs stepfunctions:SendTaskFailure Machine=$LAB-suites",
         "reconcile_runs stepfunctions:SendTaskFailure Machine=$LAB-suites/*",
     ),
-    "Only where an execution that keeps instances warm starts its next job, or is stopped.": (
-        "submit_run sagemaker:ListTrainingJobs",
-        "stop_runs sagemaker:ListTrainingJobs",
-        "stop_runs sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*",
-        "judge_suite sagemaker:UpdateTrainingJob TrainingJobName=$LAB--*",
-    ),
     "The local cloud's suites have their data in the lab's bucket.": (
         "plan_suite s3:ListObjectsV2 Bucket=$DATA_BUCKET",
     ),

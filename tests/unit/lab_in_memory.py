@@ -18,7 +18,6 @@ from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.task_answers import TaskAnswers
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
-from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.suite.cells import expand_cells
@@ -65,7 +64,6 @@ PLANNED = ExecutionRow(
     max_usd=Decimal(100),
     max_steps=200,
     source_s3_uri="s3://results/code/execution-1/sourcedir.tar.gz",
-    warm_pool_seconds=0,
     prices={PRICE.instance_type: PRICE},
 )
 
@@ -123,7 +121,6 @@ class ScriptedJobs(TrainingJobs):
         self.stopped: list[str] = []
         self.refusals: list[Exception] = []
         self.stop_refusals: list[Exception] = []
-        self.pools: list[WarmPool] = []
 
     def start(self, request: Mapping[str, Any]) -> None:
         self.requests.append(request)
@@ -149,20 +146,6 @@ class ScriptedJobs(TrainingJobs):
             for name, job in self.jobs.items()
             if name_part in name and job["TrainingJobStatus"] in {"InProgress", "Stopping"}
         }
-
-    def keeping_warm(self, name_part: str) -> list[str]:
-        return [pool.job_name for pool in self.warm_pools(name_part) if not pool.is_over]
-
-    def warm_pools(self, name_part: str) -> Iterator[WarmPool]:
-        return (pool for pool in list(self.pools) if name_part in pool.job_name)
-
-    def pool_taken_by(self, job_name: str, name_part: str) -> WarmPool | None:
-        return next((pool for pool in self.warm_pools(name_part) if pool.reused_by == job_name), None)
-
-    def release_instances(self, job_name: str) -> bool:
-        is_kept = job_name in self.keeping_warm(job_name)
-        self.pools = [replace(pool, is_over=pool.is_over or pool.job_name == job_name) for pool in self.pools]
-        return is_kept
 
     def end(
         self,
@@ -366,8 +349,6 @@ def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:
     """A lab that has taken in a small suite, and the suite's runs."""
     document = small_document(**changes)
     suite = parse_suite({**document, "measurement": {"jobs": "separate", **document.get("measurement", {})}})
-    lab = MemoryLab(
-        max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds, max_steps=suite.measurement.max_steps
-    )
+    lab = MemoryLab(max_usd=suite.limits.max_usd, max_steps=suite.measurement.max_steps)
     lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
     return lab, list(trial_runs(EXECUTION, expand_cells(suite), range(1, suite.measurement.trials + 1)))

@@ -149,7 +149,7 @@ def measure(
     known = {run.run_id: (carried or {}).get(run.run_id, alike) for run in runs_of(owner)}
     for key, content in _files(owner, name, known, host_id).items():
         lab.objects.contents[f"{checkpoints_prefix(EXECUTION, owner_id(owner))}{key}"] = content
-    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
+    finish_run(name, services=lab.services, now=NOW + 500)
     for run in runs_of(owner):
         record_run(run, final=None, services=lab.services)
 

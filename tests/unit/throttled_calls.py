@@ -13,7 +13,7 @@ from traindyno.core.errors import Throttled
 METHODS = {
     "table": ("get", "put", "update", "delete", "write_all", "query"),
     "objects": ("find", "write", "copy", "copy_large", "delete", "list_sizes"),
-    "jobs": ("start", "describe", "stop", "working", "warm_pools", "release_instances"),
+    "jobs": ("start", "describe", "stop", "working"),
     "answers": ("succeed", "fail"),
     "notices": ("publish", "put_events"),
 }

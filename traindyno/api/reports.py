@@ -12,7 +12,6 @@ from traindyno.core.s3_keys import report_data_key, report_html_key
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import Report, parse_report, report_document
 from traindyno.lab.judge_suite import report_results
-from traindyno.lab.warm_pools import read_warm_pools
 from traindyno.report.html import render
 from traindyno.store.results import load_results
 
@@ -79,8 +78,7 @@ def _report_of_failed(target: LabTarget, ended: Execution) -> FoundReport:
     if ended.error in REFUSALS or not any(map(is_measured, load_results(target.results, name))):
         raise ExecutionFailed(ended, why)
     facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
-    pools = read_warm_pools(target.services.executions.find(name), lab=target.deployment.lab, jobs=target.services.jobs)
-    report = report_results(name, bucket=target.results, facts=facts, now=ended.ended_at or time.time(), pools=pools)
+    report = report_results(name, bucket=target.results, facts=facts, now=ended.ended_at or time.time())
     return FoundReport(
         document=report_document(report), report=report, html=render(report).encode(), why_incomplete=tuple(why)
     )

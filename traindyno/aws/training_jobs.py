@@ -1,8 +1,7 @@
 """SageMaker's training job operations; AWS's errors become this project's."""
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,9 +15,7 @@ from traindyno.aws.client_errors import (
     temporary,
 )
 from traindyno.core.errors import SlotUnavailable, Throttled, TraindynoError
-from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.sagemaker.held_instances import build_release_request, read_warm_pools
 from traindyno.sagemaker.job_description import read_ages
 from traindyno.sagemaker.job_names import job_name_of
 
@@ -26,11 +23,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 LIMIT_TEXT = re.compile(r"is (?P<limit>\d+) Instances?, .*request delta of (?P<asked>\d+) Instances?")
-# The number of latest jobs among which the previous user of a job's instances is searched: several times the jobs that
-# run in parallel.
-LATEST_POOLS = 500
-PoolStatus = Literal["Available", "Reused", "Terminated"]
-POOLED: tuple[PoolStatus, ...] = ("Available", "Reused", "Terminated")
 WORKING: tuple[Literal["InProgress"], Literal["Stopping"]] = ("InProgress", "Stopping")
 
 
@@ -73,36 +65,6 @@ class TrainingJobs:
                 return False
             if is_throttling(error):
                 raise Throttled(f"{job_name}: {error}") from error
-            raise
-        return True
-
-    def keeping_warm(self, name_part: str) -> list[str]:
-        """Names of ended jobs that contain ``name_part`` and whose instances are kept, and billed, for another job."""
-        return [pool.job_name for pool in self._warm_pools(name_part, "Available")]
-
-    def warm_pools(self, name_part: str) -> Iterator[WarmPool]:
-        """Warm pools of jobs whose names contain ``name_part``; the latest of each kind first."""
-        for status in POOLED:
-            yield from self._warm_pools(name_part, status)
-
-    def pool_taken_by(self, job_name: str, name_part: str) -> WarmPool | None:
-        """The warm pool on which the job started, of one of the latest jobs whose names contain ``name_part``."""
-        latest = islice(self._warm_pools(name_part, "Reused"), LATEST_POOLS)
-        return next((pool for pool in latest if pool.reused_by == job_name), None)
-
-    def _warm_pools(self, name_part: str, status: PoolStatus) -> Iterator[WarmPool]:
-        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=name_part, WarmPoolStatusEquals=status, PaginationConfig={"PageSize": 100}
-        )
-        return (pool for page in pages for pool in read_warm_pools(page))
-
-    def release_instances(self, job_name: str) -> bool:
-        """False if another job uses the instances, or they are already released."""
-        try:
-            self._sagemaker.update_training_job(**build_release_request(job_name))
-        except ClientError as error:
-            if error_code(error) in {"ValidationException", "ResourceNotFound"}:
-                return False
             raise
         return True
 

@@ -72,7 +72,7 @@ def hold_all(row: AttemptRow, billed_usd: Decimal, *, services: BudgetServices) 
 def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> AttemptRow | None:
     """The attempt as it has ended, its cost settled; None if its end is known already.
 
-    A job whose billable time is unknown keeps its worst case; so do instances that may still be kept warm.
+    A job whose billable time is unknown keeps its worst case.
     """
     while row.end is None:
         is_ours = services.spending.end(row, end, _settlement(row, end))
@@ -88,11 +88,7 @@ def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> At
 def _settlement(row: AttemptRow, end: Attempt) -> Settlement | None:
     if end.billable_seconds is None:
         return None
-    return Settlement(
-        released_usd=row.reserved_usd - time_usd(row, end.keep_warm_seconds),
-        spent_usd=time_usd(row, end.billable_seconds),
-        keeps_pool=bool(end.keep_warm_seconds),
-    )
+    return Settlement(released_usd=row.reserved_usd, spent_usd=time_usd(row, end.billable_seconds))
 
 
 def time_usd(row: AttemptRow, seconds: float) -> Decimal:

@@ -7,16 +7,14 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.errors import ServiceFault
 from traindyno.core.jobs.attempt import Attempt, ended_attempt
 from traindyno.core.jobs.job import Job, runs_of
-from traindyno.core.jobs.job_end import JobEnd, WarmPool
+from traindyno.core.jobs.job_end import JobEnd
 from traindyno.core.jobs.run_attempts import shared_end
-from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of
 from traindyno.lab.budget import BudgetServices, record_end
 from traindyno.lab.prepare_data import PreparationAnswers, PreparationRecords, answer_preparation, record_preparation
 from traindyno.lab.record_run import RecordRunServices, record_run
 from traindyno.lab.shared_runs import shared_runs_of
-from traindyno.lab.warm_pools import WarmPoolServices, settle_pool
 from traindyno.sagemaker.job_description import has_ended, read_job_end
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
@@ -28,7 +26,6 @@ NEVER_STARTED_SECONDS = 600
 class FinishRunServices(
     OwnerServices,
     BudgetServices,
-    WarmPoolServices,
     RecordRunServices,
     PreparationRecords,
     PreparationAnswers,
@@ -40,7 +37,7 @@ class FinishRunServices(
     answers: TaskAnswers
 
 
-def finish_run(job_name: str, *, lab: str, services: FinishRunServices, now: float) -> AttemptRow | None:
+def finish_run(job_name: str, *, services: FinishRunServices, now: float) -> AttemptRow | None:
     """The ended attempt; None if there is nothing to do. Safe for events that are repeated, late or of another lab."""
     row = services.attempts.find(job_name)
     if row is None or not row.is_open:
@@ -48,10 +45,8 @@ def finish_run(job_name: str, *, lab: str, services: FinishRunServices, now: flo
     if row.end is not None:  # an earlier call failed between its end and the answer
         _report_end(row, services=services)
         return row
-    end, pool = _find_end(row, lab=lab, services=services, now=now)
+    end = _find_end(row, services=services, now=now)
     ended = record_end(row, end, services=services) if end else None
-    if ended and pool:
-        settle_pool(pool, services=services)
     if ended:
         _report_end(ended, services=services)
     return ended
@@ -85,30 +80,22 @@ def _has_next(row: AttemptRow, services: FinishRunServices) -> bool:
     return attempts_of(row_of(row.owner, services), services.attempts)[-1].number > row.number
 
 
-def _find_end(
-    row: AttemptRow, *, lab: str, services: FinishRunServices, now: float
-) -> tuple[Attempt | None, WarmPool | None]:
-    """The job's end, and the warm pool of an earlier job on which this job started."""
+def _find_end(row: AttemptRow, *, services: FinishRunServices, now: float) -> Attempt | None:
     job = services.jobs.describe(row.job_name)
     if job is not None and has_ended(job):
-        end = read_job_end(job, stopped_for=row.stopped_for)
-        keeps_warm = bool(end.may_keep_warm_seconds)
-        pool = services.jobs.pool_taken_by(row.job_name, jobs_prefix(lab)) if keeps_warm else None
-        started_warm = pool is not None if keeps_warm else None
-        return _ended(row, end, started_warm=started_warm, services=services), pool
+        return _ended(row, read_job_end(job, stopped_for=row.stopped_for), services)
     if job is None and now - row.submitted_at > NEVER_STARTED_SECONDS:
-        return _never_started(row), None
-    return None, None
+        return _never_started(row)
+    return None
 
 
-def _ended(row: AttemptRow, end: JobEnd, *, started_warm: bool | None, services: FinishRunServices) -> Attempt:
+def _ended(row: AttemptRow, end: JobEnd, services: FinishRunServices) -> Attempt:
     shared = shared_runs_of(row, services)
     ended = ended_attempt(
         end,
         number=row.number,
         is_last=row.is_last and shared is None,
         submitted_at=row.submitted_at,
-        started_warm=started_warm,
     )
     if shared is None:
         return ended

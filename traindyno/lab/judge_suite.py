@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import (
@@ -22,7 +21,6 @@ from traindyno.core.verdict.pricing import price_options
 from traindyno.core.verdict.report_data import Report, build_report, report_document
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document, with_planned
 from traindyno.core.verdict.verdict_text import describe_verdict
-from traindyno.lab.warm_pools import with_warm_pools
 from traindyno.report.html import render
 from traindyno.store.executions import ExecutionRows, Judgement
 from traindyno.store.results import load_memory, load_planned_runs, load_preparations, load_results
@@ -36,10 +34,8 @@ def judge_suite(
     executions: ExecutionRows,
     facts: Mapping[str, str],
     now: float,
-    pools: Sequence[WarmPool] = (),
 ) -> Verdict:
-    """``pools``: the released warm pools of the execution's jobs."""
-    report = report_results(execution_id, bucket=bucket, facts=facts, now=now, pools=pools)
+    report = report_results(execution_id, bucket=bucket, facts=facts, now=now)
     bucket.write_json(verdict_key(execution_id), verdict_document(report.verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
@@ -47,13 +43,11 @@ def judge_suite(
     return report.verdict
 
 
-def report_results(
-    execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float, pools: Sequence[WarmPool] = ()
-) -> Report:
+def report_results(execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float) -> Report:
     """The report of the results that are in the bucket. It changes nothing."""
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     plan = bucket.read_as(plan_key(execution_id), read_stored_plan)
-    results = with_warm_pools(load_results(bucket, execution_id), pools)
+    results = load_results(bucket, execution_id)
     verdict = with_planned(
         judge(suite, plan.cells, results, loss_spread=plan.loss_spread, host_priors=plan.host_priors),
         load_planned_runs(bucket, execution_id),

@@ -194,7 +194,6 @@ def _planned_execution(suite: Suite, plan: Plan, *, source_s3_uri: str, prices: 
         max_steps=suite.measurement.max_steps,
         is_script=suite.workload.task is Task.SCRIPT,
         is_race=suite.search.is_race,
-        warm_pool_seconds=suite.warm_pool_seconds,
         source_s3_uri=source_s3_uri,
         prices=prices,
     )

@@ -81,7 +81,7 @@ def sweep(
         if not pace.may_go_on():
             break
         with failures.kept(execution=row.owner.execution_id, job=row.job_name):
-            finish_run(row.job_name, lab=lab, services=services, now=now)
+            finish_run(row.job_name, services=services, now=now)
         done += 1
         pace.sleep(SECONDS_BETWEEN_LOOKS)
     overdue = sum(row.end is None or not isinstance(row.owner, Job) for row in ended)
@@ -176,7 +176,7 @@ def _holds_overrun(row: AttemptRow, billed_seconds: float, services: ReconcileRu
     if not _is_over_limit(row, billed_seconds):
         return True
     needed_usd = needed_reservation_usd(
-        billed_seconds=billed_seconds + row.keep_warm_seconds,
+        billed_seconds=billed_seconds,
         next_look_seconds=NEXT_LOOK_SECONDS,
         ending_seconds=ENDING_SECONDS,
         instance_count=row.instance_count,
@@ -190,8 +190,8 @@ def _hold_for_upload(row: AttemptRow, billed_seconds: float, services: Reconcile
     else starts, and what it has been billed beyond that.
     """
     if _usd_at_next_look(row, billed_seconds) > row.reserved_usd:
-        hold_all(row, time_usd(row, billed_seconds + row.keep_warm_seconds), services=services)
+        hold_all(row, time_usd(row, billed_seconds), services=services)
 
 
 def _usd_at_next_look(row: AttemptRow, billed_seconds: float) -> Decimal:
-    return time_usd(row, billed_seconds + NEXT_LOOK_SECONDS + row.keep_warm_seconds)
+    return time_usd(row, billed_seconds + NEXT_LOOK_SECONDS)

@@ -6,13 +6,12 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from traindyno.aws.training_jobs import JobRefused, TrainingJobs
-from traindyno.core.errors import NextAttempt, ServiceFault, SlotUnavailable, StartLater
+from traindyno.core.errors import NextAttempt, ServiceFault, StartLater
 from traindyno.core.jobs.job import AttemptOwner, owner_id, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.job_terms import JobTerms
 from traindyno.lab.attempt_owners import OwnerServices, rows_of
 from traindyno.lab.budget import BudgetServices, reserve_worst_case
-from traindyno.lab.warm_pools import WarmPoolServices, settle_ended_pools
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRow
@@ -52,7 +51,6 @@ def new_attempt(
         submitted_at=submitted_at,
         instance_count=terms.instance_count,
         max_job_seconds=terms.max_job_seconds,
-        keep_warm_seconds=terms.keep_warm_seconds,
         usd_per_hour=usd_per_hour,
         reserved_usd=terms.worst_case_usd(usd_per_hour),
     )
@@ -64,7 +62,7 @@ LONGEST_SLEEP_SECONDS = 5.0
 SLOT_KEPT_SECONDS = 30.0
 
 
-class AttemptStartServices(OwnerServices, BudgetServices, WarmPoolServices, Protocol):
+class AttemptStartServices(OwnerServices, BudgetServices, Protocol):
     start_slots: StartSlots
     spending: Spending
     jobs: TrainingJobs
@@ -115,12 +113,7 @@ class AttemptStart:
     def _create(self, row: AttemptRow, cap_usd: Decimal) -> bool:
         """False if another call has created the attempt."""
         noting = self._rows.noting(self.owner.execution_id, owner_id(self.owner), row.job_name)
-        try:
-            return reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
-        except (JobRefused, SlotUnavailable):
-            if not settle_ended_pools(row.owner.execution_id, lab=self.settings.lab, services=self.services):
-                raise
-            return reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
+        return reserve_worst_case(row, cap_usd=cap_usd, services=self.services, also=[noting])
 
     def _withdraw(self, row: AttemptRow) -> None:
         forgetting = self._rows.forgetting(self.owner.execution_id, owner_id(self.owner), row.job_name)

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, start_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
 from traindyno.core.suite.preparation import CHECK_LABEL, LABEL
 from traindyno.core.verdict.report_data import Report
@@ -12,9 +12,7 @@ from traindyno.report.markup import Markup, columns, draw_table, element
 # Below this total, cents are too coarse to be divided among jobs and phases.
 SMALLEST_SPLIT_USD = Decimal(1)
 LINE_COLUMNS = columns(
-    *("Job", "Instance", "Ended as", "Start", "# Billable s", "# Instances", "# Price per hour", "# Cost"),
-    explained={"Start": "warm: on the instances of an earlier job (warm pool)"},
-    optional="Start",
+    *("Job", "Instance", "Ended as", "# Billable s", "# Instances", "# Price per hour", "# Cost"),
 )
 PHASE_COLUMNS = columns("Phase", "# Time, all jobs", "# Cost")
 
@@ -55,7 +53,6 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
         _job_text(line),
         line.instance,
         line.outcome.replace("_", " "),
-        start_text(line.started_warm),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():,f}",
         str(line.instance_count),
         UNKNOWN if price is None else exact_usd_text(price),

@@ -73,7 +73,6 @@ def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) 
         ended_at=None if ended_at is None else epoch_seconds(ended_at),
         phases=read_phases(transitions),
         image_uri=job.get("AlgorithmSpecification", {}).get("TrainingImage"),
-        may_keep_warm_seconds=resources.get("KeepAlivePeriodInSeconds", 0) if job.get("TrainingStartTime") else 0,
     )
 
 

@@ -165,8 +165,6 @@ def _resources(run: Run, suite: Suite, jobs: LabJobs) -> dict[str, Any]:
         "InstanceCount": settings.instance_count,
         **volume(jobs, settings.instance, size_gb=suite.job.volume_size_gb),
     }
-    if suite.warm_pool_seconds:
-        resources["KeepAlivePeriodInSeconds"] = suite.warm_pool_seconds
     if settings.instance in suite.training_plans:
         resources["TrainingPlanArn"] = suite.training_plans[settings.instance]
     return resources

@@ -39,8 +39,6 @@ class AttemptRow:
     instance_count: int
     #: The job's time limit.
     max_job_seconds: int
-    #: The longest time for which the job's instances may be billed after its end.
-    keep_warm_seconds: int = 0
     #: The price of one instance, as the suite was planned.
     usd_per_hour: Decimal
     #: The most that the job may cost, reserved under the execution's cap until the job has ended.

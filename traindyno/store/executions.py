@@ -40,7 +40,6 @@ class ExecutionRow:
     #: The cap that holds: jobs can't write it.
     max_usd: Decimal
     max_steps: int
-    warm_pool_seconds: int
     #: Source and images are those of the deployment that planned the suite: its jobs keep them.
     source_s3_uri: str
     #: The copy of the suite's script; None without a script, or with one in another bucket.

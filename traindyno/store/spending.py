@@ -23,12 +23,10 @@ MICRO_USD = Decimal("0.000001")
 class SpendingRow:
     """The part of an execution's item for its spending."""
 
-    #: ``spent_usd``, plus the most that jobs in flight and warm pools may cost.
+    #: ``spent_usd``, plus the most that jobs in flight may cost.
     exposed_usd: Decimal = Decimal(0)
-    #: What ended jobs and settled warm pools have cost.
+    #: What ended jobs have cost.
     spent_usd: Decimal = Decimal(0)
-    #: The ended jobs whose instances may still be kept warm.
-    pools: frozenset[str] = frozenset()
 
     def to_item(self) -> dict[str, Any]:
         return attributes_of(self)
@@ -48,11 +46,10 @@ class Reservation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """``spent_usd`` replaces ``released_usd``, which is a part of what was reserved if the job keeps a warm pool."""
+    """``spent_usd`` replaces ``released_usd``."""
 
     released_usd: Decimal
     spent_usd: Decimal
-    keeps_pool: bool = False
 
 
 class Spending:
@@ -81,16 +78,6 @@ class Spending:
         settling = [_settling(row, settlement)] if settlement else []
         return not self._table.write_all([recording_end(row, end), *settling])
 
-    def settle_pool(self, execution_id: str, job_name: str, *, reserved_usd: Decimal, spent_usd: Decimal) -> bool:
-        """The job's instances are no longer kept warm. False if that is settled already."""
-        updated = self._table.update(
-            execution_key(execution_id),
-            "ADD exposed_usd :less, spent_usd :spent DELETE pools :pool",
-            values={**_difference(reserved_usd, spent_usd), ":pool": {job_name}, ":job": job_name},
-            condition="contains(pools, :job)",
-        )
-        return updated is not None
-
     def _reserve(
         self, execution_id: str, usd: Decimal, cap_usd: Decimal | None, row: Write, also: Sequence[Write] = ()
     ) -> Reservation:
@@ -113,11 +100,10 @@ class Spending:
 
 
 def _settling(row: AttemptRow, settlement: Settlement) -> Update:
-    pool = {":pool": {row.job_name}} if settlement.keeps_pool else {}
     return Update(
         key=execution_key(row.owner.execution_id),
-        expression="ADD exposed_usd :less, spent_usd :spent" + (", pools :pool" if pool else ""),
-        values={**_difference(settlement.released_usd, settlement.spent_usd), **pool},
+        expression="ADD exposed_usd :less, spent_usd :spent",
+        values=_difference(settlement.released_usd, settlement.spent_usd),
     )
 
 

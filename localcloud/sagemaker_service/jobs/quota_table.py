@@ -15,7 +15,6 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 PER_TYPE_NAMES = {
     "training": "{} for training job usage",
     "spot": "{} for spot training job usage",
-    "warm_pool": "{} for training warm pool usage",
 }
 PER_JOB = {
     False: "Maximum number of instances per training job",

@@ -65,15 +65,14 @@ def hosts(deviation: float) -> LevelNoise:
     return LevelNoise(start=start, mean=deviation**2 / 2)
 
 
-def kept_hosts(deviation: float, *, are_known: bool) -> LevelNoise:
-    """Each cell keeps one host; where its id is unknown, only the suite's warm pool says so."""
+def kept_hosts(deviation: float) -> LevelNoise:
+    """Each cell keeps one host."""
 
     def start(source: random.Random, cells: int) -> Started:
         speeds = [source.gauss(0, deviation) for _ in range(cells)]
 
         def draw(cell: int, _: Run) -> Drawn:
-            ids = (f"host {cell}",) if are_known else ()
-            return Drawn(log_factor=speeds[cell] + source.gauss(0, deviation / 4), host_ids=ids)
+            return Drawn(log_factor=speeds[cell] + source.gauss(0, deviation / 4), host_ids=(f"host {cell}",))
 
         return Started(draw=draw, on_its_hosts=speeds.__getitem__)
 

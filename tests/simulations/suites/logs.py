@@ -152,14 +152,7 @@ def pooled_result(source: random.Random, run: Run, suite: Suite, factor: float, 
     longer = (factor - 1) * (attempt.phase_seconds["training"] - IMPORT_SECONDS - FIRST_STEP_SECONDS)
     phases = {**attempt.phase_seconds, "training": attempt.phase_seconds["training"] + longer}
     billed = (attempt.billable_seconds or 0.0) + longer
-    keep = float(suite.warm_pool_seconds)
-    attempt = replace(
-        attempt,
-        phase_seconds=phases,
-        billable_seconds=billed,
-        keep_warm_seconds=keep,
-        started_warm=run.trial > 1 if keep else None,
-    )
+    attempt = replace(attempt, phase_seconds=phases, billable_seconds=billed)
     return replace(
         template,
         run=run,

@@ -43,14 +43,12 @@ class Situation:
     processes: Mapping[int, Process] = field(default_factory=dict)
     trials: int = 5
     instance_count: int = 1
-    warm_pool_seconds: int = 0
 
     def suite(self) -> Suite:
         return make_suite(
             trials=self.trials,
             matrix={"loader_workers": tuple(range(len(self.levels)))},
             training={"instance_count": self.instance_count},
-            warm_pool_seconds=self.warm_pool_seconds,
         )
 
     def truth(self, cell: int, factor: Callable[[int], float] | None = None) -> float:

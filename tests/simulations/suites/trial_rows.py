@@ -12,11 +12,6 @@ THREE, TEN = (0.0, log(1.03)), (0.0, log(1.1))
 FIVE_ALIKE = tuple(0.0025 * cell if cell < 5 else 0.02 + 0.01 * (cell - 4) for cell in range(30))
 
 
-def _one_host_each(cells: int, *, are_known: bool) -> Situation:
-    noise = levels.kept_hosts(0.02, are_known=are_known)
-    return Situation(levels=(0.0,) * cells, noise=noise, warm_pool_seconds=900)
-
-
 CONTROL = (
     *of_trials("independent trials, CV 2 %", levels.hosts(0.02)),
     row("independent trials, CV 2 %, a lead of 10 %, 2 cells", Situation(levels=TEN, noise=levels.hosts(0.02))),
@@ -34,19 +29,17 @@ HOSTS = (
         excepted=SKEWED,
     ),
     *of_trials(
-        f"{ONE_IN_SIX}, a warm pool of two for each cell",
+        f"{ONE_IN_SIX}, two hosts that each cell keeps",
         levels.slow_hosts(kept=2),
-        warm_pool_seconds=900,
         excepted=SKEWED,
     ),
     *(
         row(
-            f"each cell keeps one host, CV 2 %, {cells} equal cells{'' if is_known else ', ids unknown'}",
-            _one_host_each(cells, are_known=is_known),
+            f"each cell keeps one host, CV 2 %, {cells} equal cells",
+            Situation(levels=(0.0,) * cells, noise=levels.kept_hosts(0.02)),
             share_of_suites=min(1.0, 8 / cells),
         )
-        for is_known, counts in ((True, (2, 8, 32)), (False, (2, 8)))
-        for cells in counts
+        for cells in (2, 8, 32)
     ),
     *(
         row(

@@ -23,7 +23,6 @@ from traindyno.core.planning.quotas import (
     instance_quota,
     job_size_quota,
     run_time_quota,
-    warm_pool_quota,
 )
 from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.job_description import has_ended, read_job_end
@@ -106,25 +105,10 @@ class JobsContract:
         assert job is not None
         assert job["TrainingJobStatus"] in {"Stopping", "Stopped"}
 
-    def test_unknown_job_has_no_description_and_nothing_to_stop_or_release(self, jobs: TrainingJobs) -> None:
+    def test_unknown_job_has_no_description_and_nothing_to_stop(self, jobs: TrainingJobs) -> None:
         name = new_name("unknown")
         assert jobs.describe(name) is None
         assert not jobs.stop(name)
-        assert not jobs.release_instances(name)
-
-
-class WarmPoolContract:
-    """``jobs``, and ``kept``: the name of an ended job that keeps its instances."""
-
-    def test_kept_instances_are_listed_until_they_are_released(self, jobs: TrainingJobs, kept: str) -> None:
-        assert jobs.keeping_warm(kept) == [kept]
-        (pool,) = jobs.warm_pools(kept)
-        assert (pool.job_name, pool.is_over, pool.reused_by) == (kept, False, None)
-        assert jobs.pool_taken_by(new_name("other"), kept) is None
-        assert jobs.release_instances(kept)
-        eventually(lambda: jobs.keeping_warm(kept) == [])
-        assert [pool.is_over for pool in jobs.warm_pools(kept)] == [True]
-        assert not jobs.release_instances(kept)
 
 
 class ExecutionsContract:
@@ -207,7 +191,6 @@ class QuotasContract:
     ) -> None:
         quotas = (
             *(instance_quota("ml.g5.xlarge", purchase) for purchase in Purchase),
-            warm_pool_quota("ml.g5.xlarge"),
             account_quota(Purchase.ON_DEMAND),
         )
         assert quotas_of(applied).read(quotas, now=NOW) == {

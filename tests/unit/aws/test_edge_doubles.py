@@ -15,14 +15,12 @@ from tests.unit.aws.edge_contracts import (
     LogTailContract,
     LogWriter,
     QuotasContract,
-    WarmPoolContract,
 )
 from tests.unit.lab_in_memory import Answers, MemoryExecutions, MemoryLogs, ScriptedJobs
 from tests.unit.planned_lab import FixedQuotas, MemoryBuckets
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.quotas import Quotas
-from traindyno.core.jobs.job_end import WarmPool
 
 
 class TestScriptedJobs(JobsContract):
@@ -46,17 +44,6 @@ class TestScriptedJobs(JobsContract):
             jobs.end(name, "Failed" if exit_status else "Completed", reason=reason)
 
         return end
-
-
-class TestScriptedPools(WarmPoolContract):
-    @pytest.fixture
-    def jobs(self) -> ScriptedJobs:
-        return ScriptedJobs()
-
-    @pytest.fixture
-    def kept(self, jobs: ScriptedJobs) -> str:
-        jobs.pools = [WarmPool(job_name="kept", is_over=False, retained_seconds=1, reused_by=None)]
-        return "kept"
 
 
 class TestMemoryExecutions(ExecutionsContract):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.core.jobs.written_jobs import written_job
-from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
+from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
 from tests.unit.run_samples import result_from
 from tests.unit.serving_in_memory import SETTINGS
 from traindyno.api.lab_target import LabTarget
@@ -17,13 +17,11 @@ from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt, load_receipt, read_receipt
 from traindyno.core.jobs.attempt import Attempt, RunShare
 from traindyno.core.jobs.job import Job
-from traindyno.core.jobs.job_end import WarmPool
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, run_result_document
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.sagemaker.job_names import job_name_prefix
 from traindyno.store.attempts import AttemptRow
 
 
@@ -64,7 +62,7 @@ def record(lab: MemoryLab, run: Run, *attempts: Attempt) -> None:
 
 
 def load(lab: MemoryLab, status: str = "RUNNING") -> ExecutionReceipt:
-    return load_receipt(make_execution(status), services=lab, lab="traindyno", now=NOW + 1800)
+    return load_receipt(make_execution(status), services=lab)
 
 
 def test_a_result_is_paid_by_its_attempts() -> None:
@@ -113,23 +111,6 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
     found = load(lab, "SUCCEEDED")
     # 900 s at $1.20/h
     assert (found.receipt.total_usd, found.receipt.lines[0].outcome) == (Decimal("0.30"), "timed_out")
-
-
-def test_time_for_which_instances_were_kept_warm_is_paid() -> None:
-    lab, (run, *_) = make_lab()
-    lab.plan(warm_pool_seconds=600)
-    name = f"{job_name_prefix(EXECUTION, 'quick-look', lab='traindyno')}a1"
-    end = Attempt(number=1, job_name=name, submitted_at=0.0, outcome=Outcome.COMPLETED, billable_seconds=300.0)
-    record(lab, run, end)
-    pool = WarmPool(job_name=name, is_over=True, retained_seconds=60, reused_by="a2")
-    lab.jobs.pools = [pool]
-    found = load(lab, "SUCCEEDED")
-    # 360 s at $1.20/h = $0.12
-    assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.12"))
-    assert {phase.name: phase.seconds for phase in found.receipt.lines[0].phases} == {"kept warm": 60}
-    lab.jobs.pools = [replace(pool, is_over=False)]
-    still = load(lab, "SUCCEEDED")
-    assert (still.is_final, still.warm_jobs) == (False, (end.job_name,))
 
 
 def test_before_any_job_nothing_was_paid() -> None:

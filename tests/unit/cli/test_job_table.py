@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tests.unit.planned_suites import past_cell
 from tests.unit.suites import unprepared_suite
-from traindyno.cli.display.plan_totals import WARM_NOTE, job_table, jobs_document, jobs_of_plan, totals_table
+from traindyno.cli.display.plan_totals import job_table, jobs_document, jobs_of_plan, totals_table
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
@@ -75,12 +75,6 @@ def test_with_separate_jobs_nothing_is_said_of_them() -> None:
     totals = text_of(totals_table(suite, plan_of(suite), None, None))
     assert "in 9 jobs" not in totals
     assert "of its own" not in totals
-
-
-def test_a_suite_that_keeps_instances_warm_is_told_why_its_runs_share_no_job() -> None:
-    suite = unprepared_suite(warm_pool_seconds=600)
-    assert jobs_of_plan(suite, plan_of(suite)) == []
-    assert WARM_NOTE in text_of(totals_table(suite, plan_of(suite), None, None))
 
 
 @pytest.mark.parametrize(

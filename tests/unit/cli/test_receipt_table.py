@@ -24,7 +24,6 @@ def printed(price: PaidPrice) -> tuple[str, ExecutionReceipt]:
         is_final=True,
         is_simulated=False,
         running_jobs=(),
-        warm_jobs=(),
     )
     sink = io.StringIO()
     print_receipt(Terminal(file=sink, width=160), found)

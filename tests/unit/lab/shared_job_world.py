@@ -164,7 +164,7 @@ class World:
         self.source.choice(moves)()
 
     def finish(self, name: str) -> None:
-        finish_run(name, lab="traindyno", services=self.lab.services, now=LATER)
+        finish_run(name, services=self.lab.services, now=LATER)
 
     def sweep(self) -> bool:
         pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)

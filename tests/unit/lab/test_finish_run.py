@@ -25,7 +25,7 @@ def started(lab_and_runs: tuple[MemoryLab, list]) -> tuple[MemoryLab, str]:  # t
 
 
 def finish(lab: MemoryLab, name: str, now: float = NOW + 500) -> None:
-    finish_run(name, lab="traindyno", services=lab.services, now=now)
+    finish_run(name, services=lab.services, now=now)
 
 
 def test_a_completed_job_answers_its_task_with_its_name_alone() -> None:

@@ -75,7 +75,7 @@ def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so(sec
     assert look(lab, NOW + seconds) == 1
     assert lab.jobs.stopped == [name]
     lab.jobs.end(name, "Stopped", billable_seconds=1500)
-    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 1500)
+    finish_run(name, services=lab.services, now=NOW + 1500)
     run = lab.run_of(name)
     record_run(run, final=None, services=lab.services)
     assert lab.summary(run.run_id).outcome == outcome
@@ -118,7 +118,7 @@ def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
     assert lab.jobs.stopped == []
     assert submit_other(lab) == "SlotUnavailable"
     lab.jobs.end(name, "Completed", billable_seconds=2700)
-    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 6300)
+    finish_run(name, services=lab.services, now=NOW + 6300)
     assert lab.money.exposed_usd == lab.money.spent_usd == Decimal("0.90")
     assert submit_other(lab) is None
 
@@ -192,7 +192,7 @@ def end_those_that_are_done(lab: MemoryLab, now: float) -> None:
         if stopping or ran >= 3 * LIMIT_SECONDS:
             status = "Stopped" if stopping else "Completed"
             lab.jobs.end(row.job_name, status, billable_seconds=int(ran) + 420 * stopping)
-            finish_run(row.job_name, lab="traindyno", services=lab.services, now=now)
+            finish_run(row.job_name, services=lab.services, now=now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,5 +254,5 @@ def _play(lab: MemoryLab, row: AttemptRow, fates: dict[str, Fate], now: float) -
             lab.jobs.jobs[row.job_name]["SecondaryStatus"] = phase
             return cost_usd(age, 1, HOURLY_USD)
     lab.jobs.end(row.job_name, "Completed", billable_seconds=fate.billed_seconds)
-    finish_run(row.job_name, lab="traindyno", services=lab.services, now=now)
+    finish_run(row.job_name, services=lab.services, now=now)
     return Decimal(0)

@@ -239,7 +239,7 @@ def lab_with_preparation(
 ) -> tuple[MemoryLab, DataPreparation]:
     """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
     suite = small_suite(**changes)
-    lab = MemoryLab(max_usd=suite.limits.max_usd, warm_pool_seconds=suite.warm_pool_seconds)
+    lab = MemoryLab(max_usd=suite.limits.max_usd)
     tokens = TokenSet(packing=packing, key=KEY, stages_model=stages_model)
     planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
     lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
@@ -262,7 +262,7 @@ def leave_tokens(lab: MemoryLab, job: str, *, key: str = KEY) -> None:
 
 def end(lab: MemoryLab, job: str, status: str = "Completed", reason: str = "") -> None:
     lab.jobs.end(job, status, reason=reason)
-    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
+    finish_run(job, services=lab.services, now=NOW + 500)
 
 
 def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
@@ -319,7 +319,7 @@ def test_a_preparation_that_took_too_long_says_what_would_help() -> None:
     job = submit(lab, run)
     lab.jobs.end(job, "Stopped")
     lab.jobs.jobs[job]["SecondaryStatus"] = "MaxRuntimeExceeded"
-    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
+    finish_run(job, services=lab.services, now=NOW + 500)
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
     assert cause.endswith("; set a higher preparation.max_seconds")
@@ -355,7 +355,7 @@ def test_a_repeated_submission_or_event_starts_no_second_job_and_answers_alike()
     assert submit(lab, run, "again") == job
     leave_tokens(lab, job)
     end(lab, job)
-    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 501)
+    finish_run(job, services=lab.services, now=NOW + 501)
     submit(lab, run, "after the end")
     assert [(token, name) for token, name, _ in lab.answers.given] == [
         ("again", "success"),
@@ -371,7 +371,7 @@ def test_a_task_that_starts_again_after_a_failure_hears_of_it_once_it_is_conclud
     end = Attempt(number=1, job_name=job, outcome=Outcome.USER_CODE_ERROR, message="no")
     assert lab.spending.end(lab.attempt(job), end, None)
     submit(lab, run, "too early")
-    finish_run(job, lab="traindyno", services=lab.services, now=NOW + 500)
+    finish_run(job, services=lab.services, now=NOW + 500)
     submit(lab, run, "in time")
     assert [(token, name) for token, name, _ in lab.answers.given] == [
         ("too early", "ServiceFault"),
@@ -392,8 +392,8 @@ def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None
     assert [name for _, name, _ in lab.answers.given] == ["SlotUnavailable"]
 
 
-def test_a_preparation_is_watched_by_its_own_limit_and_keeps_no_instance_warm() -> None:
-    lab, run = lab_with_preparation(preparation={"max_seconds": 3120}, warm_pool_seconds=3600)
+def test_a_preparation_is_watched_by_its_own_limit() -> None:
+    lab, run = lab_with_preparation(preparation={"max_seconds": 3120})
     job = submit(lab, run)
     lab.jobs.jobs[job]["TrainingStartTime"] = NOW
     held = lab.money.exposed_usd

@@ -20,7 +20,7 @@ def ended(status: str, **end: Any) -> tuple[MemoryLab, Run, str]:
     submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (name,) = lab.jobs.jobs
     lab.jobs.end(name, status, **end)
-    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
+    finish_run(name, services=lab.services, now=NOW + 500)
     return lab, run, name
 
 
@@ -128,7 +128,7 @@ def test_all_attempts_of_a_run_are_in_its_result() -> None:
         submit_run(run, token, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
         name = list(lab.jobs.jobs)[-1]
         lab.jobs.end(name, "Failed", reason="CapacityError: none" if token == "a" else "AlgorithmError: x")
-        finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
+        finish_run(name, services=lab.services, now=NOW + 500)
     record_run(run, final=None, services=lab.services)
     attempts = result_of(lab, run)["attempts"]
     assert [(attempt["number"], attempt["error"], attempt["outcome"]) for attempt in attempts] == [

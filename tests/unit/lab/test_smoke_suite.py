@@ -47,7 +47,7 @@ def prepare(lab: MemoryLab) -> None:
     manifest = tokens_manifest(due.key, {"train": {"sequences": 1000, "tokens": 64_000}})
     lab.bucket.write_json(f"{tokens_folder(due.key, job)}{TOKENS_MANIFEST}", manifest)
     lab.jobs.end(job, "Completed")
-    finish_run(job, lab=SETTINGS.lab, services=lab.services, now=NOW + 500)
+    finish_run(job, services=lab.services, now=NOW + 500)
 
 
 def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> None:

@@ -86,7 +86,7 @@ def test_after_a_shortage_the_next_attempt_has_a_new_name() -> None:
     submit(lab, run)
     (first,) = lab.jobs.jobs
     lab.jobs.end(first, "Failed", reason="CapacityError: Unable to provision requested ML compute capacity.")
-    finish_run(first, lab="traindyno", services=lab.services, now=NOW + 500)
+    finish_run(first, services=lab.services, now=NOW + 500)
     submit(lab, run, "token-2")
     assert [row.number for row in lab.attempt_rows.values()] == [1, 2]
     assert len(lab.jobs.jobs) == 2
@@ -98,7 +98,7 @@ def test_task_started_again_after_its_job_completed_gets_the_answer_and_no_job()
     (name,) = lab.jobs.jobs
     lab.jobs.end(name, "Completed")
     lab.answers.gone = {"token-1"}
-    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 500)
+    finish_run(name, services=lab.services, now=NOW + 500)
     submit(lab, run, "token-2")
     assert [answer[:2] for answer in lab.answers.given] == [("token-2", "success")]
     assert len(lab.jobs.jobs) == 1
@@ -142,7 +142,7 @@ def test_a_run_that_can_no_longer_fit_the_cap_is_a_result() -> None:
     submit(lab, runs[0], "a")
     (name,) = lab.jobs.jobs
     lab.jobs.end(name, "Completed", billable_seconds=1800)
-    finish_run(name, lab="traindyno", services=lab.services, now=NOW + 2000)
+    finish_run(name, services=lab.services, now=NOW + 2000)
     submit(lab, runs[1], "b")  # 0.60 spent, 0.60 more would be 1.20
     assert lab.answers.given[-1][0] == "b"
     assert '"outcome": "cost_stopped"' in lab.answers.given[-1][2]

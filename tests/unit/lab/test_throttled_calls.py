@@ -161,7 +161,7 @@ def tell_stop(story: Story) -> None:
 
 def tell_suite(story: Story) -> None:
     """From the document to the verdict."""
-    event = {"execution_id": EXECUTION, "suite": unprepared_document(warm_pool_seconds=60)}
+    event = {"execution_id": EXECUTION, "suite": unprepared_document(measurement={"jobs": "separate"})}
     planned = story.call(plan_suite, event)
     planned = story.call(check_quotas, planned)
     round_ = story.call(plan_round, planned)
@@ -285,7 +285,7 @@ def test_a_throttled_call_is_told_and_repeated_and_changes_nothing(
 ) -> None:
     smooth = tell(name, Throttle())
     calls = smooth.throttle.made
-    assert len(calls) > 10
+    assert len(calls) >= 10
     assert smooth.told == []
     for begin, call in enumerate(calls):
         story = tell(name, Throttle(begin, count))

@@ -377,17 +377,6 @@ def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
     assert make_scale(3.0, 3.0, begin=0, end=100)(3.0) == 0
 
 
-def test_starts_have_a_column_where_instances_were_kept_warm(report: Report, page: str) -> None:
-    assert "of an earlier job (warm pool)" not in page
-    warm = [
-        replace(result, attempts=tuple(replace(each, started_warm=True) for each in result.attempts))
-        for result in report.results
-    ]
-    shown = render(replace(report, results=tuple(warm)))
-    assert shown.count("of an earlier job (warm pool)") == 1
-    assert shown.count(">warm<") == sum(len(result.attempts) for result in warm)
-
-
 def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() -> None:
     suite = sample_suite()
     ddp, fsdp, _ = expand_cells(suite)

@@ -7,11 +7,10 @@ import botocore.session
 import pytest
 
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable
-from traindyno.core.jobs.job_end import JobPhaseName, WarmPool
+from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import NOT_OF_CONTAINER, read_failure_reason
-from traindyno.sagemaker.held_instances import UnknownWarmPoolStatus, read_warm_pool
 from traindyno.sagemaker.job_description import (
     INSTANT_STATUSES,
     PHASE_OF_STATUS,
@@ -232,17 +231,6 @@ def test_a_capacity_error_is_the_next_attempt_and_bills_nothing() -> None:
 
 def test_billable_time_that_is_missing_after_a_start_is_unknown() -> None:
     assert read_job_end(described("Failed", FailureReason="x", BillableTimeInSeconds=None)).billable_seconds is None
-
-
-def test_a_warm_pool_tells_what_it_kept_and_who_took_it() -> None:
-    pool = {"Status": "Reused", "ResourceRetainedBillableTimeInSeconds": 45, "ReusedByJob": "next-job"}
-    job = described("Completed", WarmPoolStatus=pool)
-    assert read_warm_pool(job) == WarmPool(
-        job_name=job["TrainingJobName"], is_over=True, retained_seconds=45, reused_by="next-job"
-    )
-    assert read_warm_pool(described("Completed", WarmPoolStatus={"Status": "InUse"})) is None
-    with pytest.raises(UnknownWarmPoolStatus, match="unknown WarmPoolStatus Frozen"):
-        read_warm_pool(described("Completed", WarmPoolStatus={"Status": "Frozen"}))
 
 
 TRANSITIONS = [

@@ -112,11 +112,11 @@ def test_a_spot_job_on_an_image_of_ones_own_is_the_sdks_own(sdk_session: Any) ->
 
 def test_a_kept_alive_job_in_a_network_is_the_sdks_own(sdk_session: Any) -> None:
     workload = {**script_document()["workload"], "image": ESTIMATOR_IMAGE}
-    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}, warm_pool_seconds=1800))
+    suite = parse_suite(script_document(workload=workload, training={"strategy": "single"}))
     ours = first_request(suite, subnet_ids=("subnet-1",), security_group_ids=("sg-1",), volume_size_gb=100)
     theirs = sdk_request(
         sdk_session, suite, ours, framework_version="2.8.0", py_version="py312", volume_size=100,
-        keep_alive_period_in_seconds=1800, subnets=["subnet-1"], security_group_ids=["sg-1"],
+        subnets=["subnet-1"], security_group_ids=["sg-1"],
     )  # fmt: skip
     assert without_pending_limit(ours) == theirs
 

@@ -63,7 +63,6 @@ def execution_row(name: str) -> ExecutionRow:
         goal=GoalKind.CHEAPEST,
         max_usd=usd("50.10"),
         max_steps=200,
-        warm_pool_seconds=0,
         source_s3_uri="s3://results/code/e/sourcedir.tar.gz",
         prices={PRICE.instance_type: PRICE},
     )
@@ -186,17 +185,6 @@ class StoreContract:
         assert spending.end(held, end, Settlement(released_usd=usd("0.7"), spent_usd=usd("0.5")))
         assert spending.reserve_more(held, usd("0.9"), cap_usd=usd("1")) is Reservation.ROW_REFUSED, "the job has ended"
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.5"), spent_usd=usd("0.5"))
-
-    def test_a_pool_is_settled_once(self, table: Table, execution: str) -> None:
-        spending, row = Spending(table), attempt_row(execution, "0.8")
-        spending.reserve(row, cap_usd=usd("10"))
-        settlement = Settlement(released_usd=usd("0.6"), spent_usd=usd("0.1"), keeps_pool=True)
-        spending.end(row, replace(END, job_name=row.job_name), settlement)
-        assert spending.read(execution).pools == {row.job_name}
-        settle = {"reserved_usd": usd("0.2"), "spent_usd": usd("0.01")}
-        assert spending.settle_pool(execution, row.job_name, **settle)
-        assert not spending.settle_pool(execution, row.job_name, **settle)
-        assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.11"), spent_usd=usd("0.11"))
 
     def test_a_run_without_a_row_reads_as_an_empty_one(self, table: Table, execution: str) -> None:
         assert RunRows(table).read(execution, "r") == RunRow(execution_id=execution, owner_id="r")

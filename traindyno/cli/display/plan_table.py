@@ -89,7 +89,7 @@ def _cells(suite: Suite, planned: Plan) -> Table:
     prices = {lane.instance_type: lane.price for lane in planned.lanes}
     for cell in planned.cells:
         count, price = cell.settings.instance_count, prices[cell.settings.instance]
-        usd = run_terms(cell.settings, suite).one_attempt_usd(price.usd_per_hour) if price else None
+        usd = run_terms(cell.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
         table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
     return table
 

@@ -60,7 +60,7 @@ def _job_rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
     cells = {cell.cell_id: cell for cell in planned.cells}
     for job in jobs_of_plan(suite, planned):
         price, first = prices[job.instance], cells[job.cell_ids[0]]
-        usd = run_terms(first.settings, suite).one_attempt_usd(price.usd_per_hour) if price else None
+        usd = run_terms(first.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
         labels = ", ".join(cells[cell_id].label for cell_id in job.cell_ids)
         yield (
             f"up to {job.count}" if job.is_further else str(job.count),
@@ -78,9 +78,6 @@ def _contenders_text(job: PlannedJob, labels: str) -> str:
     return f"again, if close behind the best one: {cells}, {again}"
 
 
-WARM_NOTE = "each in a job of its own: warm_pool_seconds keeps the instances of a job for the next one"
-
-
 def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAssumption | None) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, text in (*_facts(suite, planned, why_none), *_spot_facts(suite, planned, spot)):
@@ -93,8 +90,6 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     ending = f"{ENDING_SECONDS} s to stop and to upload"
     is_shared = suite.measurement.jobs is Jobs.SHARED
     yield "runs", f"{_runs_text(suite, planned)}; {_lanes_text(planned)}"
-    if suite.warm_pool_seconds:
-        yield "", WARM_NOTE
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if any(cell.settings.batch_search for cell in planned.cells):
         yield "batch", probes_text(suite, planned)

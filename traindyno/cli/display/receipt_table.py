@@ -7,7 +7,7 @@ from rich.table import Table
 
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED, Terminal
-from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, start_text, to_cents, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, to_cents, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
 
 WIDEST = 64
@@ -47,9 +47,7 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
 def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
     if found.running_jobs:
         yield f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
-    if found.warm_jobs:
-        yield f"a warm pool is still billed after {', '.join(found.warm_jobs)}"
-    if not found.is_final and not found.running_jobs and not found.warm_jobs:
+    if not found.is_final and not found.running_jobs:
         yield "the execution is still running"
     if unknown:
         yield f"billed time or price unknown for {', '.join(unknown)}"
@@ -87,8 +85,7 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
 
 def _attempt(line: ReceiptLine) -> str:
     place = f", {line.place_text} in the job" if line.place_text else ""
-    start = "" if line.started_warm is None else f", started {start_text(line.started_warm)}"
-    return f"attempt {line.attempt}{place}{start}"
+    return f"attempt {line.attempt}{place}"
 
 
 def _phase_text(phase: PhaseCost, receipt: Receipt) -> str:

@@ -1,6 +1,5 @@
 """What an execution has paid so far, whether or not it has ended, been aborted or failed."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -22,7 +21,6 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.services import LabServices
 from traindyno.lab.shared_runs import shared_runs_of
-from traindyno.lab.warm_pools import read_warm_pools, with_warm_pools
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.results import load_preparations, load_results
 
@@ -124,24 +122,19 @@ def _unfinished(row: AttemptRow) -> Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionReceipt:
-    """While ``running_jobs`` are in flight or ``warm_jobs`` keep their instances, billing continues, and the receipt is
-    not final.
-
-    ``receipt`` and ``is_final`` are of the training jobs.
-    """
+    """While ``running_jobs`` are in flight, billing continues, and the receipt is not final."""
 
     execution_id: str
     status: str
     is_final: bool
     is_simulated: bool
     running_jobs: tuple[str, ...]
-    warm_jobs: tuple[str, ...]
     receipt: Receipt
 
 
 def read_receipt(target: LabTarget, execution_id: str) -> ExecutionReceipt:
     execution = _find_execution(target, execution_id)
-    return load_receipt(execution, services=target.services, lab=target.deployment.lab, now=time.time())
+    return load_receipt(execution, services=target.services)
 
 
 def _find_execution(target: LabTarget, execution_id: str) -> Execution:
@@ -162,21 +155,18 @@ def _find_execution(target: LabTarget, execution_id: str) -> Execution:
         )
 
 
-def load_receipt(execution: Execution, *, services: LabServices, lab: str, now: float) -> ExecutionReceipt:
+def load_receipt(execution: Execution, *, services: LabServices) -> ExecutionReceipt:
     execution_id = execution.execution_id
     preparations, runs = load_paid(execution_id, services)
     results: list[AnyResult] = [*preparations, *runs]
     running = tuple(dict.fromkeys(_running(results, services)))
-    pools = read_warm_pools(services.executions.find(execution_id), lab=lab, jobs=services.jobs)
-    kept_by = tuple(pool.job_name for pool in pools if not pool.is_over)
     return ExecutionReceipt(
         execution_id=execution_id,
         status=execution.status,
-        is_final=not execution.is_running and not running and not kept_by,
+        is_final=not execution.is_running and not running,
         is_simulated=any(result.is_simulated for result in results),
         running_jobs=running,
-        warm_jobs=kept_by,
-        receipt=write_receipt([*preparations, *with_warm_pools(runs, pools)], running_jobs=running),
+        receipt=write_receipt(results, running_jobs=running),
     )
 
 

@@ -155,12 +155,11 @@ def before_training_seconds(phases: Mapping[str, float]) -> float:
 
 
 def paid_usd(result: RunResult) -> Decimal | None:
-    """What the run's attempts were billed, instances kept warm included; None if time or price is unknown."""
+    """What the run's attempts were billed; None if time or price is unknown."""
     if result.billable_seconds is None:
         return None
-    warm_seconds = sum(attempt.kept_warm_seconds or 0.0 for attempt in result.attempts)
     count, price = result.run.cell.settings.instance_count, result.price.usd_per_instance_hour
-    return known_cost_usd(result.billable_seconds + warm_seconds, count, price)
+    return known_cost_usd(result.billable_seconds, count, price)
 
 
 def known_cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None) -> Decimal | None:

@@ -120,11 +120,6 @@ def bytes_text(count: int | None) -> str:
     return f"{number_text(count / 2**30)} GiB" if count >= 2**30 else f"{number_text(count / 2**20)} MiB"
 
 
-def start_text(started_warm: bool | None) -> str:
-    """How a job started, or the run that it was for."""
-    return "–" if started_warm is None else "warm" if started_warm else "cold"
-
-
 def place_text(place: int | None, runs: int) -> str | None:
     """Place of a run in its shared job; None if it has a job of its own."""
     if place is None:

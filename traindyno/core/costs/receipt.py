@@ -12,7 +12,6 @@ from traindyno.core.measurement.preparation_result import PreparationResult
 from traindyno.core.measurement.run_phases import OTHER, TRAINING, phase_parts, script_phases
 from traindyno.core.measurement.run_result import RunResult
 
-WARM_POOL = "kept warm"
 RUNNING = "running"
 # The service and the script use different clocks, so the logged phases can exceed the job's time slightly.
 CLOCK_SECONDS = 2.0
@@ -32,7 +31,7 @@ class ReceiptLine:
     """One attempt. Seconds of None, and so ``usd``, are unknown. ``exact_usd`` is before rounding.
 
     If several runs shared the job, the line is one run's part; ``place`` of None: it had a job of its own. ``outcome``
-    is the error's name or ``running`` if there is none. ``started_warm`` is None without a warm pool.
+    is the error's name or ``running`` if there is none.
     """
 
     run_id: str
@@ -47,7 +46,6 @@ class ReceiptLine:
     exact_usd: Decimal | None
     usd: Decimal | None
     phases: tuple[PhaseCost, ...]
-    started_warm: bool | None = None
     #: The run's place among the ``runs`` that share the job's bill; 0 if it is billed nothing.
     place: int | None = None
     runs: int = 1
@@ -110,12 +108,9 @@ def _cents_by_line(drafts: Sequence[ReceiptLine]) -> dict[int, Decimal]:
 
 def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running: bool) -> ReceiptLine:
     usage, price = _usage(result), result.price.usd_per_instance_hour
-    warm_seconds = attempt.kept_warm_seconds or 0.0
-    billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds + warm_seconds))
+    billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error
     seconds = _phase_seconds(attempt, result.phases_seconds if attempt is _logged_attempt(result) else {})
-    if warm_seconds:
-        seconds = {**seconds, WARM_POOL: warm_seconds}
     return ReceiptLine(
         run_id=usage.run_id,
         label=usage.label,
@@ -129,7 +124,6 @@ def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running
         exact_usd=None if billed is None or price is None else cost_usd(billed, usage.instance_count, price),
         usd=None,
         phases=tuple(PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()),
-        started_warm=attempt.started_warm,
         place=attempt.share.place if attempt.share else None,
         runs=attempt.share.runs if attempt.share else 1,
     )

@@ -92,12 +92,6 @@ class Attempt:
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     image_uri: str | None = None
     instance_type: str | None = None
-    #: Whether it began on the warm pool of an earlier job; None without a warm pool.
-    started_warm: bool | None = None
-    #: Longest time for which its instances may be kept after it.
-    keep_warm_seconds: float = 0.0
-    #: Time for which they were kept; None until that is known.
-    kept_warm_seconds: float | None = None
     #: Whether the service ended its job at the time limit, so that a run in progress was cut off and did not fail.
     was_cut_off: bool = False
     #: What the run used of it; None if the job carried this run only.
@@ -134,7 +128,6 @@ def ended_attempt(
     number: int,
     is_last: bool,
     submitted_at: float,
-    started_warm: bool | None = None,
 ) -> Attempt:
     """``is_last``: no further attempt is allowed, so the reason for one becomes the run's outcome."""
     outcome, error = end.outcome, end.next_attempt
@@ -158,6 +151,4 @@ def ended_attempt(
         phase_seconds=phase_seconds,
         image_uri=end.image_uri,
         instance_type=end.instance_type,
-        started_warm=started_warm,
-        keep_warm_seconds=end.may_keep_warm_seconds,
     )

@@ -1,4 +1,4 @@
-"""The end of a training job: its outcome, its billed time, whether another attempt follows, and its warm pool."""
+"""The end of a training job: its outcome, its billed time, and whether another attempt follows."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,8 +34,7 @@ class JobPhase:
 class JobEnd:
     """Exactly one of ``outcome`` and ``next_attempt`` is set. Billable seconds are wall clock, of each instance.
 
-    ``instance_type`` is None if SageMaker had not yet selected one of several. ``may_keep_warm_seconds``: the longest
-    time for which its instances may be kept, and billed, after it.
+    ``instance_type`` is None if SageMaker had not yet selected one of several.
     """
 
     job_name: str
@@ -50,16 +49,3 @@ class JobEnd:
     ended_at: float | None
     phases: tuple[JobPhase, ...]
     image_uri: str | None
-    may_keep_warm_seconds: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmPool:
-    """The instances that a job kept warm after its end."""
-
-    #: The job that kept them.
-    job_name: str
-    is_over: bool
-    #: Billed, for each instance, while no job used it.
-    retained_seconds: float
-    reused_by: str | None

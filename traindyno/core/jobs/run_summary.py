@@ -27,7 +27,6 @@ class RunSummary:
     mean_step_seconds: float | None = None
     steady_steps: int | None = None
     warmup_steps: int | None = None
-    started_warm: bool | None = None
     is_steady: bool | None = None
     #: The billed time of all attempts, on one instance each; of shared jobs, the run's part.
     billable_seconds: float | None = None

@@ -9,7 +9,7 @@ from typing import Any
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.jobs.attempt import Attempt, divide_seconds
+from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
 from traindyno.core.measurement.measured_run import (
@@ -158,11 +158,6 @@ class RunResult:
     seed: int | None = None
 
     @property
-    def started_warm(self) -> bool | None:
-        """Whether the attempt that counts started warm; None without a warm pool."""
-        return self.attempts[-1].started_warm if self.attempts else None
-
-    @property
     def bound(self) -> OutpacedBound | None:
         """How slow it is at least; None unless it was outpaced."""
         return self.attempts[-1].bound if self.attempts and self.outcome is Outcome.OUTPACED else None
@@ -253,24 +248,6 @@ def _other_sessions(step_log: StepLog, measured: Session) -> list[SessionSteps]:
     """The steps of the measured job in its other sessions."""
     of_job = [each for each in divide_steps(step_log.sessions) if each.session.job_name == measured.job_name]
     return [each for each in of_job if each.session is not measured]
-
-
-def with_kept_warm(result: RunResult, seconds: Mapping[str, float]) -> RunResult:
-    """``seconds``: job name → the time for which its instances were kept warm, which is billed to its runs equally."""
-    attempts = tuple(
-        replace(attempt, kept_warm_seconds=_kept_warm(attempt, seconds[attempt.job_name]))
-        if attempt.job_name in seconds
-        else attempt
-        for attempt in result.attempts
-    )
-    return replace(result, attempts=attempts)
-
-
-def _kept_warm(attempt: Attempt, seconds: float) -> float:
-    share = attempt.share
-    if share is None:
-        return seconds
-    return divide_seconds(seconds, [1] * share.runs)[share.place - 1] if share.place else 0.0
 
 
 def run_result_document(result: RunResult) -> dict[str, Any]:

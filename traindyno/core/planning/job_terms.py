@@ -13,33 +13,25 @@ from traindyno.core.suite.suite import Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTerms:
-    """``keep_warm_seconds`` follow the job's end."""
-
     instance_type: str
     instance_count: int
     max_job_seconds: int
-    keep_warm_seconds: int = 0
 
     @property
     def longest_seconds(self) -> int:
-        """The longest time for which one attempt may be billed: to its limit, its stop, its upload, its warm pool."""
-        return self.max_job_seconds + ENDING_SECONDS + self.keep_warm_seconds
+        """The longest time for which one attempt may be billed: to its limit, its stop, its upload."""
+        return self.max_job_seconds + ENDING_SECONDS
 
     @property
     def longest_text(self) -> str:
         """``longest_seconds`` and its parts."""
-        pool = f", {self.keep_warm_seconds} s of a warm pool" if self.keep_warm_seconds else ""
         return (
             f"{self.longest_seconds} s: {self.max_job_seconds} s to its limit, {STOP_SECONDS} s to stop,"
-            f" {UPLOAD_SECONDS} s to upload, {MARGIN_SECONDS} s of margin{pool}"
+            f" {UPLOAD_SECONDS} s to upload, {MARGIN_SECONDS} s of margin"
         )
 
     def worst_case_usd(self, usd_per_hour: Decimal) -> Decimal:
         return cost_usd(self.longest_seconds, self.instance_count, usd_per_hour)
-
-    def one_attempt_usd(self, usd_per_hour: Decimal) -> Decimal:
-        """The most that one attempt costs until its end, before its warm pool."""
-        return cost_usd(self.longest_seconds - self.keep_warm_seconds, self.instance_count, usd_per_hour)
 
 
 def job_terms(owner: AttemptOwner, suite: Suite) -> JobTerms:
@@ -63,5 +55,4 @@ def run_terms(settings: Settings, suite: Suite) -> JobTerms:
         instance_type=settings.instance,
         instance_count=settings.instance_count,
         max_job_seconds=suite.limits.max_job_seconds,
-        keep_warm_seconds=suite.warm_pool_seconds,
     )

@@ -11,7 +11,7 @@ from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expe
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.planned_jobs import Rounds
-from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared, warm_pool_quota
+from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, instance_quota, is_host_shared
 from traindyno.core.planning.waves import wave_counts, wave_size
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import round_of
@@ -201,7 +201,7 @@ def plan_lane(
         instances_at_once=instances_at_once,
         quota=quotas.get(instance_quota(lane.instance_type, suite.purchase).name),
         price=price,
-        one_attempt_usd=None if usd_per_hour is None else once.one_attempt_usd(usd_per_hour),
+        one_attempt_usd=None if usd_per_hour is None else once.worst_case_usd(usd_per_hour),
         worst_case_usd=None if usd_per_hour is None else worst.worst_case_usd(usd_per_hour),
         expected=expect(
             typical,
@@ -219,7 +219,7 @@ def most_attempts(job: Job, suite: Suite) -> int:
 
 
 def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) -> Iterator[str]:
-    """What else to know about the lanes: unknown quotas, instances in use, missing warm pools."""
+    """What else to know about the lanes: unknown quotas, instances in use."""
     for lane in lanes:
         if is_host_shared(lane.instance_type):
             continue
@@ -232,6 +232,3 @@ def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) 
             lane.quota.available is not None and lane.quota.available < lane.largest_instance_count <= lane.quota.limit
         ):
             yield f"{lane.quota.in_use} of {lane.quota.limit} {lane.instance_type} are in use: runs wait for them"
-        warm_pool = quotas.get(warm_pool_quota(lane.instance_type).name)
-        if suite.warm_pool_seconds and (warm_pool is None or not warm_pool.limit):
-            yield f"no warm pool quota for {lane.instance_type}: its jobs run, but instances are not kept warm"

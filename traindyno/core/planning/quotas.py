@@ -27,7 +27,6 @@ class Counted(StrEnum):
 
     TRAINING = "training"
     SPOT = "spot"
-    WARM_POOL = "warm_pool"
 
 
 class UsageSource(StrEnum):
@@ -93,10 +92,6 @@ def instance_quota(instance_type: str, purchase: Purchase) -> Quota:
     return _instance_quota(instance_type, Counted.SPOT if purchase is Purchase.SPOT else Counted.TRAINING)
 
 
-def warm_pool_quota(instance_type: str) -> Quota:
-    return _instance_quota(instance_type, Counted.WARM_POOL)
-
-
 def job_size_quota(purchase: Purchase) -> Quota:
     spot = purchase is Purchase.SPOT
     return _account_quota(f"Maximum number of instances per {'spot ' if spot else ''}training job")
@@ -119,8 +114,6 @@ def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
     types = dict.fromkeys(cell.settings.instance for cell in listed)
     remote = [name for name in types if not is_host_shared(name)]
     quotas = [instance_quota(name, suite.purchase) for name in remote]
-    if suite.warm_pool_seconds:
-        quotas += [warm_pool_quota(name) for name in remote]
     if remote:
         quotas += [job_size_quota(suite.purchase), account_quota(suite.purchase), run_time_quota()]
     return tuple(dict.fromkeys([*quotas, *_preparation_quotas(suite, listed)]))
@@ -247,14 +240,11 @@ def _problems(spelt: Mapping[str, Any]) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldInstances:
-    """Instances of one job, or of one of its instance groups; ``is_kept_warm``: kept after the job's end for another
-    job.
-    """
+    """Instances of one job, or of one of its instance groups, also those that are kept warm after the job's end."""
 
     instance_type: str
     instance_count: int
     is_spot: bool
-    is_kept_warm: bool
 
 
 def count_in_use(quota: Quota, held: Iterable[HeldInstances]) -> int | None:
@@ -272,10 +262,8 @@ def _counts(quota: Quota, held: HeldInstances) -> bool:
         is_of_type = held.instance_type == quota.instance_type
     match quota.counts:
         case Counted.TRAINING:
-            return is_of_type and not held.is_spot  # instances that are kept warm count here too
+            return is_of_type and not held.is_spot
         case Counted.SPOT:
             return is_of_type and held.is_spot
-        case Counted.WARM_POOL:
-            return is_of_type and held.is_kept_warm
         case None:
             return False

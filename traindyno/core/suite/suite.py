@@ -15,7 +15,6 @@ from traindyno.core.suite.workload import Workload
 # Limits of SageMaker.
 JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
 PENDING_SECONDS = Bound(least=1800, most=28 * 24 * 3600)
-KEEP_ALIVE_SECONDS = Bound(least=0, most=21_600)
 VOLUME_GB = Bound(least=1, most=16_384)
 # A bound that only keeps the number within 64 bits.
 STEPS = Bound(least=1, most=10**9)
@@ -104,7 +103,6 @@ class Measurement:
         metadata=describe(
             "shared: runs of a round that need the same instances and image run one after another in one job, which"
             " pays for its start once; separate: each run has its own job",
-            default="shared; separate with warm_pool_seconds",
         ),
     )
 
@@ -216,13 +214,6 @@ class Suite:
     purchase: Purchase = field(
         default=Purchase.ON_DEMAND,
         metadata=describe("spot costs less; a run that is interrupted resumes from its newest checkpoint"),
-    )
-    warm_pool_seconds: int = field(
-        default=0,
-        metadata=describe(
-            "keeps instances warm between jobs; this needs its own quota and is billed; each run then has its own job",
-            bound=KEEP_ALIVE_SECONDS,
-        ),
     )
     training_plans: Mapping[str, str] = field(
         default_factory=dict,

@@ -107,12 +107,10 @@ def _register_suite(converter: Converter) -> None:
 def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
     """The suite with the defaults that depend on other settings.
 
-    One that keeps instances warm and doesn't name its jobs was written when each run had its own. Without shared jobs
-    the first round of a race is not cheap, and most such suites are asked what one job of each cell costs.
+    Without shared jobs the first round of a race is not cheap, and most such suites are asked what one job of each cell
+    costs.
     """
     named, measurement, search = document.get("measurement", {}), suite.measurement, suite.search
-    if suite.warm_pool_seconds and JOBS not in named:
-        measurement = replace(measurement, jobs=Jobs.SEPARATE)
     if "search" not in document and measurement.jobs is Jobs.SEPARATE:
         search = Search.GRID
     if "trials" not in named and search.is_race:

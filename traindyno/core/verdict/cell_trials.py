@@ -1,6 +1,6 @@
 """A cell with its trials: which of them count as measured, its success rate, and its hosts."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
@@ -56,15 +56,11 @@ RATES = (samples_per_second, tokens_per_second, steps_per_second)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTrials:
-    """``measured`` ended successfully and measured a rate; ``others`` did not.
-
-    ``keeps_hosts``: warm pools reuse hosts, so trials with unknown hosts count as one host sample.
-    """
+    """``measured`` ended successfully and measured a rate; ``others`` did not."""
 
     cell: Cell
     measured: tuple[RunResult, ...]
     others: tuple[RunResult, ...]
-    keeps_hosts: bool = False
     #: How often its capacity fails; None where nothing ran.
     hazard: Hazard | None = None
     #: Faults that may be its own; None where they are as on the other cells of its type.
@@ -110,7 +106,7 @@ class CellTrials:
     @property
     def host_draws(self) -> int | None:
         """How many draws of hosts the measured trials ran on; None if a trial's hosts are unknown."""
-        trials = [Trial(value=1.0, hosts=self._hosts_of(result)) for result in self.measured]
+        trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
         return None if not trials or any(trial.hosts is None for trial in trials) else draw_count(trials)
 
     @property
@@ -138,7 +134,7 @@ class CellTrials:
     def _trial(self, value: float, result: RunResult) -> Trial:
         """Its job is the attempt that measured it: the next one of a job that died is on other hosts."""
         last = result.attempts[-1] if result.attempts else None
-        trial = Trial(value=value, hosts=self._hosts_of(result), block=block_of(result.run))
+        trial = Trial(value=value, hosts=hosts_of(result), block=block_of(result.run))
         if last is None or last.share is None:
             return trial
         return replace(trial, job=f"{result.run.execution_id} {last.job_name}", place=last.share.place or None)
@@ -154,11 +150,6 @@ class CellTrials:
         if quantity not in self._extra:
             self._extra[quantity] = extra_time(self, quantity)
         return self._extra[quantity]
-
-    def _hosts_of(self, result: RunResult) -> frozenset[str] | None:
-        """Unknown hosts that were kept are one draw of this cell: which of them another cell used is unknown too."""
-        known = hosts_of(result)
-        return frozenset({f"kept for {self.cell.cell_id}"}) if known is None and self.keeps_hosts else known
 
     def values(self, quantity: Quantity) -> list[float]:
         return [trial.value for trial in self.trials(quantity)]
@@ -206,7 +197,6 @@ def suite_trials(
     return group_trials(
         cells,
         results,
-        keeps_hosts=suite.warm_pool_seconds > 0,
         hazards=observe_hazards(results, suite.pricing.spot) if hazards is None else hazards,
     )
 
@@ -215,41 +205,30 @@ def group_trials(
     cells: Sequence[Cell],
     results: Sequence[RunResult],
     *,
-    keeps_hosts: bool = False,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> tuple[CellTrials, ...]:
     """The trials of each cell, in the order of the cells. A cell's trials are in the order of their numbers.
 
-    ``keeps_hosts``: instances are kept warm between jobs. Those of a run that started on one were. ``hazards`` of None:
-    as the results show them.
+    ``hazards`` of None: as the results show them.
     """
     by_cell: dict[str, list[RunResult]] = {}
-    warm = (result.run.cell for result in results if result.started_warm)
-    kept = {_instances(cell) for cell in (cells if keeps_hosts else warm)}
     for result in sorted(map(_with_divergence, results), key=lambda each: each.run.trial):
         by_cell.setdefault(result.run.cell.cell_id, []).append(result)
     known = observe_hazards(results) if hazards is None else hazards
     uneven = find_uneven_faults(by_cell)
     return tuple(
-        replace(_cell_trials(cell, by_cell.get(cell.cell_id, ()), known, kept), uneven_faults=uneven.get(cell.cell_id))
+        replace(_cell_trials(cell, by_cell.get(cell.cell_id, ()), known), uneven_faults=uneven.get(cell.cell_id))
         for cell in cells
     )
 
 
-def _cell_trials(
-    cell: Cell, results: Sequence[RunResult], hazards: Mapping[HazardKey, Hazard], kept: Set[tuple[str, int]]
-) -> CellTrials:
+def _cell_trials(cell: Cell, results: Sequence[RunResult], hazards: Mapping[HazardKey, Hazard]) -> CellTrials:
     return CellTrials(
         cell=cell,
         measured=tuple(result for result in results if is_measured(result)),
         others=tuple(result for result in results if not is_measured(result)),
-        keeps_hosts=_instances(cell) in kept,
         hazard=hazards.get(hazard_key(results[0])) if results else None,
     )
-
-
-def _instances(cell: Cell) -> tuple[str, int]:
-    return cell.settings.instance, cell.settings.instance_count
 
 
 def is_measured(result: RunResult) -> bool:

@@ -34,7 +34,7 @@ class ExecutionRecord:
 
 # These fields of a workload say how the work is done; two executions that differ in them can be compared.
 MEANS = {"source", "entry_point", "image", "environment"}
-RUNNING = ("measurement", "purchase", "warm_pool_seconds", "training_plans")
+RUNNING = ("measurement", "purchase", "training_plans")
 NONE = "none"
 # Drawn anew in each execution
 PLACE_FACT = f"{SHARED_JOB}.{PLACE}"

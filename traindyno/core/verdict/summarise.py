@@ -64,7 +64,6 @@ def summarise(result: RunResult) -> RunSummary:
         mean_step_seconds=throughput.step_times.mean_seconds if throughput else None,
         steady_steps=throughput.steps if throughput else None,
         warmup_steps=measured.steady_state.warmup_steps if measured else None,
-        started_warm=result.started_warm,
         is_steady=measured.steady_state.is_reached if measured else None,
         billable_seconds=result.billable_seconds,
         alone_billable_seconds=alone_billable_seconds(result),

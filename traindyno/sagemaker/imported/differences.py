@@ -54,6 +54,7 @@ REASONS = {
     "VpcConfig": f"{DEPLOYED_WITH} -c subnets=… -c security_groups=…",
     "EnableInterContainerTrafficEncryption": f"{DEPLOYED_WITH} -c encrypt_traffic=on",
     "EnableNetworkIsolation": f"{DEPLOYED_WITH} -c isolate_network=on",
+    "ResourceConfig.KeepAlivePeriodInSeconds": "runs that share a job pay for one start",
     "ResourceConfig.VolumeKmsKeyId": f"{DEPLOYED_WITH} -c volume_key=…",
 }
 NO_FIELD = "a suite has no field for it"

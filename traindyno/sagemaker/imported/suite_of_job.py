@@ -243,8 +243,8 @@ def channel_address(channel: Mapping[str, Any]) -> str | None:
 
 
 def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Limits, purchase, warm pool, reserved capacity and what SageMaker adds to the job."""
-    resources, condition = job.get("ResourceConfig", {}), job.get("StoppingCondition", {})
+    """Limits, purchase, reserved capacity and what SageMaker adds to the job."""
+    condition = job.get("StoppingCondition", {})
     longest = condition.get("MaxRuntimeInSeconds", DEFAULT_RUNTIME_SECONDS)
     limits: dict[str, Any] = {"max_job_seconds": longest}
     terms: dict[str, Any] = {"limits": limits}
@@ -254,8 +254,6 @@ def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
         waiting = condition.get("MaxWaitTimeInSeconds", longest) - longest
     if waiting is not None:
         limits["max_pending_seconds"] = int(max(waiting, PENDING_SECONDS.least or 0))
-    if resources.get("KeepAlivePeriodInSeconds"):
-        terms["warm_pool_seconds"] = resources["KeepAlivePeriodInSeconds"]
     terms |= dict(_reserved(job))
     options = dict(_options(job))
     return terms | ({"job": options} if options else {})

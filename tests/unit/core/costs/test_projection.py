@@ -277,11 +277,11 @@ def test_the_time_of_a_job_is_the_services_own_where_it_is_known() -> None:
     assert waited == JobTime(wall=9.0, before_training=9.0, training=0.0, billable=None)
 
 
-def test_what_was_paid_includes_instances_kept_warm_on_all_instances() -> None:
-    result = run_of(job(billable_seconds=140.0, kept_warm_seconds=60.0), job(number=2, billable_seconds=100.0))
+def test_what_was_paid_is_that_of_all_instances() -> None:
+    result = run_of(job(billable_seconds=200.0), job(number=2, billable_seconds=100.0))
     settings = replace(result.run.cell.settings, instance_count=3)
     three = replace(result, run=replace(result.run, cell=replace(result.run.cell, settings=settings)))
-    # 140 + 100 + 60 s at a cent a second, on one instance and on three
+    # 200 + 100 s at a cent a second, on one instance and on three
     assert paid_usd(result) == Decimal(3)
     assert paid_usd(three) == Decimal(9)
     assert paid_usd(replace(result, billable_seconds=None)) is None

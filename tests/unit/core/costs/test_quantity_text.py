@@ -12,7 +12,6 @@ from traindyno.core.costs.quantity_text import (
     range_text,
     seconds_text,
     share_text,
-    start_text,
     usd_text,
 )
 
@@ -115,7 +114,3 @@ def test_a_change_is_a_factor_from_ten_times_on(ratio: float, text: str) -> None
 )
 def test_bytes_are_binary_units(count: int | None, text: str) -> None:
     assert bytes_text(count) == text
-
-
-def test_a_start_is_warm_cold_or_unknown() -> None:
-    assert [start_text(value) for value in (True, False, None)] == ["warm", "cold", "–"]

@@ -7,13 +7,12 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.projection import paid_usd
 from traindyno.core.costs.quantity_text import apportion, exact_usd_text, to_cents, usd_text
 from traindyno.core.costs.receipt import ReceiptLine, exact_phase_usd, write_receipt
 from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.preparation_result import PreparationResult
-from traindyno.core.measurement.run_result import PaidPrice, RunResult, with_kept_warm
+from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.suite.preparation import DataPreparation
 
 
@@ -115,15 +114,6 @@ def test_what_is_unknown_is_not_nothing() -> None:
     assert (receipt.known_usd, receipt.total_usd) == (Decimal("1.00"), None)
     assert receipt.lines[1].usd is None
     assert write_receipt([with_attempts(known, None)]).total_usd is None
-
-
-def test_instances_kept_warm_are_billed_to_the_job_that_left_them() -> None:
-    result = with_attempts(completed_result(make_cell(), 1), 140)
-    paid = with_kept_warm(result, {result.attempts[0].job_name: 60.0})
-    (line,) = write_receipt([paid]).lines
-    assert (paid_usd(paid) or 0) - (paid_usd(result) or 0) == Decimal("0.60")
-    assert (line.billable_seconds, line.usd) == (Decimal(200), Decimal("2.00"))
-    assert phase_usd(line)["kept warm"] == Decimal("0.60")
 
 
 def test_failed_runs_are_paid_for_too() -> None:

@@ -38,7 +38,6 @@ from traindyno.core.measurement.run_result import (
     RunResult,
     parse_run_result,
     run_result_document,
-    with_kept_warm,
 )
 from traindyno.core.planning.history import CellHistory, PastRun, expect_job, learn_from
 from traindyno.core.step_log.reader import read_step_log
@@ -229,16 +228,6 @@ def test_a_run_in_third_place_is_projected_as_if_it_were_first() -> None:
         assert found.before_training_seconds == 80
 
 
-def test_what_a_shared_job_was_kept_warm_is_divided_equally() -> None:
-    works = [
-        Work(run=make_run(make_cell(), trial), outcome=Outcome.COMPLETED, step_seconds=1.0, lost=None)
-        for trial in (1, 2, 3)
-    ]
-    (attempt,), results = together("j0", works, PRICE)
-    kept = [with_kept_warm(each, {attempt.job_name: 100.0}).attempts[0].kept_warm_seconds for each in results]
-    assert kept == [33.334, 33.333, 33.333]
-
-
 def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_total() -> None:
     # 3 x 0.4 s and 3 x 0.6 s at 0.01 USD a second: 1.2 and 1.8 cents, where the largest remainders are all in one job
     results = []
@@ -265,7 +254,6 @@ def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
     assert left.phases_seconds == {}
     (hazard,) = observe_hazards([left]).values()
     assert (hazard.count, hazard.hours) == (0, 0)
-    assert with_kept_warm(left, {attempt.job_name: 9.0}).attempts[0].kept_warm_seconds == 0
 
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])

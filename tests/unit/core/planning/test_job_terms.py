@@ -19,41 +19,30 @@ def run_of(suite: Suite) -> Run:
 
 
 def test_a_run_has_the_suites_limits_and_its_instances() -> None:
-    suite = small_suite(limits=LIMITS, warm_pool_seconds=600, matrix={"instance_count": [3]}, baseline={})
+    suite = small_suite(limits=LIMITS, matrix={"instance_count": [3]}, baseline={})
     terms = job_terms(run_of(suite), suite)
     assert terms == JobTerms(
         instance_type="ml.g5.xlarge",
         instance_count=3,
         max_job_seconds=1320,
-        keep_warm_seconds=600,
     )
-    assert terms.longest_seconds == 2400
-    # 2,400 s x 3 instances at $1.50 an hour
-    assert terms.worst_case_usd(Decimal("1.50")) == Decimal(3)
-
-
-def test_the_worst_case_of_an_attempt_keeps_its_instances_warm_to_the_end() -> None:
-    settings = Settings(instance="ml.g5.xlarge", instance_count=2)
-    # 1800 s x 2 x 1.408 / 3600, and 2400 s with ten minutes of a warm pool
-    price = Decimal("1.408")
-    assert run_terms(settings, small_suite(limits=LIMITS)).worst_case_usd(price) == price
-    warm = small_suite(limits=LIMITS, warm_pool_seconds=600)
-    assert run_terms(settings, warm).worst_case_usd(price) == price * 2400 / 1800
-    assert run_terms(settings, warm).one_attempt_usd(price) == price
+    assert terms.longest_seconds == 1800
+    # 1,800 s x 3 instances at $1.50 an hour
+    assert terms.worst_case_usd(Decimal("1.50")) == Decimal("2.25")
 
 
 def test_the_longest_time_of_an_attempt_has_its_stop_its_upload_and_a_margin() -> None:
     """SageMaker bills all of it; its SIGTERM leaves 120 s."""
-    suite = small_suite(limits=LIMITS, warm_pool_seconds=600)
+    suite = small_suite(limits=LIMITS)
     terms = run_terms(Settings(instance="ml.g5.xlarge"), suite)
-    assert terms.longest_seconds == 1320 + 120 + 300 + 60 + 600
+    assert terms.longest_seconds == 1320 + 120 + 300 + 60
     assert terms.longest_text.startswith(f"{terms.longest_seconds} s: 1320 s")
 
 
 def test_a_preparation_is_one_instance_of_its_own() -> None:
-    suite = small_suite(warm_pool_seconds=600)
+    suite = small_suite()
     owner = DataPreparation(execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge")
     terms = job_terms(owner, suite)
-    assert (terms.instance_type, terms.instance_count, terms.keep_warm_seconds) == ("ml.m5.xlarge", 1, 0)
+    assert (terms.instance_type, terms.instance_count) == ("ml.m5.xlarge", 1)
     assert terms.max_job_seconds == preparation_seconds(suite)
     assert terms.longest_seconds == preparation_seconds(suite) + 480

@@ -16,7 +16,6 @@ from traindyno.core.planning.jobs import group_key, share_jobs, why_alone
 from traindyno.core.planning.waves import wave_items
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Run, Suite
 
@@ -97,22 +96,6 @@ def test_separate_gives_each_run_its_own_job() -> None:
     jobs = share_jobs(runs_of(suite), suite)
     assert [job.runs for job in jobs] == [(run,) for run in runs_of(suite)]
     assert [job.job_id for job in jobs] == [run.run_id for run in runs_of(suite)]
-
-
-def test_runs_share_jobs_unless_the_suite_keeps_instances_warm() -> None:
-    """One that keeps them warm was valid before runs shared jobs, and stays so."""
-    suite = small_suite()
-    assert [len(job.runs) for job in share_jobs(runs_of(suite), suite)] == [2, 2]
-    warm = small_suite(warm_pool_seconds=600)
-    assert warm.measurement.jobs is Jobs.SEPARATE
-    assert [len(job.runs) for job in share_jobs(runs_of(warm), warm)] == [1] * 4
-
-
-@pytest.mark.parametrize("measurement", [{"trials": 2}, {}])
-def test_a_suite_that_asks_for_both_shared_jobs_and_warm_instances_is_refused(measurement: dict[str, Any]) -> None:
-    asked = {**measurement, "jobs": "shared"}
-    with pytest.raises(SuiteInvalid, match=r"with measurement\.jobs shared, the next job must get other hosts"):
-        small_suite(warm_pool_seconds=600, measurement=asked)
 
 
 def test_a_run_that_saves_its_model_stands_alone() -> None:

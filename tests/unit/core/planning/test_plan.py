@@ -16,7 +16,6 @@ from traindyno.core.planning.quotas import (
     account_quota,
     instance_quota,
     needed_quotas,
-    warm_pool_quota,
 )
 from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
@@ -71,19 +70,6 @@ def test_exposure_of_shared_jobs_by_hand() -> None:
     assert (planned.lanes[0].concurrency, planned.lanes[0].waves) == (2, 1)
     assert planned.one_attempt_hours == Decimal(1320) / 3600
     assert planned.worst_case_hours == Decimal(4 * 8520) / 3600
-
-
-def test_instances_kept_warm_count_in_the_worst_case() -> None:
-    suite = unprepared_suite(limits=HALF_AN_HOUR, warm_pool_seconds=1800)
-    planned = plan(suite, for_training_job=100, across_all=100, warm_pool=100)
-    # as above, but each of the three attempts is followed by half an hour of idle instances
-    assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("2.816"), Decimal("16.896"))
-    capped = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.71"}, warm_pool_seconds=1800)
-    (refusal,) = plan(capped, for_training_job=100, across_all=100, warm_pool=100).refusals
-    assert refusal.reason.startswith(
-        "one job on 1 x ml.g5.xlarge may cost $1.408 at $1.408 per instance hour (3600 s: 1320 s to its limit, 120 s to"
-        " stop, 300 s to upload, 60 s of margin, 1800 s of a warm pool), over limits.max_usd $0.71"
-    )
 
 
 def test_cost_is_exact_to_the_last_digit() -> None:
@@ -182,14 +168,6 @@ def test_this_machine_needs_no_quota() -> None:
     assert (planned.refusals, planned.notes) == ((), ())
     # 2 jobs of half an hour, one after the other
     assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(1))
-
-
-def test_a_warm_pool_without_a_quota_is_a_note_and_no_refusal() -> None:
-    suite = unprepared_suite(warm_pool_seconds=600)
-    planned = plan(suite, for_training_job=10, across_all=10)
-    assert warm_pool_quota("ml.g5.xlarge").name == "ml.g5.xlarge for training warm pool usage"
-    assert planned.refusals == ()
-    assert planned.notes == ("no warm pool quota for ml.g5.xlarge: its jobs run, but instances are not kept warm",)
 
 
 def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:

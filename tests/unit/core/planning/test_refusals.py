@@ -19,7 +19,6 @@ from traindyno.core.planning.quotas import (
     known_quotas,
     needed_quotas,
     run_time_quota,
-    warm_pool_quota,
 )
 from traindyno.core.planning.refusals import (
     Refusal,
@@ -94,14 +93,13 @@ def test_a_refusal_says_how_to_ask_for_more() -> None:
     assert refusal_lines(Refusal(reason="too dear")) == ["too dear"]
 
 
-def test_a_suite_reads_the_quotas_of_its_types_purchase_and_warm_pools() -> None:
+def test_a_suite_reads_the_quotas_of_its_types_and_purchase() -> None:
     def names(**changes: Any) -> set[str]:
         suite = unprepared_suite(**changes)
         return {quota.name for quota in needed_quotas(suite, expand_cells(suite))}
 
     account = {quota(Purchase.ON_DEMAND).name for quota in (job_size_quota, account_quota)} | {run_time_quota().name}
     assert names() == {QUOTA.name, *account}
-    assert names(warm_pool_seconds=60) == {QUOTA.name, warm_pool_quota(G5).name, *account}
     spot = {quota(Purchase.SPOT).name for quota in (job_size_quota, account_quota)} | {run_time_quota().name}
     assert names(purchase="spot") == {instance_quota(G5, Purchase.SPOT).name, *spot}
     assert names(training={"instance": "local.cpu"}) == set()

@@ -9,21 +9,19 @@ from traindyno.core.planning.quotas import (
     count_in_use,
     instance_quota,
     job_size_quota,
-    warm_pool_quota,
 )
 from traindyno.core.suite.choices import Purchase
 
 G5, P4D = "ml.g5.xlarge", "ml.p4d.24xlarge"
 
 
-def held(instance_type: str, count: int, *, is_spot: bool = False, is_kept_warm: bool = False) -> HeldInstances:
-    return HeldInstances(instance_type=instance_type, instance_count=count, is_spot=is_spot, is_kept_warm=is_kept_warm)
+def held(instance_type: str, count: int, *, is_spot: bool = False) -> HeldInstances:
+    return HeldInstances(instance_type=instance_type, instance_count=count, is_spot=is_spot)
 
 
 HELD = [
     held(G5, 1),
     held(G5, 2, is_spot=True),
-    held(G5, 4, is_kept_warm=True),
     held(P4D, 8),
     held("local.cpu", 16),
     held("ml.new.type", 32),
@@ -33,12 +31,10 @@ HELD = [
 @pytest.mark.parametrize(
     ("quota", "expected"),
     [
-        # what is kept warm is in use too
-        (instance_quota(G5, Purchase.ON_DEMAND), 5),
+        (instance_quota(G5, Purchase.ON_DEMAND), 1),
         (instance_quota(G5, Purchase.SPOT), 2),
-        (warm_pool_quota(G5), 4),
         # all types but this machine's own, an unknown one included
-        (account_quota(Purchase.ON_DEMAND), 1 + 4 + 8 + 32),
+        (account_quota(Purchase.ON_DEMAND), 1 + 8 + 32),
         (account_quota(Purchase.SPOT), 2),
         (job_size_quota(Purchase.ON_DEMAND), None),
     ],

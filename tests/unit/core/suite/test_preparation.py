@@ -318,13 +318,12 @@ def test_the_job_runs_in_the_labs_image_which_has_the_packages() -> None:
     assert job["AlgorithmSpecification"]["TrainingImage"] == "me/lab-cpu:1"
 
 
-def test_the_preparation_brings_no_weights_over_and_keeps_no_instance_warm() -> None:
+def test_the_preparation_brings_no_weights_over() -> None:
     model = workload(model="s3://bucket/model/", tokenizer=None, image="me/my-gpu-image:1")
-    suite = small_suite(workload=model, warm_pool_seconds=600)
+    suite = small_suite(workload=model)
     job = request(preparation(suite), suite)
     modes = {channel["ChannelName"]: channel.get("InputMode") for channel in job["InputDataConfig"]}
     assert modes == {"train": "FastFile", "model": "FastFile"}
-    assert "KeepAlivePeriodInSeconds" not in job["ResourceConfig"]
     assert job["AlgorithmSpecification"]["TrainingImage"] != "me/my-gpu-image:1"
 
 

@@ -46,7 +46,7 @@ BAD: dict[str, dict[str, Any]] = {
     "an unknown setting": {"training": {"instance": "ml.g5.xlarge", "btach": 1}},
     "an unknown axis": {"matrix": {"compilr": ["none"]}},
     "text for an integer": {"matrix": {"instance_count": [2, "four"]}},
-    "a yes for an integer": {"warm_pool_seconds": True},
+    "a yes for an integer": {"measurement": {"trials": True}},
     "an empty axis": {"matrix": {"compiler": []}},
     "a value twice": {"matrix": {"compiler": ["none", "none"]}},
     "a value where a list belongs": {"matrix": {"compiler": "none"}},

@@ -71,5 +71,5 @@ def test_numbers_are_accepted_up_to_their_bounds(section: str, field: str, accep
 
 def test_fields_without_a_value_have_their_defaults() -> None:
     suite = small_suite(limits=LIMITS, measurement={})
-    assert (suite.measurement.trials, suite.tolerance, suite.warm_pool_seconds) == (5, 0.02, 0)
+    assert (suite.measurement.trials, suite.tolerance) == (5, 0.02)
     assert (suite.limits.max_attempts, suite.limits.max_usd) == (5, Decimal(50))

@@ -184,7 +184,7 @@ FORM = {
         [
             'serch: unknown field "serch": did you mean "search"? Expected one of name, goal, workload, matrix, '
             "training, baseline, include, exclude, preparation, measurement, limits, tolerance, search, purchase, "
-            "warm_pool_seconds, training_plans, job, pricing, claims, "
+            "training_plans, job, pricing, claims, "
             "notes"
         ],
     ),
@@ -200,7 +200,7 @@ FORM = {
             "scale_with",
         ],
     ),
-    "a yes for an integer": ({"warm_pool_seconds": True}, ["warm_pool_seconds: got true, expected an integer"]),
+    "a yes for an integer": ({"measurement": {"trials": True}}, ["measurement.trials: got true, expected an integer"]),
     "a number for a yes": (
         {"measurement": {"evaluate": 1}},
         ["measurement.evaluate: got 1, expected true or false"],
@@ -347,10 +347,6 @@ CONTENT = {
         {"limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 60, "max_pending_seconds": 60}},
         "limits.max_pending_seconds: got 60, expected at least 1800 and at most 2419200",
     ),
-    "spot and warm": (
-        {"purchase": "spot", "warm_pool_seconds": 60},
-        "warm_pool_seconds: Expected 0 with purchase spot",
-    ),
     "a baseline off the matrix": (
         {"baseline": {"compiler": "xla"}},
         "baseline: got {compiler: xla}, expected values that the matrix holds",
@@ -486,10 +482,9 @@ def without_search(**changes: Any) -> dict[str, Any]:
         (without_search(measurement={"trials": 4}), Search.RACE, 4),
         (small_document(measurement={}), Search.GRID, 5),
         (without_search(measurement={"jobs": "separate"}), Search.GRID, 5),
-        (without_search(measurement={}, warm_pool_seconds=600), Search.GRID, 5),
         (small_document(measurement={"jobs": "separate"}, search="race"), Search.RACE, 9),
     ],
-    ids=["nothing", "trials", "grid", "separate", "warm", "separate race"],
+    ids=["nothing", "trials", "grid", "separate", "separate race"],
 )
 def test_a_race_is_the_default_where_runs_share_jobs(document: dict[str, Any], search: Search, trials: int) -> None:
     suite = parse_suite(document)

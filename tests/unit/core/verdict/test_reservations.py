@@ -113,15 +113,6 @@ def test_a_narrower_spread_from_history_decides() -> None:
     assert judge(SUITE, (DDP, FSDP), results, host_priors=others).host_spread == STATED_PRIORS[HostClass.ONE_HOST]
 
 
-def test_a_run_on_instances_that_were_kept_warm_shares_their_unknown_hosts() -> None:
-    results = [
-        replace(result, attempts=tuple(replace(each, started_warm=True) for each in result.attempts))
-        for result in results_of()
-    ]
-    assert judged(results).row(DDP.cell_id).host_draws == 1
-    assert judged(results_of()).row(DDP.cell_id).host_draws is None
-
-
 def test_work_is_counted_in_one_unit() -> None:
     """A packed example holds twice the tokens: at the same samples per second it does the work in half the time."""
     facts = {line.WORK_UNIT: line.TOKENS}

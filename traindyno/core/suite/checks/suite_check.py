@@ -18,7 +18,7 @@ from traindyno.core.suite.checks.grid_check import (
 from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, SDK_PREFIX, check_job_limits
 from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
-from traindyno.core.suite.choices import Jobs, Purchase, Quality, Task
+from traindyno.core.suite.choices import Jobs, Quality, Task
 from traindyno.core.suite.claim import ClaimsInvalid, parse_claims
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE, needs_preparation
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch
@@ -114,12 +114,6 @@ def _check_probes(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_jobs(suite: Suite) -> Iterator[Problem]:
-    if suite.measurement.jobs is Jobs.SHARED and suite.warm_pool_seconds:
-        message = (
-            f"got {suite.warm_pool_seconds}: with measurement.jobs shared, the next job must get other hosts."
-            " Expected 0, or measurement.jobs separate"
-        )
-        yield Problem(path="warm_pool_seconds", message=message)
     longest = suite.limits.max_run_seconds
     if longest is not None and longest > suite.limits.max_job_seconds:
         message = f"got {longest}, expected at most limits.max_job_seconds, {suite.limits.max_job_seconds}"
@@ -127,9 +121,6 @@ def _check_jobs(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_purchase(suite: Suite) -> Iterator[Problem]:
-    if suite.purchase is Purchase.SPOT and suite.warm_pool_seconds:
-        message = f"got {suite.warm_pool_seconds}: spot instances can't be kept warm. Expected 0 with purchase spot"
-        yield Problem(path="warm_pool_seconds", message=message)
     for name in suite.training_plans:
         yield from check_instance_type(f"training_plans.{name}", name)
 
