@@ -54,8 +54,6 @@ class Column:
     heading: str
     is_number: bool = False
     explanation: str | None = None
-    #: Left out if it is "–" in every row.
-    is_optional: bool = False
 
 
 def columns(*headings: str, explained: Mapping[str, str] = MappingProxyType({}), optional: str = "") -> list[Column]:
@@ -76,11 +74,6 @@ def draw_table(
     footer: Sequence[str | None] = (),
 ) -> Markup:
     """The first cell of a row is its heading; ``emphasized`` are indices of rows."""
-    shown = [
-        index for index, column in enumerate(columns) if not column.is_optional or {row[index] for row in rows} != {"–"}
-    ]
-    columns, footer = [columns[index] for index in shown], [footer[index] for index in shown] if footer else ()
-    rows = [[row[index] for index in shown] for row in rows]
     head = element(
         "tr",
         *(

@@ -40,7 +40,7 @@ def draw_receipt(report: Report) -> Markup:
                 LINE_COLUMNS,
                 [_row(line, receipt) for line in receipt.lines],
                 caption="Billable seconds × instances × price ÷ 3600, in cents that add up to the total.",
-                footer=["Total", *[None] * 6, total],
+                footer=["Total", *[None] * (len(LINE_COLUMNS) - 2), total],
             ),
         ),
         id="receipt",
