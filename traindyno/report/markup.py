@@ -56,11 +56,11 @@ class Column:
     explanation: str | None = None
 
 
-def columns(*headings: str, explained: Mapping[str, str] = MappingProxyType({}), optional: str = "") -> list[Column]:
+def columns(*headings: str, explained: Mapping[str, str] = MappingProxyType({})) -> list[Column]:
     """A heading that begins with # is that of numbers."""
     names = [heading.removeprefix("# ") for heading in headings]
     return [
-        Column(heading=name, is_number=name != heading, explanation=explained.get(name), is_optional=name == optional)
+        Column(heading=name, is_number=name != heading, explanation=explained.get(name))
         for name, heading in zip(names, headings, strict=True)
     ]
 
