@@ -17,7 +17,7 @@ from traindyno.api.reports import write_report
 from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.run_summary import RunSummary
-from traindyno.core.verdict.axes import find_axes, value_of
+from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -89,13 +89,16 @@ class Results(Sequence[ResultRow]):
 
 
 def results_of(report: Report) -> Results:
-    axes = [axis.name for axis in find_axes(report.cells)]
-    return Results(
-        [
-            ResultRow(summary=summarise(result), settings={name: value_of(result.run.cell, name) for name in axes})
-            for result in report.results
-        ]
-    )
+    """With the settings that vary between cells, those with the most values first."""
+    points = [cell_values(cell) for cell in report.cells]
+    names = dict.fromkeys(name for point in points for name in point)
+    different = {name: len({repr(point.get(name)) for point in points}) for name in names}
+    varying = sorted((name for name in names if different[name] > 1), key=lambda name: -different[name])
+    rows = []
+    for result in report.results:
+        point = cell_values(result.run.cell)
+        rows.append(ResultRow(summary=summarise(result), settings={name: point.get(name) for name in varying}))
+    return Results(rows)
 
 
 def _text(value: Any) -> str:

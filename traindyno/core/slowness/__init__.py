@@ -1,1 +1,1 @@
-"""Why a cell is slow: what its steps consist of, what helps, and why another cell is faster."""
+"""Why a cell is slow: what its steps consist of, and what helps."""

@@ -28,7 +28,7 @@ from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, Settings, setting_types
-from traindyno.core.suite.suite import Measurement, Suite, Tokens
+from traindyno.core.suite.suite import Cell, Measurement, Suite, Tokens
 from traindyno.core.suite.workload import Model, Workload
 
 QUALITIES = tuple(quality.value for quality in Quality)
@@ -247,6 +247,12 @@ def read_stored_suite(document: Mapping[str, Any]) -> Suite:
 
 def settings_document(settings: Settings) -> dict[str, Any]:
     return suite_converter().unstructure(settings)  # type: ignore[no-any-return]
+
+
+def cell_values(cell: Cell) -> dict[str, Any]:
+    """Its settings and hyperparameters, as a suite writes them."""
+    given = {f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in cell.hyperparameters.items()}
+    return {**settings_document(cell.settings), **given}
 
 
 def workload_document(workload: Workload) -> dict[str, Any]:

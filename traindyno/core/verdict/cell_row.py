@@ -11,8 +11,8 @@ from traindyno.core.costs.projection import Projection, paid_usd, project_run
 from traindyno.core.measurement.loss_parity import seeds_of
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.step_parts import StepParts, mean_parts
-from traindyno.core.slowness.step_shares import CellTime, LoaderAdvice, Seconds, advise_workers
-from traindyno.core.statistics.estimates import Estimate, half_width_of_mean
+from traindyno.core.slowness.step_shares import LoaderAdvice, advise_workers
+from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.step_log.line import BATCH_SEARCH, RUN
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import CellQuality, estimate_accuracy, measure_quality
@@ -115,8 +115,6 @@ class CellRow:
     #: Trials that ended early because the cell can't win, and by which share they were slower at least.
     outpaced: int = 0
     least_behind: float | None = None
-    #: Of the 95 % interval of ``overhead_seconds``; None without probes, or if one trial knows them.
-    overhead_half_width: float | None = None
     #: What a step consists of.
     step_parts: StepParts | None = None
     #: What more loader workers would save, an estimate.
@@ -139,14 +137,6 @@ class CellRow:
     def usd_per_hour(self) -> Decimal | None:
         """The price of all instances together; None if it is unknown."""
         return None if self.usd_per_instance_hour is None else self.usd_per_instance_hour * self.instance_count
-
-    @property
-    def time(self) -> CellTime:
-        """Time of the whole work, and its parts."""
-        start_up = None
-        if self.overhead_seconds is not None and self.overhead_half_width is not None:
-            start_up = Seconds(mean=self.overhead_seconds, half_width=self.overhead_half_width)
-        return CellTime(seconds=self.seconds.mean if self.seconds else None, start_up=start_up, parts=self.step_parts)
 
     @property
     def attempted(self) -> int:
@@ -242,9 +232,7 @@ def _with_step_parts(row: CellRow, trials: CellTrials) -> CellRow:
     parts = mean_parts(each.measured.step_parts for each in trials.measured if each.measured)
     is_built_in = any(RUN in each.environment.facts for each in trials.measured if each.environment)
     advice = advise_workers(trials.cell.settings, parts) if is_built_in else None
-    is_probed = parts is not None and parts.is_probed
-    overheads = [each.overhead_seconds for each in _projections(trials)] if is_probed else []
-    return replace(row, step_parts=parts, loader_advice=advice, overhead_half_width=half_width_of_mean(overheads))
+    return replace(row, step_parts=parts, loader_advice=advice)
 
 
 def _with_batch(row: CellRow, trials: CellTrials) -> CellRow:

@@ -11,7 +11,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
-from traindyno.core.suite.suite_file import settings_document
+from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.quantity import (
     Quantity,
@@ -183,6 +183,5 @@ def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | Non
 
 
 def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
-    settings = settings_document(cell.settings)
-    settings.update({f"hyperparameters.{name}": value for name, value in cell.hyperparameters.items()})
-    return all(settings.get(name) == value for name, value in wanted.items())
+    values = cell_values(cell)
+    return all(values.get(name) == value for name, value in wanted.items())

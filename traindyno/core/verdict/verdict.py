@@ -132,11 +132,8 @@ class Verdict:
         rows = (self._shown(row, ratios.get(row.cell_id)) for row in self.rows)
         return tuple(sorted(rows, key=lambda row: (row.cell_id != self.recommended, place(row))))
 
-    def shown_row(self, cell_id: str) -> CellRow:
-        """The recommended cell with its corrected figures; one that was compared differs from it by just that ratio."""
-        return self._shown(self.row(cell_id), self._ratios().get(cell_id))
-
     def _shown(self, row: CellRow, ratio: float | None) -> CellRow:
+        """The recommended cell with its corrected figures; one that was compared differs from it by just that ratio."""
         if self.expected and row.cell_id == self.recommended:
             return self.expected
         best, own = self.estimate(self.metric), estimate_of(row, self.metric)

@@ -15,8 +15,7 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.slowness.slowness_text import describe_difference, describe_parts
-from traindyno.core.slowness.step_shares import explain_difference
+from traindyno.core.slowness.slowness_text import describe_parts
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
@@ -238,7 +237,8 @@ def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
         needs = "it needs" if baseline.is_detected else "no difference is detected:"
         saving = saving_text(baseline.ratio, baseline.interval)
         yield f"Against the baseline, {verdict.row(baseline.cell_id).label}, {needs} {saving} less."
-    yield from _slowness(verdict)
+    for row in [best, *(verdict.row(rival.cell_id) for rival in verdict.rivals[:1])]:
+        yield from describe_parts(row.label, row.step_parts, row.loader_advice)
     yield from describe_search(verdict)
     behind = sorted(row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None)
     if behind:
@@ -265,18 +265,6 @@ def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
     least = share_text(verdict.significance, digits=2)
     look = "" if verdict.significance == SIGNIFICANCE else f" by the test of this look of the race, at {least}"
     return f"It was {saving} below {second.label} ({trials}). This difference may be noise{look}."
-
-
-def _slowness(verdict: Verdict) -> Iterator[str]:
-    """Step parts of the recommended cell and the runner-up, and why one is faster if trials show it."""
-    finalists = [verdict.shown_row(verdict.recommended or "")]
-    finalists += [verdict.shown_row(verdict.runner_up.cell_id)] if verdict.runner_up else []
-    for row in finalists:
-        yield from describe_parts(row.label, row.step_parts, row.loader_advice)
-    if verdict.runner_up is not None and verdict.runner_up.relation is Relation.BEATEN:
-        first, second = finalists
-        difference = explain_difference(first.time, second.time, verdict.examples)
-        yield from describe_difference(first.label, second.label, difference)
 
 
 def _changes(verdict: Verdict) -> Iterator[str]:

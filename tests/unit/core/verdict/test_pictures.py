@@ -1,4 +1,4 @@
-"""Trade-offs of cost and time, and the axes of a suite."""
+"""Trade-offs of cost and time."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.axes import find_axes
 from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.verdict import judge
 
@@ -51,12 +50,3 @@ def test_the_front_holds_the_cells_that_none_beats_in_both() -> None:
     refused = find_trade_offs(replace(verdict, refused={fastest: "a reason"}))
     assert not refused[0].is_on_front
     assert refused[1].is_on_front
-
-
-def test_axes_are_the_settings_that_vary_with_numbers_in_order() -> None:
-    axes = {axis.name: axis.values for axis in find_axes(expand_cells(suite_of()))}
-    assert axes == {
-        "instance_count": ("1", "2", "10"),
-        "strategy": ("ddp", "fsdp"),
-        "loader_workers": ("0", "4"),
-    }
