@@ -10,6 +10,7 @@ from traindyno.core.costs.quantity_text import UNKNOWN, count_text, usd_text
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.frozen_software import frozen_notes
+from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.core.verdict.summarise import summarise
@@ -17,7 +18,7 @@ from traindyno.report.markup import Markup, columns, csv_text, download, draw_ta
 
 
 def draw_provenance(report: Report) -> Markup:
-    rows = [row for cell in report.cells for row in _cell_rows(report, cell.cell_id, cell.label)]
+    rows = [row for cell in report.cells for row in _cell_rows(report, cell)]
     return element(
         "section",
         element("h2", "Environment and provenance"),
@@ -67,29 +68,17 @@ def _price_line(result: RunResult) -> str:
     return f"{amount} ({known})" if known else amount
 
 
-def _cell_rows(report: Report, cell_id: str, label: str) -> Iterator[list[str | None]]:
-    environments = [
-        each.environment for each in report.results if each.run.cell.cell_id == cell_id and each.environment
-    ]
-    images = {
-        attempt.image_uri
-        for each in report.results
-        if each.run.cell.cell_id == cell_id
-        for attempt in each.attempts
-        if attempt.image_uri
-    }
+def _cell_rows(report: Report, cell: Cell) -> Iterator[list[str | None]]:
+    results = [each for each in report.results if each.run.cell.cell_id == cell.cell_id]
     facts: dict[str, set[str]] = {}
-    for environment in environments:
-        facts.setdefault("processes", set()).add(str(environment.world_size))
-        facts.setdefault("hosts", set()).add(", ".join(environment.hosts))
-        for name, value in environment.facts.items():
-            facts.setdefault(name, set()).add(
-                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            )
-    if images:
-        facts["image"] = images
-    for name, values in facts.items():
-        yield [label, name, "; ".join(sorted(values))]
+    for environment in (each.environment for each in results if each.environment):
+        own = {"processes": environment.world_size, "hosts": ", ".join(environment.hosts), **environment.facts}
+        for name, value in own.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            facts.setdefault(name, set()).add(text)
+    images = {attempt.image_uri for each in results for attempt in each.attempts if attempt.image_uri}
+    for name, values in {**facts, **({"image": images} if images else {})}.items():
+        yield [cell.label, name, "; ".join(sorted(values))]
 
 
 LARGEST_PLAIN_BYTES = 2**18

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import UNKNOWN, counted, exact_usd_text, seconds_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
 from traindyno.core.suite.preparation import CHECK_LABEL, LABEL
 from traindyno.core.verdict.report_data import Report
@@ -68,7 +68,7 @@ def _job_text(line: ReceiptLine) -> str:
 
 def _count_text(receipt: Receipt) -> str:
     """The number of jobs; with shared ones, also that of lines."""
-    jobs = "1 job" if receipt.job_count == 1 else f"{receipt.job_count} jobs"
+    jobs = counted(receipt.job_count, "job")
     return jobs if all(line.place is None for line in receipt.lines) else f"{jobs}, {len(receipt.lines)} parts"
 
 

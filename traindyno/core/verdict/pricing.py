@@ -1,6 +1,6 @@
 """One measurement at several prices: at a given list, on demand, at spot, and with a training plan."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -69,7 +69,6 @@ class PricedOption:
 
     name: str
     terms: Terms
-    region: str | None
     #: Where prices and interruptions come from.
     basis: str
     #: Instance type → price of an instance hour of training.
@@ -82,17 +81,6 @@ class PricedOption:
     is_flipped: bool
     #: Cell id → wall clock, on spot with the expected interruptions.
     seconds: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Offer:
-    """``usd_per_hour`` is by instance type. ``hazards``: of the capacity, under the purchase option of the terms."""
-
-    terms: Terms
-    region: str | None
-    basis: str
-    usd_per_hour: Mapping[str, Decimal]
-    hazards: Mapping[HazardKey, Hazard]
 
 
 def price_options(
@@ -108,23 +96,56 @@ def price_options(
     ``loss_spread`` and ``host_priors`` are the verdict's own, from the lab's history.
     """
     judged = partial(judge, suite, cells, loss_spread=loss_spread, host_priors=host_priors)
-    offers, paid = list(_offers(suite, results)), judged(results)
-    if len(offers) < 2:
-        return ()
-    return tuple(
-        _option(offer, judged([_result_at(offer, result) for result in results], hazards=offer.hazards), paid)
-        for offer in offers
-    )
-
-
-def _offers(suite: Suite, results: Sequence[RunResult]) -> Iterator[_Offer]:
+    hazards, discounts = _hazards(suite, results), {name: terms.discount for name, terms in suite.pricing.spot.items()}
+    discounts |= observe_discounts(results)
     prices = {result.run.cell.settings.instance: result.price for result in results}
-    home = next((price.region for price in prices.values() if price.region), None)
-    at_home = {
-        name: price.usd_per_instance_hour for name, price in prices.items() if price.usd_per_instance_hour is not None
-    }
-    given = suite.pricing.spot
-    sizes: dict[str, int] = {}
+    listed = {name: paid for name, price in prices.items() if (paid := price.usd_per_instance_hour) is not None}
+    ways = (
+        (Terms.ON_DEMAND, "prices of the runs", listed),
+        (
+            Terms.SPOT,
+            _spot_basis(discounts, hazards),
+            {name: usd * (1 - Decimal(str(discounts[name]))) for name, usd in listed.items() if name in discounts},
+        ),
+        (
+            Terms.TRAINING_PLAN,
+            "given in the suite",
+            {name: terms.usd_per_hour for name, terms in suite.pricing.training_plan.items()},
+        ),
+    )
+    known = [way for way in ways if way[2]]
+    if len(known) < 2:
+        return ()
+    before, is_whole = judged(results), suite.goal.target is None
+    region = next((f", {price.region}" for price in prices.values() if price.region), "")
+    options = []
+    for terms, basis, usd_per_hour in known:
+        verdict = judged([_result_at(terms, usd_per_hour, result) for result in results], hazards=hazards)
+        usd, seconds = (
+            {row.cell_id: found.mean for row in verdict.ranked_rows if (found := estimate_of(row, metric)) is not None}
+            for metric in (
+                Metric.USD if is_whole else Metric.USD_TO_TARGET,
+                Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET,
+            )
+        )
+        option = PricedOption(
+            name=f"{terms}{region}",
+            terms=terms,
+            basis=basis,
+            usd_per_hour=usd_per_hour,
+            usd=usd,
+            seconds=seconds,
+            recommended=verdict.recommended,
+            finding=verdict.finding,
+            is_flipped=verdict.recommended != before.recommended,
+        )
+        options.append(option)
+    return tuple(options)
+
+
+def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
+    """Of each type of the runs, under each purchase option."""
+    given, sizes = suite.pricing.spot, dict[str, int]()
     for result in results:
         settings = result.run.cell.settings
         sizes[settings.instance] = min(settings.instance_count, sizes.get(settings.instance, settings.instance_count))
@@ -133,17 +154,7 @@ def _offers(suite: Suite, results: Sequence[RunResult]) -> Iterator[_Offer]:
         key: replace(posterior(key, count=0, hours=0.0, given=given, instances=sizes[key[0]]), resumed=resumed)
         for key in sorted((name, purchase.value) for name in sizes for purchase in Purchase)
     }
-    hazards = {**expected, **observe_hazards(results, given)}
-    discounts = {**{name: terms.discount for name, terms in given.items()}, **observe_discounts(results)}
-    cheaper = {name: usd * (1 - Decimal(str(discounts[name]))) for name, usd in at_home.items() if name in discounts}
-    reserved = {name: terms.usd_per_hour for name, terms in suite.pricing.training_plan.items()}
-    for terms, basis, usd_per_hour in (
-        (Terms.ON_DEMAND, "prices of the runs", at_home),
-        (Terms.SPOT, _spot_basis(discounts, hazards), cheaper),
-        (Terms.TRAINING_PLAN, "given in the suite", reserved),
-    ):
-        if usd_per_hour:
-            yield _Offer(terms=terms, region=home, basis=basis, usd_per_hour=usd_per_hour, hazards=hazards)
+    return {**expected, **observe_hazards(results, given)}
 
 
 def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Hazard]) -> str:
@@ -156,35 +167,13 @@ def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Haza
     return f"{'; '.join(parts)}; lost work and restarts included"
 
 
-def _result_at(offer: _Offer, result: RunResult) -> RunResult:
-    """Billed for all of its training time, at the offer's price."""
-    usd = offer.usd_per_hour.get(result.run.cell.settings.instance)
-    purchase = (Purchase.SPOT if offer.terms is Terms.SPOT else Purchase.ON_DEMAND).value
-    price = replace(result.price, usd_per_instance_hour=usd, region=offer.region, purchase=purchase)
+def _result_at(terms: Terms, usd_per_hour: Mapping[str, Decimal], result: RunResult) -> RunResult:
+    """Billed for all of its training time, at this price."""
+    usd = usd_per_hour.get(result.run.cell.settings.instance)
+    purchase = (Purchase.SPOT if terms is Terms.SPOT else Purchase.ON_DEMAND).value
+    price = replace(result.price, usd_per_instance_hour=usd, purchase=purchase)
     attempts = tuple(
         attempt if (seconds := trained_seconds(attempt)) is None else replace(attempt, billable_seconds=seconds)
         for attempt in result.attempts
     )
     return replace(result, price=price, attempts=attempts)
-
-
-def _option(offer: _Offer, verdict: Verdict, paid: Verdict) -> PricedOption:
-    metrics = (Metric.USD, Metric.SECONDS)
-    if verdict.goal.target is not None:
-        metrics = (Metric.USD_TO_TARGET, Metric.SECONDS_TO_TARGET)
-    usd, seconds = (
-        {row.cell_id: found.mean for row in verdict.ranked_rows if (found := estimate_of(row, metric)) is not None}
-        for metric in metrics
-    )
-    return PricedOption(
-        name=f"{offer.terms}{f', {offer.region}' if offer.region else ''}",
-        terms=offer.terms,
-        region=offer.region,
-        basis=offer.basis,
-        usd_per_hour=dict(offer.usd_per_hour),
-        usd=usd,
-        seconds=seconds,
-        recommended=verdict.recommended,
-        finding=verdict.finding,
-        is_flipped=verdict.recommended != paid.recommended,
-    )
