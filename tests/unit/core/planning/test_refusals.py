@@ -100,8 +100,12 @@ def test_a_suite_reads_the_quotas_of_its_types_and_purchase() -> None:
 
     account = {quota(Purchase.ON_DEMAND).name for quota in (job_size_quota, account_quota)} | {run_time_quota().name}
     assert names() == {QUOTA.name, *account}
-    spot = {quota(Purchase.SPOT).name for quota in (job_size_quota, account_quota)} | {run_time_quota().name}
-    assert names(purchase="spot") == {instance_quota(G5, Purchase.SPOT).name, *spot}
+    assert names(purchase="spot") == {
+        "ml.g5.xlarge for spot training job usage",
+        "Maximum number of instances per spot training job",
+        "Number of instances across all spot training jobs",
+        "Longest run time for a training job",
+    }
     assert names(training={"instance": "local.cpu"}) == set()
 
 
