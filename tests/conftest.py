@@ -36,10 +36,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-    if hasattr(config, "workerinput"):  # the worker adds the group to the test's name: --dist loadgroup
+    if hasattr(config, "workerinput"):
         groups = {item: group_of(item) for item in items}
         for item, group in groups.items():
-            item.add_marker(pytest.mark.xdist_group(group))
+            # --dist loadgroup reads the group from the name. The mark xdist_group sets what pytest 9.2 doesn't read.
+            item._id = item.id.parse(f"{item.nodeid}@{group}")
+            assert item.nodeid.endswith(f"@{group}")
         items.sort(key=lambda item: (place_of(item), groups[item] not in SHARED_FIXTURES))
 
 
