@@ -10,7 +10,6 @@ from traindyno.core.suite.arguments import arguments_of, with_all_arguments
 from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
 from traindyno.core.suite.settings import (
-    HYPERPARAMETER_PREFIX,
     BatchSearch,
     Effect,
     LearningRate,
@@ -19,7 +18,14 @@ from traindyno.core.suite.settings import (
 )
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.control_cells import PLACEMENTS, Control, GlobalBatches, changed_fields, find_controls
+from traindyno.core.verdict.control_cells import (
+    PLACEMENTS,
+    Control,
+    GlobalBatches,
+    changed_fields,
+    find_controls,
+    value_of,
+)
 
 Versions = Mapping[str, str]
 
@@ -59,9 +65,17 @@ def find_confound(
     batches = GlobalBatches(task=suite.workload.task, measured=samples_per_step)
     first, second = (with_all_arguments(cell, suite.workload) for cell in (first, second))
     changed = _independent_changes(first, second, batches)
-    differences = [_difference(name, first, second) for name in changed]
+    differences = [
+        Difference(name=name, first=_text(value_of(first, name)), second=_text(value_of(second, name)))
+        for name in changed
+    ]
     differences += _derived_differences(first, second, changed, batches)
-    differences += _version_differences(versions.get(first.cell_id, {}), versions.get(second.cell_id, {}))
+    one, other = versions.get(first.cell_id, {}), versions.get(second.cell_id, {})
+    differences += [
+        Difference(name=name, first=one[name], second=other[name])
+        for name in sorted(one.keys() & other.keys())
+        if one[name] != other[name]
+    ]
     if len(differences) < 2:
         return None
     others = [with_all_arguments(cell, suite.workload) for cell in cells]
@@ -111,25 +125,6 @@ def _derived_differences(first: Cell, second: Cell, changed: list[str], batches:
     if batches.is_planned and rates[0] != rates[1] and "learning_rate" not in changed:
         found.append(Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1])))
     return found
-
-
-def _version_differences(first: Versions, second: Versions) -> list[Difference]:
-    return [
-        Difference(name=name, first=first[name], second=second[name])
-        for name in sorted(first.keys() & second.keys())
-        if first[name] != second[name]
-    ]
-
-
-def _difference(name: str, first: Cell, second: Cell) -> Difference:
-    if name.startswith(HYPERPARAMETER_PREFIX):
-        key = name.removeprefix(HYPERPARAMETER_PREFIX)
-        return Difference(
-            name=name, first=_text(first.hyperparameters.get(key)), second=_text(second.hyperparameters.get(key))
-        )
-    return Difference(
-        name=name, first=_text(getattr(first.settings, name)), second=_text(getattr(second.settings, name))
-    )
 
 
 def _text(value: Any) -> str:

@@ -1,19 +1,18 @@
 """The control cells that separate the effects of several differences; each is a cell that planning accepts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.arguments import number_of, with_all_arguments
 from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
 from traindyno.core.suite.checks.suite_check import check_suite
 from traindyno.core.suite.choices import TRAITS, Task
 from traindyno.core.suite.processes import dividing_batches, planned_batch_size, world_size
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, Settings, options_of_strategies, settings_with
+from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, options_of_strategies, settings_with
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import settings_document
+from traindyno.core.suite.suite_file import cell_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +43,11 @@ class GlobalBatches:
 
     def is_only_batch(self, changed: list[str]) -> bool:
         """Whether another global batch is what was changed, and no difference of its own."""
-        if len(changed) != 1:
-            return False
+        is_batch = [name in settings_with(Effect.BATCH) for name in changed]
         return (
-            changed[0] in settings_with(Effect.BATCH)
+            is_batch == [True]
             if self.is_planned
-            else changed[0].startswith(HYPERPARAMETER_PREFIX)
+            else len(changed) == 1 and changed[0].startswith(HYPERPARAMETER_PREFIX)
         )
 
     def with_batch(self, cell: Cell, batch: int | None, divider: str | None) -> Cell | None:
@@ -57,37 +55,25 @@ class GlobalBatches:
         if batch is None or divider is None:
             return None
         if self.is_planned and cell.settings.global_batch_size is not None:
-            return _with_global_batch(cell, batch)
+            settings, processes = replace(cell.settings, global_batch_size=batch), world_size(cell.settings)
+            possible = dividing_batches(settings, processes) if processes else None
+            is_kept = bool(possible) if settings.batch_search else settings.batch_size in (possible or ())
+            return replace(cell, settings=settings) if is_kept else None
         if self.is_planned:
-            own = planned_batch_size(cell.settings)
-            # No batch if a degree needs more processes than exist.
+            own = planned_batch_size(cell.settings)  # None if a degree needs more processes than exist
             size, rest = divmod(cell.settings.batch_size * batch, own) if own else (0, 0)
-            return (
-                replace(cell, settings=replace(cell.settings, batch_size_per_device=size))
-                if size and not rest
-                else None
-            )
+            changed = replace(cell, settings=replace(cell.settings, batch_size_per_device=size))
+            return changed if size and not rest else None
         name, processes = divider.removeprefix(HYPERPARAMETER_PREFIX), world_size(cell.settings)
         size, rest = divmod(batch, processes) if processes else (0, 0)
         if not size or rest:
             return None
-        return replace(cell, hyperparameters={**cell.hyperparameters, name: _like(cell.hyperparameters[name], size)})
+        is_text = isinstance(cell.hyperparameters[name], str)
+        return replace(cell, hyperparameters={**cell.hyperparameters, name: str(size) if is_text else size})
 
     def _divides(self, name: str, cell: Cell) -> bool:
         size, processes = number_of(cell.hyperparameters.get(name)), world_size(cell.settings)
         return size is not None and processes is not None and size * processes == self.of(cell)
-
-
-def _with_global_batch(cell: Cell, batch: int) -> Cell | None:
-    settings, processes = replace(cell.settings, global_batch_size=batch), world_size(cell.settings)
-    possible = dividing_batches(settings, processes) if processes else None
-    is_kept = bool(possible) if settings.batch_search else settings.batch_size in (possible or ())
-    return replace(cell, settings=settings) if is_kept else None
-
-
-def _like(value: JsonValue, number: int) -> JsonValue:
-    """A text stays a text."""
-    return str(number) if isinstance(value, str) else number
 
 
 MOST_CONTROLS = 3
@@ -115,22 +101,15 @@ def find_controls(
         existing = next((cell.cell_id for cell in cells if _is_same(control, cell)), None)
         entry = _entry(suite, control)
         if existing or (entry is not None and _is_accepted(suite, cells, control, entry)):
-            found.append(Control(cell_id=existing, include=_document(entry or {}, control), isolates=isolates))
+            values = cell_values(control)
+            include = {name: values.get(name, value) for name, value in (entry or {}).items()}
+            found.append(Control(cell_id=existing, include=include, isolates=isolates))
     return tuple(found[:MOST_CONTROLS])
 
 
 def changed_fields(first: Cell, second: Cell) -> list[str]:
-    names = [
-        field.name
-        for field in fields(Settings)
-        if getattr(first.settings, field.name) != getattr(second.settings, field.name)
-    ]
-    given = sorted({*first.hyperparameters, *second.hyperparameters})
-    return names + [
-        f"{HYPERPARAMETER_PREFIX}{name}"
-        for name in given
-        if first.hyperparameters.get(name) != second.hyperparameters.get(name)
-    ]
+    one, other = cell_values(first), cell_values(second)
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def _candidates(
@@ -174,18 +153,13 @@ def _entry(suite: Suite, control: Cell) -> Mapping[str, Any] | None:
     baseline = with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload)
     if baseline.hyperparameters.keys() - control.hyperparameters.keys():
         return None
-    return {name: _value(control, name) for name in changed_fields(baseline, control)}
+    return {name: value_of(control, name) for name in changed_fields(baseline, control)}
 
 
-def _value(cell: Cell, name: str) -> Any:
+def value_of(cell: Cell, name: str) -> Any:
     if name.startswith(HYPERPARAMETER_PREFIX):
-        return cell.hyperparameters[name.removeprefix(HYPERPARAMETER_PREFIX)]
+        return cell.hyperparameters.get(name.removeprefix(HYPERPARAMETER_PREFIX))
     return getattr(cell.settings, name)
-
-
-def _document(entry: Mapping[str, Any], control: Cell) -> dict[str, Any]:
-    document = settings_document(control.settings)
-    return {name: document.get(name, value) for name, value in entry.items()}
 
 
 def _is_accepted(suite: Suite, cells: Sequence[Cell], control: Cell, entry: Mapping[str, Any]) -> bool:
