@@ -77,14 +77,6 @@ def test_roles_come_without_managed_policies(template: Template) -> None:
         assert "ManagedPolicyArns" not in role
 
 
-def test_only_submit_run_starts_jobs_and_only_this_labs(template: Template) -> None:
-    for state in STATES:
-        statements = template.statements(f"Functions{state}Role")
-        started = resources_for(statements, "sagemaker:CreateTrainingJob")
-        expected = ["arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId:training-job/traindyno--*"]
-        assert started == (expected if state == "SubmitRun" else [])
-
-
 def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(template: Template) -> None:
     passing = [
         (state, statement)
@@ -117,26 +109,6 @@ def test_a_job_may_read_the_buckets_that_the_context_names_and_no_others() -> No
         for template in (lab(target="aws"), lab(**OTHER_LAB))
     )
     assert {name.rpartition(":")[2] for name in named - plain} == {"my-data/*", "more/*"}
-
-
-def test_plan_suite_lists_the_labs_bucket_and_those_that_the_context_names() -> None:
-    """A listing identifies a dataset by its content."""
-    plain, named = (
-        set(resources_for(template.statements("FunctionsPlanSuiteRole"), "s3:ListBucket"))
-        for template in (lab(target="aws"), lab(**OTHER_LAB))
-    )
-    assert len(plain) == 1
-    assert {name.rpartition(":")[2] for name in named - plain} == {"my-data", "more"}
-
-
-def test_only_who_hears_of_a_jobs_end_marks_tokens_as_ready(template: Template) -> None:
-    writers = {
-        state
-        for state in STATES
-        for name in resources_for(template.statements(f"Functions{state}Role"), "s3:PutObject")
-        if name.endswith("/tokens/*")
-    }
-    assert writers == {"FinishRun", "ReconcileRuns"}
 
 
 def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: Template) -> None:
@@ -190,11 +162,6 @@ def test_jobs_in_a_vpc_with_keys_and_a_secret_may_use_them_and_others_may_not() 
     assert set(resources_for(statements, "kms:Decrypt")) == {KEY, f"{KEY}-of-data"}
     assert resources_for(statements, "kms:CreateGrant") == [KEY]
     assert resources_for(statements, "kms:GenerateDataKey") == [KEY]
-
-
-def test_functions_that_read_outputs_of_jobs_may_decrypt_with_their_key() -> None:
-    for state in ("FinishRun", "RecordRun", "ReconcileRuns"):
-        assert resources_for(lab(**OTHER_LAB).statements(f"Functions{state}Role"), "kms:Decrypt") == [KEY]
 
 
 def test_settings_of_jobs_reach_the_functions_that_plan_and_start_them() -> None:
