@@ -9,7 +9,7 @@ import pytest
 
 from tests.local.local_lab import LocalLab
 
-pytestmark = [pytest.mark.local, pytest.mark.nightly]
+pytestmark = pytest.mark.local
 
 STACK, EXECUTION = "asks-the-guard", "in-flight"
 SLEEPING = """
