@@ -21,10 +21,10 @@ from botocore.stub import Stubber
 from tests.unit.stubbed import stubbed
 from traindyno.api.suite_text import InputFileInvalid
 from traindyno.aws import account_checks
-from traindyno.aws.caller_permissions import ACTIONS
 from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
 from traindyno.cli.inputs import doctor_checks
 from traindyno.cli.inputs.doctor_checks import BASE_IMAGES, SMOKE_INSTANCE, Check, check_account
+from traindyno.core.lab_names import LabOutput
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
 ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"
@@ -66,28 +66,6 @@ QUOTAS = (
 )
 
 
-def role_answer(arn: str) -> dict[str, Any]:
-    return {
-        "Role": {
-            "Path": "/", "RoleName": arn.rpartition("/")[2], "RoleId": "AROAEXAMPLEEXAMPLE", "Arn": arn,
-            "CreateDate": datetime(2026, 11, 21, tzinfo=UTC),
-        }
-    }  # fmt: skip
-
-
-def simulated(*actions: str, **of_first: Any) -> tuple[str, Any]:
-    results = [{"EvalActionName": name, "EvalDecision": "allowed"} for name in actions]
-    results[0] |= of_first
-    return "simulate_principal_policy", {"EvaluationResults": results}
-
-
-def simulations(denied: dict[str, Any] | None) -> list[tuple[str, Any]]:
-    """``denied``: the caller may not assume the bootstrap's roles, and the first action has this answer."""
-    if denied is None:
-        return [simulated("sts:AssumeRole")] * 2
-    return [simulated("sts:AssumeRole", EvalDecision="implicitDeny"), simulated(*ACTIONS, **denied)]
-
-
 @contextmanager
 def account(**answers: Any) -> Iterator[Any]:
     """Clients that answer by botocore's service models; ``answers`` change what a good account says."""
@@ -111,8 +89,6 @@ def lay_out(stubber: Stubber, responses: list[tuple[str, Any]]) -> None:
 def good_account(
     *,
     bootstrap: Any = "21",
-    denied: dict[str, Any] | None = None,
-    iam: list[tuple[str, Any]] | None = None,
     builds: float = 1.0,
     quotas: dict[str, float] | None = None,
     price: bool = True,
@@ -133,11 +109,9 @@ def good_account(
         "product": {"attributes": {"usagetype": f"USE1-Train:{SMOKE_INSTANCE}"}},
         "terms": {"OnDemand": {"a": {"priceDimensions": {"b": {"unit": "Hrs", "pricePerUnit": {"USD": "0.115"}}}}}},
     }
-    outputs = [{"OutputKey": key, "OutputValue": "x"} for key in ("ResultsBucket", "Table", "TopicArn", "SourceS3Uri")]
     machine = f"arn:aws:states:{REGION}:111122223333:stateMachine:traindyno-suites"
-    outputs += [{"OutputKey": "StateMachineArn", "OutputValue": machine}]
-    outputs += [{"OutputKey": "DeployFunction", "OutputValue": "deploy"}]
-    outputs += [{"OutputKey": "TrainingRoleArn", "OutputValue": ROLE}]
+    values = {LabOutput.STATE_MACHINE_ARN: machine, LabOutput.LAB_JOBS: "{}"}
+    outputs = [{"OutputKey": key.value, "OutputValue": values.get(key, "x")} for key in LabOutput]
     at = datetime(2026, 11, 21, tzinfo=UTC)
     stack = {"StackName": "traindyno-lab", "CreationTime": at, "StackStatus": "CREATE_COMPLETE", "Outputs": outputs}
     parameter = bootstrap if bootstrap == "ParameterNotFound" else {"Parameter": {"Value": bootstrap}}
@@ -148,7 +122,6 @@ def good_account(
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
-        "iam": iam or [("get_role", role_answer(ROLE)), *simulations(denied)],
         "service-quotas": [
             ("list_aws_default_service_quotas", {"Quotas": [build_quota]}),
             ("get_service_quota", {"Quota": build_quota}),
@@ -184,7 +157,7 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     assert {each.subject: each.advice for each in found.values() if each.advice} == {}
     assert found["identity"].found == ARN
     assert found["lab"].found == "traindyno: Step Functions finds the state machine valid"
-    assert len(found) == 14
+    assert len(found) == 13
     assert {found[f"base image {name}"].found for name in BASE_IMAGES} == {"sha256:abc"}
 
 
@@ -211,35 +184,6 @@ def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], su
     found = findings(**answers)
     assert {name for name, each in found.items() if each.advice} == {subject}
     assert (found[subject].advice or "").startswith(advice)
-
-
-@pytest.mark.usefixtures("gallery")
-@pytest.mark.parametrize(
-    ("detail", "who"),
-    [
-        ({"OrganizationsDecisionDetail": {"AllowedByOrganizations": False}}, "a service control policy"),
-        ({"PermissionsBoundaryDecisionDetail": {"AllowedByPermissionsBoundary": False}}, "the permissions boundary"),
-        ({}, "the caller's own policies"),
-    ],
-)
-def test_a_denied_action_is_named_with_who_denies_it(detail: dict[str, Any], who: str) -> None:
-    finding = findings(denied={"EvalDecision": "implicitDeny", **detail})["permissions"]
-    assert finding.found.startswith(f"{ACTIONS[0]} is denied by {who}")
-    assert "sts:AssumeRole on the roles cdk-hnb659fds-*" in (finding.advice or "")
-
-
-@pytest.mark.usefixtures("gallery")
-def test_caller_that_may_do_each_action_needs_no_role_of_the_bootstrap() -> None:
-    finding = findings(denied={"EvalDecision": "allowed"})["permissions"]
-    assert (finding.found, finding.advice) == (f"{len(ACTIONS)} simulated actions are allowed", None)
-
-
-@pytest.mark.usefixtures("gallery")
-@pytest.mark.parametrize("code", ["NoSuchEntity", "InvalidInput", "AccessDenied"])
-def test_a_caller_that_iam_does_not_know_is_not_said_to_lack_anything(code: str) -> None:
-    found = findings(iam=[("get_role", code)])
-    assert [each for each in found.values() if each.advice] == []
-    assert found["permissions"].found.startswith(f"not checked: {code}")
 
 
 def test_the_bootstraps_qualifier_is_that_of_cdk_json(tmp_path: Path) -> None:

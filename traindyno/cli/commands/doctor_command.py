@@ -8,8 +8,7 @@ import boto3
 import typer
 
 from traindyno.api.suite_text import InputFileInvalid
-from traindyno.aws.caller_permissions import DEFAULT_QUALIFIER
-from traindyno.cli.inputs.doctor_checks import Check, check_account, check_machine
+from traindyno.cli.inputs.doctor_checks import DEFAULT_QUALIFIER, Check, check_account, check_machine
 from traindyno.cli.lab_choice import LabOption, ProfileOption, RegionOption
 from traindyno.cli.option_rules import need, with_rules
 from traindyno.cli.output import STANDARD_OUTPUT

@@ -15,7 +15,6 @@ from urllib.error import URLError
 from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws import account_checks
-from traindyno.aws.caller_permissions import ACTIONS, DEFAULT_QUALIFIER, NotSimulated, deploying_permissions
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
@@ -133,6 +132,8 @@ BASE_IMAGES = {
     "efa": "public.ecr.aws/deep-learning-containers/pytorch:2.13-cu133-amzn2023-sagemaker",
     "neuron": "public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.30.0-ubuntu24.04",
 }
+# The CDK's own qualifier of its bootstrap
+DEFAULT_QUALIFIER = "hnb659fds"
 OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso")
 
 Connect = Callable[[str], Any]
@@ -152,7 +153,6 @@ def check_account(
     yield _region(region)
     checks: tuple[tuple[str, Callable[[], Check | list[Check]]], ...] = (
         ("CDK bootstrap", lambda: _bootstrap(connect("ssm"), region, qualifier)),
-        ("permissions", lambda: _permissions(connect("iam"), identity, region or "", qualifier)),
         ("image builds", lambda: _builds(connect("service-quotas"), region)),
         ("quotas", lambda: check_quotas(connect)),
         ("prices", lambda: _price(connect("pricing"), region)),
@@ -186,20 +186,6 @@ def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Check:
     is_enough = version is not None and version >= NEEDED_BOOTSTRAP
     advice = None if is_enough else f"run `cdk bootstrap` in {region}: version {NEEDED_BOOTSTRAP} or newer is needed"
     return Check(subject="CDK bootstrap", found=f"version {version}" if version else "none", advice=advice)
-
-
-def _permissions(iam: Any, arn: str, region: str, qualifier: str) -> Check:
-    try:
-        answer = deploying_permissions(iam, arn, region=region, qualifier=qualifier)
-    except NotSimulated as reason:
-        return Check(subject="permissions", found=f"not checked: {reason}")
-    if answer.assumed:
-        return Check(subject="permissions", found=f"the caller may assume {' and '.join(answer.assumed)}")
-    if not answer.denied:
-        return Check(subject="permissions", found=f"{len(ACTIONS)} simulated actions are allowed")
-    found = "; ".join(f"{action} is denied by {who}" for action, who in sorted(answer.denied.items()))
-    advice = f"ask your administrator to allow sts:AssumeRole on the roles cdk-{qualifier}-*, or else these actions"
-    return Check(subject="permissions", found=found, advice=advice)
 
 
 def _builds(service_quotas: Any, region: str | None) -> Check:
