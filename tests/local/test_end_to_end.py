@@ -183,7 +183,8 @@ def test_a_wrong_suite_is_refused_with_every_problem_before_anything_starts(
 
 
 def test_the_state_machine_refuses_the_same_suite_with_the_same_text(lab: LocalLab, tmp_path: Path) -> None:
-    document = {"name": "x", "goal": "cheap", "workload": {"task": "script"}, "limits": {"max_usd": 0}}
+    limits = {"max_usd": 0, "max_hours": 1, "max_job_seconds": 60}  # what is missing, the command line completes
+    document = {"name": "x", "goal": "cheap", "workload": {"task": "script"}, "limits": limits}
     path = tmp_path / "same.json"
     path.write_text(json.dumps(document))
     said = [line.split(": ", 1)[1] for line in lab.traindyno("run", str(path), "--local").errors.splitlines()]
