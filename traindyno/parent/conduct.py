@@ -104,17 +104,13 @@ class Race:
             logs.read_new()
             quiet_seconds = clock.seconds(logs.step_count)
             steps = None if logs.has_ended else logs.steps()
-            return None if steps is None else self._verdict(run, steps, quiet_seconds, logs.compile_seconds)
+            return None if steps is None else self._verdict(steps, quiet_seconds, logs.compile_seconds)
 
         return judge
 
-    def _verdict(
-        self, run: RunOrder, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float
-    ) -> Optional[EndVerdict]:
-        """A slower run of the cell that is ahead says how runs differ."""
+    def _verdict(self, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float) -> Optional[EndVerdict]:
         assert self._samples is not None
-        others = (each for each in self._completed if not run.cell_id or each.run.cell_id != run.cell_id)
-        paces = {each.run.run_id: pace for each in others if (pace := _pace(each, steps)) is not None}
+        paces = {each.run.run_id: pace for each in self._completed if (pace := _pace(each, steps)) is not None}
         by = fastest_of(paces, self._samples)
         if by is None:
             return None

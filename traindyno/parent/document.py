@@ -35,9 +35,7 @@ class BatchOrder(NamedTuple):
 
 
 class RunOrder(NamedTuple):
-    """``channels``: the run's channel → the job's channel that has its files. ``cell_id``: empty if it is unknown.
-    ``batch``: None unless it is searched.
-    """
+    """``channels``: the run's channel → the job's channel that has its files. ``batch``: None unless it is searched."""
 
     run_id: str
     launcher: str
@@ -46,7 +44,6 @@ class RunOrder(NamedTuple):
     hyperparameters: Dict[str, Any]
     environment: Dict[str, str]
     channels: Dict[str, str]
-    cell_id: str = ""
     batch: Optional[BatchOrder] = None
 
 
@@ -151,7 +148,6 @@ def _run(run: Any, place: str) -> RunOrder:
         hyperparameters=_field(given, place, "hyperparameters", dict),
         environment=_texts(given, place, "environment"),
         channels=_texts(given, place, "channels"),
-        cell_id=_typed(given.get("cell_id", ""), "{}.cell_id".format(place), str),
         batch=_batch(given, "{}.batch".format(place)),
     )
 

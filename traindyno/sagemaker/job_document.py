@@ -79,7 +79,6 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
     environment = run_environment(run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}")
     return {
         "run_id": run.run_id,
-        "cell_id": run.cell.cell_id,
         "launcher": launcher,
         "processes_per_host": 1 if launcher == PROCESS else _devices(run),
         "arguments": command_arguments(own),

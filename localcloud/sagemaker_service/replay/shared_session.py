@@ -49,8 +49,8 @@ def whole_pace(run: SharedRun) -> Pace | None:
     return pace and pace._replace(longest_seconds=pace.longest_seconds + pauses)
 
 
-def find_outpaced(run: SharedRun, first_step: int, paces: Mapping[str, Pace], samples: float) -> EarlyEnd | None:
-    """``paces``: of the runs that completed before."""
+def find_outpaced(run: SharedRun, first_step: int, completed: Sequence[SharedRun], samples: float) -> EarlyEnd | None:
+    paces = {each.run_id: pace for each in completed if (pace := whole_pace(each)) is not None}
     return early_end(_steps_of(run, first_step), _samples_of(run), paces, samples)
 
 
@@ -200,8 +200,7 @@ def _not_begun(run: SharedRun, now_ms: int) -> Span:
 def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span:
     """As if the job had no deadline."""
     run, first_step = span.run, span.first_step
-    paces = {each.run_id: pace for each in completed if (pace := _raced(work, run, each)) is not None}
-    behind = find_outpaced(run, first_step, paces, work.race_samples) if work.race_samples is not None else None
+    behind = None if work.race_samples is None else find_outpaced(run, first_step, completed, work.race_samples)
     last_step = first_step + behind.steps if behind else None
     overdue_ms = round(1000 * behind.overdue_seconds) if behind else 0
     ended = replace(
@@ -213,11 +212,6 @@ def _ended(work: SharedWork, span: Span, completed: Sequence[SharedRun]) -> Span
     if run.longest_ms is not None and ended.end_ms > span.begin_ms + run.longest_ms:
         return replace(span, end_ms=span.begin_ms + run.longest_ms, reason=TIME_LIMIT)
     return ended
-
-
-def _raced(work: SharedWork, run: SharedRun, earlier: SharedRun) -> Pace | None:
-    """Runs of one cell don't race."""
-    return whole_pace(earlier) if work.race_samples is not None and run.cell_id != earlier.cell_id else None
 
 
 def _in_time(span: Span, deadline_ms: int) -> Span:

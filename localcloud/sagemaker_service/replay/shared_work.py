@@ -35,7 +35,6 @@ class SharedRun:
     """``job`` is what a job of the run alone would be; its name draws the times of the run's steps."""
 
     run_id: str
-    cell_id: str
     job: TrainingJob
     work: JobWork
     trace: Trace
@@ -79,11 +78,7 @@ def read_shared_work(
     limit = document.get("max_run_seconds")
     longest_ms = None if limit is None else round(limit * 1000)
     alone = jobs_of_runs(job, document)
-    cells = {run["run_id"]: run.get("cell_id", run["run_id"]) for run in document["runs"]}
-    runs = tuple(
-        _shared_run(run_id, own, work_of(own), faults, cell_id=cells[run_id], longest_ms=longest_ms)
-        for run_id, own in alone.items()
-    )
+    runs = tuple(_shared_run(run_id, own, work_of(own), faults, longest_ms=longest_ms) for run_id, own in alone.items())
     seconds = document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
     return SharedWork(
         job_id=document["job_id"],
@@ -100,12 +95,11 @@ def _shared_run(
     work_and_trace: tuple[JobWork, Trace],
     faults: FaultInjector,
     *,
-    cell_id: str,
     longest_ms: int | None,
 ) -> SharedRun:
     work, trace = work_and_trace
     fate = _fate(own, work, trace, faults)
-    return SharedRun(run_id=run_id, cell_id=cell_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms)
+    return SharedRun(run_id=run_id, job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms)
 
 
 def _fate(own: TrainingJob, work: JobWork, trace: Trace, faults: FaultInjector) -> RunFate:

@@ -42,11 +42,6 @@ def is_futile(suite: Suite, verdict: Verdict) -> bool:
 Trial = tuple[Cell, int]
 
 
-def most_rounds(suite: Suite) -> int:
-    """The rounds of a race without lost results: those of a suite whose runs have jobs of their own."""
-    return suite.measurement.trials
-
-
 def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResult]) -> tuple[Trial, ...]:
     """The trials of the next round; none if the answer is settled, the contenders' trials are used up, or cells do
     unlike work.
@@ -132,5 +127,5 @@ def plan_round(
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:
     """Twice the rounds of a search without losses: a result that is lost repeatedly ends the search."""
-    rounds = most_rounds(suite) if suite.search.is_race else 1 + searches_batch(cells)
+    rounds = suite.measurement.trials if suite.search.is_race else 1 + searches_batch(cells)
     return 2 * rounds
