@@ -230,7 +230,7 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     assert written == sorted(written)
     processes = [int(word) for word in pids.read_text().split()]
     sagemaker.stop_training_job(TrainingJobName=request["TrainingJobName"])
-    described = wait_until(sagemaker, request["TrainingJobName"])
+    described = wait_until(sagemaker, request["TrainingJobName"], seconds=120)  # a stop has 60 s of grace
     assert described["TrainingJobStatus"] == "Stopped"
     assert not any(map(is_alive, processes))
     journal = shared.journal(described)
