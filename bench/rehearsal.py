@@ -82,7 +82,7 @@ def report_lines(pack: str, report: Any) -> Iterator[str]:
     yield f"{pack}: simulated: {report['verdict']['is_simulated']}; recommended: {_recommended(report)}"
     for each in report["claims"]:
         measured = each["measured"]
-        value = "none" if measured is None else f"{measured['value']:.5g} (simulated)"
+        value = "none" if measured is None else f"{measured['mean']:.5g} (simulated)"
         claim = each["claim"]
         yield f"  {claim['claim_id']}: published {claim['published']:.5g}, measured {value}: {each['finding']}"
 

@@ -1,9 +1,9 @@
 """Published figures, each with its finding and the calculation."""
 
-from traindyno.core.costs.quantity_text import number_text, range_text
+from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.verdict.claims import ClaimFinding, ClaimJudgement
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, columns, draw_table, element, join
+from traindyno.report.markup import Markup, columns, draw_table, element, estimate_cell, join
 
 COLUMNS = columns("Claim", "# Published", "# Measured", "Finding", "Why")
 TONES = {ClaimFinding.REPRODUCED: "good", ClaimFinding.NOT_REPRODUCED: "bad", ClaimFinding.INCONSISTENT: "bad"}
@@ -27,18 +27,9 @@ def _row(judgement: ClaimJudgement) -> list[str | None]:
     return [
         join(claim.text, element("small", claim.source)),
         number_text(claim.published, digits=4),
-        _measured(judgement),
+        estimate_cell(judgement.measured, number_text),
         element(
             "span", judgement.finding.value.replace("_", " "), class_=f"outcome {TONES.get(judgement.finding, '')}"
         ),
         join(judgement.reason, element("small", claim.notes) if claim.notes else None),
     ]
-
-
-def _measured(judgement: ClaimJudgement) -> Markup | str:
-    found = judgement.measured
-    if found is None:
-        return "–"
-    reach = found.interval
-    spread = range_text(number_text(reach.low), number_text(reach.high)) if reach else "interval unknown"
-    return join(number_text(found.value, digits=4), element("small", spread))

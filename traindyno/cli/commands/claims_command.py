@@ -109,4 +109,4 @@ def _measured(judgement: ClaimJudgement) -> str:
         return "unknown"
     reach = found.interval
     spread = f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
-    return f"{number_text(found.value, digits=4)}{spread}"
+    return f"{number_text(found.mean, digits=4)}{spread}"

@@ -8,7 +8,7 @@ from math import inf
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Interval, compare, estimate
+from traindyno.core.statistics.estimates import Estimate, Interval, compare, estimate
 from traindyno.core.suite.claim import Claim, ClaimedBound, ClaimedForm, ClaimedQuantity, Claims
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import cell_values
@@ -45,6 +45,7 @@ SHAPES: dict[ClaimedForm, Callable[[float, float], float]] = {
     ClaimedForm.SAVING: lambda ratio, instances: 1 - ratio,
     ClaimedForm.SCALING_EFFICIENCY: lambda ratio, instances: ratio / instances,
 }
+BOUNDS = {ClaimedBound.EXACTLY: "", ClaimedBound.AT_MOST: "at most ", ClaimedBound.AT_LEAST: "at least "}
 
 
 class ClaimFinding(StrEnum):
@@ -65,19 +66,10 @@ class ClaimFinding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredFigure:
-    """``interval`` is None if a cell has one trial."""
-
-    value: float
-    interval: Interval | None
-    trials: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimJudgement:
     claim: Claim
     finding: ClaimFinding
-    measured: MeasuredFigure | None
+    measured: Estimate | None
     reason: str
 
 
@@ -95,9 +87,7 @@ def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) ->
     low, high = _accepted(claim)
     other = claim.contradiction
     contradiction = (
-        f"published {_bound_text(claim.bound)}{number_text(claim.published, digits=5)}, but {other.text}"
-        if other
-        else ""
+        f"published {BOUNDS[claim.bound]}{number_text(claim.published, digits=5)}, but {other.text}" if other else ""
     )
     if other and (measured is None or not low <= other.value <= high):
         finding, reason = ClaimFinding.INCONSISTENT, contradiction
@@ -118,14 +108,14 @@ def _accepted(claim: Claim) -> tuple[float, float]:
     return low, inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
 
 
-def _find_measured(
-    measured: MeasuredFigure, low: float, high: float, *, is_simulated: bool
-) -> tuple[ClaimFinding, str]:
+def _find_measured(measured: Estimate, low: float, high: float, *, is_simulated: bool) -> tuple[ClaimFinding, str]:
     reach = measured.interval
+    ends = [number_text(end) for end in (low, high) if abs(end) < inf]
+    accepted = " to ".join(ends) if len(ends) > 1 else f"{ends[0]} and {'less' if low == -inf else 'more'}"
     text = (
-        f"measured {number_text(measured.value)}"
+        f"measured {number_text(measured.mean)}"
         f"{f' ({number_text(reach.low)} to {number_text(reach.high)})' if reach else ', one trial'},"
-        f" accepted {_accepted_text(low, high)}"
+        f" accepted {accepted}"
     )
     if reach is None:
         return ClaimFinding.UNDECIDED, text
@@ -148,25 +138,14 @@ def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFin
     return None
 
 
-def _accepted_text(low: float, high: float) -> str:
-    if low == -inf:
-        return f"{number_text(high)} and less"
-    return f"{number_text(low)} and more" if high == inf else f"{number_text(low)} to {number_text(high)}"
-
-
-def _bound_text(bound: ClaimedBound) -> str:
-    return {ClaimedBound.AT_MOST: "at most ", ClaimedBound.AT_LEAST: "at least "}.get(bound, "")
-
-
-def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | None:
+def _measure(claim: Claim, trials: Sequence[CellTrials]) -> Estimate | None:
     quantity = CLAIMED_QUANTITIES.get(claim.quantity)
     own = [each for each in trials if matches(each.cell, claim.cell)]
     values = [value for each in own for value in each.values(quantity)] if quantity else []
     if quantity is None or not values:
         return None
     if claim.form is ClaimedForm.VALUE:
-        found = estimate(values)
-        return MeasuredFigure(value=found.mean, interval=found.interval, trials=found.count)
+        return estimate(values)
     against = [each for each in trials if matches(each.cell, claim.against)]
     others = [value for each in against for value in each.values(quantity)]
     if not others:
@@ -177,9 +156,8 @@ def _measure(claim: Claim, trials: Sequence[CellTrials]) -> MeasuredFigure | Non
     if interval:
         low, high = sorted(shape(end, instances) for end in (interval.low, interval.high))
         interval = Interval(low=low, high=high, confidence=interval.confidence)
-    return MeasuredFigure(
-        value=shape(compared.ratio, instances), interval=interval, trials=min(len(values), len(others))
-    )
+    count, mean = min(len(values), len(others)), shape(compared.ratio, instances)
+    return Estimate(mean=mean, count=count, variation=None, interval=interval)
 
 
 def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:

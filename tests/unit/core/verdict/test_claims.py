@@ -68,7 +68,7 @@ def test_a_figure_within_its_tolerance_is_reproduced() -> None:
     # 1 / 0.8 - 1
     assert judgement.finding is ClaimFinding.REPRODUCED
     assert judgement.measured is not None
-    assert judgement.measured.value == pytest.approx(0.25, abs=1e-3)
+    assert judgement.measured.mean == pytest.approx(0.25, abs=1e-3)
     assert "accepted 0.225 to 0.275" in judgement.reason
 
 
@@ -100,7 +100,7 @@ def test_an_accuracy_is_compared_with_the_last_evaluations() -> None:
     results = evaluated(Strategy.DDP, 0.90, 0.901) + evaluated(Strategy.FSDP, 0.81, 0.8105)
     change = judged(results, quantity="accuracy", form="ratio", published=0.9, tolerance=0.02)
     # 0.81 / 0.9
-    assert (change.finding, round(change.measured.value, 3)) == (ClaimFinding.REPRODUCED, 0.9)  # type: ignore[union-attr]
+    assert (change.finding, round(change.measured.mean, 3)) == (ClaimFinding.REPRODUCED, 0.9)  # type: ignore[union-attr]
     value = judged(results, quantity="accuracy", form="value", published=0.9, tolerance=0.02)
     assert value.finding is ClaimFinding.NOT_REPRODUCED
 
@@ -134,7 +134,7 @@ def test_a_saving_in_time_is_not_a_gain_in_rate() -> None:
     judgement = judged(results, quantity="seconds", form="saving", published=0.2)
     # (12,499 x 0.8 + 170) / (12,499 + 170) = 0.8027: a saving of 0.197
     assert judgement.measured is not None
-    assert judgement.measured.value == pytest.approx(0.1973, abs=1e-4)
+    assert judgement.measured.mean == pytest.approx(0.1973, abs=1e-4)
 
 
 def test_scaling_efficiency_divides_by_the_instances() -> None:
@@ -149,7 +149,7 @@ def test_scaling_efficiency_divides_by_the_instances() -> None:
     )
     # 1.6 times the rate of one on two instances
     assert judgement.measured is not None
-    assert judgement.measured.value == pytest.approx(0.8, rel=1e-3)
+    assert judgement.measured.mean == pytest.approx(0.8, rel=1e-3)
 
 
 def test_claim_without_runs_is_not_measured_or_not_testable() -> None:
