@@ -37,7 +37,7 @@ def _check_resources(request: Mapping[str, Any]) -> None:
 
 
 def _check_stopping(request: Mapping[str, Any]) -> None:
-    stopping = request.get("StoppingCondition", {})
+    stopping = request.get("StoppingCondition") or {}
     longest_wait = stopping.get("MaxWaitTimeInSeconds")
     if request.get("EnableManagedSpotTraining"):
         if longest_wait is None or longest_wait < stopping.get("MaxRuntimeInSeconds", 86400):

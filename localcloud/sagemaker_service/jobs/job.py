@@ -140,7 +140,7 @@ class TrainingJob:
 
     @property
     def max_runtime_seconds(self) -> int:
-        return int(self.request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", 86400))
+        return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds", 86400))
 
 
 # The failure reason of a job whose upload was ended, which SageMaker never does.

@@ -163,7 +163,7 @@ def _cut_at_limits(job: TrainingJob, planned: PlannedJob, trace: Trace) -> Plann
     """The plan up to the first limit of StoppingCondition that the job would exceed, its stop and its upload. An upload
     has a limit of its own.
     """
-    limits = job.request.get("StoppingCondition", {})
+    limits = job.request.get("StoppingCondition") or {}
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")
     elapsed, billed, kept = 0.0, 0.0, list[TimedStatus]()

@@ -63,14 +63,8 @@ def _mean_losses(table: StepTable) -> Iterator[float | None]:
         yield fmean(known) if known else None
 
 
-def _loss_counts(table: StepTable) -> Iterator[int]:
-    """How many logged steps of each step of the table have a loss, on the rank that logged the most."""
-    return map(max, zip(*(rank.steps.loss_counts for rank in table.ranks), strict=True))
-
-
 def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], began_at: float) -> list[LossPoint]:
     counts = [count for table in tables for count in table.samples]
-    loss_counts = [count for table in tables for count in _loss_counts(table)]
     stride = -(-len(losses) // MOST_POINTS) if losses else 1
     points = []
     samples = 0
@@ -85,7 +79,7 @@ def _downsample(tables: Sequence[StepTable], losses: Sequence[float | None], beg
                 LossPoint(
                     step=number,
                     samples=samples,
-                    steps=sum(loss_counts[begin:end]),
+                    steps=len(known),
                     loss=mean,
                     seconds=ended_at - began_at,
                 )

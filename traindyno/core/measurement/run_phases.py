@@ -23,15 +23,12 @@ class SessionSteps:
 
 
 def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
-    """Sessions in order of time. One that resumes after step n keeps what the sessions before it did up to step n.
-
-    Of a thinned log, a merged step that goes beyond step n is repeated as a whole.
-    """
+    """Sessions in order of time. One that resumes after step n keeps what the sessions before it did up to step n."""
     divided: list[SessionSteps] = []
     resumed_at: int | None = None
     for session in reversed([session for session in sessions if session.common_steps]):
         table = tabulate_steps(session)
-        first, last = table.ranks[0].steps.first_number, table.numbers[-1]
+        first, last = table.numbers[0], table.numbers[-1]
         end = last + 1 if resumed_at is None else resumed_at
         kept, repeated = tabulate_steps(session, range(first, end)), tabulate_steps(session, range(end, last + 1))
         divided.append(SessionSteps(session=session, kept=kept, repeated=repeated))

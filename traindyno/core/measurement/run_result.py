@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -15,13 +15,10 @@ from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
 from traindyno.core.measurement.measured_run import (
     MeasuredRun,
     RunEnvironment,
-    StepTimeline,
     measure_run,
     read_environment,
 )
 from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
-from traindyno.core.measurement.stalls import RecurringEvent
-from traindyno.core.measurement.throughput import StepTimes, Throughput
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
@@ -66,53 +63,6 @@ def _ending_traceback(log_tail: Sequence[str]) -> str | None:
     if not errors or len(block) - errors[0] - 1 > MOST_AFTER_TRACEBACK:
         return None
     return f"its log ends in a traceback, although it exited with status 0: {block[errors[0]][:LONGEST_ERROR]}"
-
-
-def in_logged_steps(measured: MeasuredRun, table: StepTable) -> MeasuredRun:
-    """``measured`` counts the steps of the table, each of which is ``stride`` logged ones.
-
-    Rates, work and times of the run stay as they are. Quantiles are those of ``stride`` steps together.
-    """
-    stride, first = table.stride, measured.steady_state.warmup_steps
-    if stride == 1:
-        return measured
-    return replace(
-        measured,
-        steady_state=replace(measured.steady_state, warmup_steps=table.count_logged(0, first)),
-        throughput=_throughput(measured.throughput, table.count_logged(first), stride) if measured.throughput else None,
-        timeline=_timeline(measured.timeline, stride),
-        recurring=tuple(_recurring(event, stride) for event in measured.recurring),
-    )
-
-
-def _throughput(throughput: Throughput, steps: int, stride: int) -> Throughput:
-    times = throughput.step_times
-    return replace(
-        throughput,
-        steps=steps,
-        steps_per_second=steps / throughput.seconds,
-        samples_per_step=None if throughput.samples_per_step is None else throughput.samples_per_step // stride,
-        most_samples_per_step=None,
-        step_times=StepTimes(
-            mean_seconds=times.mean_seconds / stride,
-            p50_seconds=times.p50_seconds / stride,
-            p90_seconds=times.p90_seconds / stride,
-            p99_seconds=times.p99_seconds / stride,
-            least_seconds=times.least_seconds / stride,
-            most_seconds=times.most_seconds / stride,
-        ),
-    )
-
-
-def _timeline(timeline: StepTimeline, stride: int) -> StepTimeline:
-    seconds = tuple(each / stride for each in timeline.seconds)
-    return replace(timeline, stride=timeline.stride * stride, seconds=seconds)
-
-
-def _recurring(event: RecurringEvent, stride: int) -> RecurringEvent:
-    return replace(
-        event, steps_between=event.steps_between * stride, variance_per_step=event.variance_per_step / stride**2
-    )
 
 
 RUN_RESULT = Format(name="run result", version=1)
@@ -207,7 +157,7 @@ def build_run_result(
     session = step_log.measured if step_log else None
     table = tabulate_steps(session) if session else None
     measured = _measure(run, suite, step_log, session, table)
-    warmup_steps = -(-measured.steady_state.warmup_steps // table.stride) if measured and table else 0
+    warmup_steps = measured.steady_state.warmup_steps if measured else 0
     contradicted = _contradiction(outcome, step_log)
     others = _other_sessions(step_log, session) if step_log and session else []
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
@@ -265,15 +215,13 @@ def _measure(
 ) -> MeasuredRun | None:
     if step_log is None or session is None or table is None:
         return None
-    given = suite.measurement.warmup_steps
-    measured = measure_run(
+    return measure_run(
         step_log,
         session,
         table,
-        warmup_steps=None if given is None else -(-given // table.stride),
+        warmup_steps=suite.measurement.warmup_steps,
         peak_flops_per_device=_peak_flops_per_device(run.cell.settings),
     )
-    return in_logged_steps(measured, table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,38 +172,37 @@ class SteadyState:
     was_given: bool
 
 
-def judge_steadiness(window: SteadyWindow, *, numbers: Sequence[int] | None, stride: int) -> SteadyState:
-    """``numbers`` are those of the steps, where they are known. ``stride`` logged steps are one here."""
-    reason = _why_not(window, numbers, stride)
+def judge_steadiness(window: SteadyWindow, *, numbers: Sequence[int] | None) -> SteadyState:
+    """``numbers`` are those of the steps, where they are known."""
+    reason = _why_not(window, numbers)
     return SteadyState(
         warmup_steps=window.first, is_reached=reason is None, reason=reason, was_given=window.given is not None
     )
 
 
-def _why_not(window: SteadyWindow, numbers: Sequence[int] | None, stride: int) -> str | None:
+def _why_not(window: SteadyWindow, numbers: Sequence[int] | None) -> str | None:
     """None if the run is steady."""
 
     def number(index: int) -> int:
-        """The log keeps the number of the last of several merged steps."""
-        return numbers[min(index, len(numbers) - 1)] - stride + 1 if numbers else index * stride
+        return numbers[min(index, len(numbers) - 1)] if numbers else index
 
     count, least = window.count, LEAST_STEADY_STEPS + 1
     if window.given is None and count < least:
-        return f"too few steps to find the end of the warm-up: {count * stride} of at least {least * stride}"
+        return f"too few steps to find the end of the warm-up: {count} of at least {least}"
     if window.given is not None and window.given >= count:
-        return f"{count * stride} steps ran and the suite's warm-up takes {window.given * stride}"
+        return f"{count} steps ran and the suite's warm-up takes {window.given}"
     if window.given is not None and window.steady > 0:
         changed = number(window.regimes[window.steady].first)
         return f"step times change at step {changed}, after the warm-up that the suite sets"
     if not is_long(window.latest_steps, count):
         is_resumed = numbers is not None and number(0) > 1
-        of_steps = f" (steps {number(0)} to {numbers[-1]})" if is_resumed and numbers else f" of {count * stride}"
+        of_steps = f" (steps {number(0)} to {numbers[-1]})" if is_resumed and numbers else f" of {count}"
         return (
             f"step times still changed at step {number(count - window.latest_steps)}{of_steps};"
-            f" {window.latest_steps * stride} steps after it are too few"
+            f" {window.latest_steps} steps after it are too few"
         )
     trend = window.trend
     if trend is None or abs(trend.slope) * (count - 1) <= MOST_CHANGE or trend.p > SIGNIFICANCE:
         return None
     change = exp(trend.slope * (count - 1)) - 1
-    return f"step times drift: by {change:+.1%} over {count * stride} steps, changes of level left out"
+    return f"step times drift: by {change:+.1%} over {count} steps, changes of level left out"

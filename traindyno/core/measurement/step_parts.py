@@ -139,7 +139,7 @@ def measure_parts(
     session: Session, table: StepTable, throughput: Throughput | None, relative_error: float | None
 ) -> StepParts | None:
     """None without a rate. ``relative_error``: that of the mean step time, as the analysis of the steps found it."""
-    if throughput is None or table.stride > 1:
+    if throughput is None:
         return None
     first = len(table) - throughput.steps
     mean = throughput.seconds * (1 - throughput.recurring_share) / throughput.steps

@@ -126,12 +126,10 @@ def measure_step_time(
     names_after_steps: Iterable[str] = (),
     warmup_steps: int | None = None,
     numbers: Sequence[int] | None = None,
-    stride: int = 1,
 ) -> StepTime:
     """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and by name.
 
-    The texts of the steady state name steps by their ``numbers``, or else by their index. ``stride``: so many logged
-    steps are one here, whose number is that of the last of them.
+    The texts of the steady state name steps by their ``numbers``, or else by their index.
     """
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
     found = _Found(
@@ -142,7 +140,7 @@ def measure_step_time(
         ),
         stalls=classify_stalls(window.stalls, count=window.steps),
     )
-    return _step_time(found, judge_steadiness(window, numbers=numbers, stride=stride))
+    return _step_time(found, judge_steadiness(window, numbers=numbers))
 
 
 @dataclass(frozen=True, kw_only=True)

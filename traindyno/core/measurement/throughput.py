@@ -48,8 +48,8 @@ class Throughput:
     recurring_share: float
     #: Median over all ranks together, because an epoch's last step may have fewer.
     samples_per_step: int
-    #: Samples of the step with the most; None in a thinned log.
-    most_samples_per_step: int | None
+    #: Samples of the step with the most.
+    most_samples_per_step: int
 
 
 def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
@@ -60,7 +60,6 @@ def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
         names_after_steps=table.phases_after_steps(),
         warmup_steps=warmup_steps,
         numbers=table.numbers,
-        stride=table.stride,
     )
 
 

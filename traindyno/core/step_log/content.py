@@ -153,6 +153,6 @@ class StepLog:
 
 def _gap(before: Session, after: Session) -> Gap:
     reached = max((process.steps[-1].step for process in before.processes if process.steps), default=None)
-    resumed = min((process.steps.first_number for process in after.processes if process.steps), default=None)
+    resumed = min((process.steps[0].step for process in after.processes if process.steps), default=None)
     repeated = 0 if reached is None or resumed is None else max(0, reached - resumed + 1)
     return Gap(seconds=None if before.end is None else after.begin - before.end, repeated_steps=repeated)

@@ -37,6 +37,7 @@ from traindyno.core.step_log.line import (
 
 NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 LARGEST = 1e60  # of a larger number, squares and their sums would leave the range of a float
+LARGEST_COUNT = 2**62
 MOST_PROCESSES = 100_000
 LONGEST_HOST_NAME, LONGEST_TEXT, SHOWN_CHARACTERS = 255, 10_000, 60
 MOST_LEVELS = 20
@@ -254,13 +255,13 @@ def _check_types_of_step(types: Tuple[type, ...]) -> None:
 def _check_step(step: LoggedStep) -> None:
     _check_size("step", step.step)
     _check_size("loss", step.loss)
-    counts = (step.samples, step.tokens or 0, step.peak_memory_bytes or 0)
+    counts = (step.step, step.samples, step.tokens or 0, step.peak_memory_bytes or 0)
     is_timed = 0 <= step.begin <= step.end <= LARGEST and 0 <= step.wait_seconds <= LARGEST
-    if not is_timed or not 0 <= min(counts) <= max(counts) <= LARGEST:
+    if not is_timed or not 0 <= min(counts) <= max(counts) <= LARGEST_COUNT:
         raise LineInvalid(
             f"step {step.step} has begin {step.begin}, end {step.end}, samples {step.samples}, "
             f"tokens {step.tokens}, wait_seconds {step.wait_seconds}, peak_memory_bytes {step.peak_memory_bytes}; "
-            f"expected begin <= end and nothing negative or above {LARGEST:g}"
+            f"expected begin <= end and nothing negative or above {LARGEST:g}, for a count {LARGEST_COUNT}"
         )
 
 

@@ -3,13 +3,12 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
 from traindyno.core.step_log.fields import LineInvalid, ProcessLines
-from traindyno.core.step_log.thinning import MOST_STEPS, StepWriter, with_equal_strides
+from traindyno.core.step_log.steps import MOST_STEPS, Steps
 from traindyno.core.step_log.unlogged_steps import describe_lost, describe_unlogged
 
 __all__ = ["StepLog", "StepLogInvalid", "read_step_log"]
@@ -26,28 +25,17 @@ class StepLogInvalid(TraindynoError):
 def read_step_log(files: Mapping[str, Iterable[str]]) -> StepLog:
     """Parse the files of one run, by name (``<job name>/rank-00003.<start ms>.jsonl``; leading folders are ignored)."""
     problems: list[str] = []
-    processes = _thinned([_read_process(file, lines, problems) for file, lines in files.items()], problems)
+    processes = [_read_process(file, lines, problems) for file, lines in files.items()]
     sessions = tuple(_sessions(processes, problems))
     problems += describe_lost(sessions)
     return StepLog(sessions=sessions, problems=tuple(problems))
-
-
-def _thinned(processes: list[ProcessLog], problems: list[str]) -> list[ProcessLog]:
-    steps = with_equal_strides(process.steps for process in processes)
-    stride = max((each.stride for each in steps), default=1)
-    if stride > 1:
-        problems.append(
-            f"a process logged more than {MOST_STEPS:,} steps: each {stride} neighbouring ones were measured as one, "
-            "with the sums of their work and time and the mean of their losses"
-        )
-    return [replace(process, steps=each) for process, each in zip(processes, steps, strict=True)]
 
 
 def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> ProcessLog:
     name = _FILE_NAME.search(file)
     if name is None:
         raise StepLogInvalid(f"got {file}, expected a name like <job name>/rank-00003.1700000000000.jsonl")
-    steps = StepWriter()
+    steps = Steps()
     read = ProcessLines(steps)
     for number, line in _parsed_lines(file, lines, problems):
         try:
@@ -57,6 +45,8 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
     rank = int(name["rank"])
     if read.environment is not None and read.environment.rank != rank:
         raise StepLogInvalid(f"{file}: the name says rank {rank}, the environment line rank {read.environment.rank}")
+    if steps.is_full:
+        problems.append(f"{file}: more than {MOST_STEPS:,} steps; the later ones were left out")
     if not read.is_ended:
         problems.append(f"{file}: no end line, the log ends after {read.step_count} steps")
     return ProcessLog(
@@ -65,7 +55,7 @@ def _read_process(file: str, lines: Iterable[str], problems: list[str]) -> Proce
         rank=rank,
         start=int(name["start"]) / 1000,
         environment=read.environment,
-        steps=steps.steps(),
+        steps=steps,
         phases=tuple(read.phases),
         model=read.model,
         evaluations=tuple(read.evaluations),

@@ -114,15 +114,6 @@ class StepTable:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @property
-    def stride(self) -> int:
-        """So many logged steps are one here, if a process logged more than a million (``thinning``)."""
-        return self.ranks[0].steps.stride if self.ranks else 1
-
-    def count_logged(self, first: int = 0, end: int | None = None) -> int:
-        """The logged steps of these steps of the table."""
-        return sum(self.ranks[0].steps[first:end].counts) if self.ranks else 0
-
     @cached_property
     def slowest_seconds(self) -> Sequence[float]:
         """The longest begin-to-end time of any rank for each step, with the wait for data."""

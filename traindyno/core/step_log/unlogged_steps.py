@@ -27,24 +27,21 @@ def _between(session: Session) -> int:
 
 
 def _missing(session: Session) -> int:
-    numbers = session.common_steps
-    if isinstance(numbers, range) and numbers.step == 1:
-        return 0
-    return _numbered(session) - _logged(session)
+    return _numbered(session) - len(session.common_steps)
 
 
 def describe_unlogged(session: Session) -> str | None:
     """None if no step is missing."""
-    missing, between = _missing(session), _between(session)
+    missing, between, numbers = _missing(session), _between(session), session.common_steps
     if between and not missing:
         return (
-            f"job {session.job_name}: the optimizer did {between:,} steps between the {_logged(session):,} logged ones:"
+            f"job {session.job_name}: the optimizer did {between:,} steps between the {len(numbers):,} logged ones:"
             " their work is unknown, so no rate is measured; expected `with step_log.step(...)` around each optimizer"
             " step"
         )
     if not missing:
         return None
-    gaps = list(islice(_gaps(session), MOST_NAMED + 1))
+    gaps = list(islice(_gaps(numbers), MOST_NAMED + 1))
     named = f" ({', '.join(gaps[:MOST_NAMED])}{', …' * (len(gaps) > MOST_NAMED)})" if gaps else ""
     return (
         f"job {session.job_name}: {missing:,} of {_numbered(session):,} steps were not logged by every process"
@@ -59,7 +56,7 @@ def describe_lost(sessions: Sequence[Session]) -> Iterator[str]:
     """
     with_steps = [session for session in sessions if session.common_steps]
     for before, after in pairwise(with_steps):
-        yield from _lost(before, after, _first(after, after.common_steps) - 1)
+        yield from _lost(before, after, after.common_steps[0] - 1)
     if with_steps and sessions[-1] is not with_steps[-1]:
         ends = (process.ended_after for process in sessions[-1].processes)
         yield from _lost(with_steps[-1], sessions[-1], max((end for end in ends if end is not None), default=0))
@@ -67,7 +64,7 @@ def describe_lost(sessions: Sequence[Session]) -> Iterator[str]:
 
 def _lost(before: Session, after: Session, continued_after: int) -> Iterator[str]:
     first = before.common_steps[-1] + 1
-    if first <= continued_after:
+    if first <= continued_after and not any(process.steps.is_full for process in before.processes):
         yield (
             f"job {after.job_name}: no log has the steps {first:,} to {continued_after:,}, after which it continued: "
             "the lines were lost with the instance; these steps are not counted, and their time counts as lost"
@@ -76,26 +73,10 @@ def _lost(before: Session, after: Session, continued_after: int) -> Iterator[str
 
 def _numbered(session: Session) -> int:
     numbers = session.common_steps
-    return numbers[-1] - _first(session, numbers) + 1 if numbers else 0
+    return numbers[-1] - numbers[0] + 1 if numbers else 0
 
 
-def _first(session: Session, numbers: Sequence[int]) -> int:
-    return session.processes[0].steps.numbered(numbers).first_number
-
-
-def _logged(session: Session) -> int:
-    """Count the logged steps; in a thinned log a process may lack steps within a merged one."""
-    numbers = session.common_steps
-    return min(sum(process.steps.numbered(numbers).counts) for process in session.processes)
-
-
-def _gaps(session: Session) -> Iterator[str]:
-    """Gaps between logged steps; gaps within a merged step of a thinned log are unknown."""
-    numbers = session.common_steps
-    counts = session.processes[0].steps.numbered(numbers).counts
-    before: int | None = None
-    for number, count in zip(numbers, counts, strict=True):
-        first, last = (before or 0) + 1, number - count
-        if before is not None and first <= last:
-            yield f"{first}" if first == last else f"{first} to {last}"
-        before = number
+def _gaps(numbers: Sequence[int]) -> Iterator[str]:
+    for before, after in pairwise(numbers):
+        if after > before + 1:
+            yield f"{before + 1}" if after == before + 2 else f"{before + 1} to {after - 1}"

@@ -128,7 +128,7 @@ def _steps_of(trials: CellTrials, workload: Workload) -> _Steps | None:
         sizes={name: number for name, number in numbers.items() if name not in factors and _is_size(name, number)},
         factors={**factors, "processes": float(_processes(trials.cell, results))},
         samples=fmean(rate.samples / rate.steps for rate in rates),
-        most_samples=max(rate.most_samples_per_step or rate.samples / rate.steps for rate in rates),
+        most_samples=max(rate.most_samples_per_step for rate in rates),
     )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from traindyno.core.costs.projection import JobTime, Projection, project
 from traindyno.core.measurement.measured_run import MeasuredRun, measure_run
-from traindyno.core.measurement.run_result import in_logged_steps
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.sagemaker.job_description import has_ended, read_billed, read_job_end
@@ -19,13 +18,12 @@ def step_log_uri(job: Mapping[str, Any]) -> str | None:
 
 
 def measure_log(step_log: StepLog) -> MeasuredRun | None:
-    """As a run's log is measured; None without a step, or without a rate."""
+    """As a run's log is measured; None without a step, without a rate, or with more steps than are read."""
     session = step_log.measured
-    if session is None:
+    if session is None or any(process.steps.is_full for process in session.processes):
         return None
     table = tabulate_steps(session)
     measured = measure_run(step_log, session, table, warmup_steps=None, peak_flops_per_device=None)
-    measured = in_logged_steps(measured, table)
     return measured if measured.throughput is not None else None
 
 

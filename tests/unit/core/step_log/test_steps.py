@@ -1,16 +1,14 @@
-"""The columns of a process's steps give back each step, in the memory of four numbers at most."""
+"""The columns of a process's steps give back each step, up to a number of them."""
 
 import random
-import tracemalloc
-from array import array
 
 import pytest
 
+from tests.unit.step_log_samples import log_lines
+from traindyno.core.step_log import steps as columns
 from traindyno.core.step_log.fields import LoggedStep
+from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.steps import Steps
-
-MOST_BYTES = 40  # begin, end, wait and loss take 32; the rest is space to grow
-MOST_BYTES_OF_LOGGED = 24  # 20 where times are epoch seconds and losses have 32 bits
 
 
 def steps_of(source: random.Random, count: int) -> list[LoggedStep]:
@@ -54,24 +52,9 @@ def test_columns_and_views_give_back_the_steps(seed: int) -> None:
         assert list(steps.numbered(numbers)) == [step for step in expected if step.step in numbers]
 
 
-def test_a_step_takes_the_memory_of_four_numbers() -> None:
-    assert bytes_of_step(start=0.0, scale=7.0) < MOST_BYTES
-
-
-def test_a_step_of_a_log_takes_less() -> None:
-    """Its times are read from a clock of epoch seconds; its loss was computed in 32 bits."""
-    assert bytes_of_step(start=1_790_000_000.3, scale=8.0) < MOST_BYTES_OF_LOGGED
-
-
-def bytes_of_step(*, start: float, scale: float) -> float:
-    count = 50_000
-    begins = array("d", (start + number / 7 for number in range(count + 1)))
-    tracemalloc.start()
-    steps = Steps(
-        LoggedStep(number, begins[number], begins[number + 1], (number % 9) / scale, 8, 4096, number / scale, 10**10)
-        for number in range(count)
-    )
-    kept, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert len(steps) == count
-    return kept / count
+def test_steps_beyond_the_most_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "MOST_STEPS", 10)
+    log = read_step_log({"job-a1/rank-00000.1790000000000.jsonl": log_lines(step_seconds=[0.5] * 30)})
+    assert log.measured is not None
+    assert log.measured.common_steps == range(10)
+    assert [each for each in log.problems if "steps; the later ones were left out" in each]

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.run_samples import result_from
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.step_log import thinning
 from traindyno.core.step_log.line import end_line
 from traindyno.core.step_log.reader import StepLog, read_step_log
 
@@ -115,25 +114,3 @@ def test_steps_that_were_lost_between_two_sessions_are_named(log: StepLog, lost:
     assert len(found) == len(lost)
     for problem, steps in zip(found, lost, strict=True):
         assert f"no log has the steps {steps}, after which it continued" in problem
-
-
-@pytest.mark.parametrize("stride", [1, 4])
-def test_no_step_of_a_thinned_log_that_resumes_is_lost(stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thinning, "MOST_STEPS", 400 // stride)
-    for resumed in range(100, 110):
-        log = sessions(range(1, 200), range(resumed + 1, 401))
-        assert [each for each in log.problems if "lost with the instance" in each] == []
-
-
-@pytest.mark.parametrize(("dropped", "missing"), [(set(), 0), (every(10), 351), ({150, 151}, 2)])
-def test_a_thinned_log_lacks_what_its_lines_lack(
-    dropped: set[int], missing: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(thinning, "MOST_STEPS", 20)
-    log = log_without(dropped)
-    assert log.measured is not None
-    assert log.measured.processes[0].steps.stride > 1
-    found = [each for each in log.problems if "were not logged" in each]
-    assert len(found) == bool(missing)
-    rate = result_of(log).samples_per_second
-    assert rate == (None if missing else pytest.approx(RATE))
