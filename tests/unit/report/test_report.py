@@ -125,10 +125,6 @@ def test_text_from_a_log_is_escaped(page: str) -> None:
     assert EVIL in "".join(structure_of(page).text)
 
 
-def test_the_answer_comes_first_in_plain_language(page: str) -> None:
-    assert page.index("Use ddp: it is cheapest.") < page.index("<table")
-
-
 def test_every_cell_and_run_is_listed_with_its_outcome(page: str, report: Report) -> None:
     text = " ".join(structure_of(page).text)
     for result in report.results:
@@ -198,30 +194,10 @@ def test_the_recommendation_is_three_sentences_with_the_statistics_below(page: s
         "7 runs measured 2 of 3 cells and cost $11.31; the claim that it is the best is wrong in at most 5 of 100 such"
         " suites.",
     ]
-    assert picture
+    assert picture and "<table" not in spoken
     for term in ("interval", "confidence", "p value"):
         assert term not in text
     assert "interval" in below
-
-
-def test_a_number_of_instances_that_varies_has_a_scaling_curve() -> None:
-    suite = make_suite(
-        matrix={"instance_count": (1, 2, 4), "strategy": (Strategy.DDP, Strategy.FSDP)},
-        training={"instance": "ml.p4d.24xlarge"},
-    )
-    results = [
-        completed_result(cell, trial, step_seconds=1.1**cell.settings.instance_count, suite=suite)
-        for cell in expand_cells(suite)
-        for trial in (1, 2)
-    ]
-    report = report_of(results, suite)
-    page = render(report)
-    structure_of(page)
-    assert '<section id="scaling"' in page
-    scaling = list(csv.DictReader(io.StringIO(downloads(page)["scaling.csv"])))
-    one, two = float(scaling[0]["samples_per_second"]), float(scaling[1]["ideal_samples_per_second"])
-    assert two == pytest.approx(2 * one, rel=1e-5)
-    assert parse_report(report_document(report)) == report
 
 
 def test_curves_are_drawn_over_steps_time_and_cost_and_chosen_without_a_script(report: Report) -> None:
@@ -447,7 +423,7 @@ def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     assert "1 of 2 trials. step times drift: by +3.0%." in page
 
 
-def test_frozen_software_is_marked_with_what_replaces_it() -> None:
+def test_frozen_software_is_marked_with_what_replaces_it(page: str) -> None:
     suite = make_suite(matrix={"strategy": (Strategy.DDP, Strategy.SMDDP)}, training={"instance": "ml.p4d.24xlarge"})
     results = [completed_result(cell, trial, suite=suite) for cell in expand_cells(suite) for trial in (1, 2)]
     text = " ".join(structure_of(render(report_of(results, suite))).text)
@@ -455,9 +431,6 @@ def test_frozen_software_is_marked_with_what_replaces_it() -> None:
     assert "SageMaker's data parallel library (SMDDP)" in text
     assert "strategy ddp or fsdp" in text
     assert "1 of 2" in text
-
-
-def test_a_report_without_frozen_software_has_no_such_section(page: str) -> None:
     assert "Frozen software" not in page
 
 

@@ -142,31 +142,34 @@ def test_many_open_cells_are_counted(rivals: int, choice: str) -> None:
     assert text.headline.startswith(f"{choice} can't be told apart yet: ")
 
 
-def test_what_more_trials_would_not_decide_is_said_with_its_reason() -> None:
-    rows = (make_row(), make_row(SECOND, undecided_reasons=("no trial shows whether its stalls recur",)))
-    text = described(
-        finding=Finding.UNDECIDED,
-        rows=rows,
-        rivals=(make_rival(relation=Relation.OPEN),),
-        needs_longer_trials=True,
+STALLS, DRIFT = "no trial shows whether its stalls recur", "it drifts"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "beaten", "said"),
+    [
+        (((), (STALLS,)), (), f"of fsdp, {STALLS}"),
+        # one that several cells share is said once
+        (((STALLS,), (STALLS, DRIFT)), (), f"of ddp and of fsdp, {STALLS}; of fsdp, {DRIFT}"),
+        # those of beaten cells are left out
+        (((), (STALLS,)), (DRIFT,), f"of fsdp, {STALLS}"),
+    ],
+)
+def test_what_more_trials_would_not_decide_is_said_with_its_reason(
+    reasons: tuple[tuple[str, ...], tuple[str, ...]], beaten: tuple[str, ...], said: str
+) -> None:
+    rows = (
+        make_row(undecided_reasons=reasons[0]),
+        make_row(SECOND, undecided_reasons=reasons[1]),
+        make_row(THIRD, undecided_reasons=beaten),
     )
-    assert text.headline == ("ddp and fsdp can't be told apart yet: of fsdp, no trial shows whether its stalls recur.")
+    rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
+    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, needs_longer_trials=True)
+    assert text.headline == f"ddp and fsdp can't be told apart yet: {said}."
     assert text.changes == (
         "Longer trials (measurement.max_steps) decide sooner than more of them: they show whether stalls recur,"
         " and where a drift leads.",
     )
-
-
-def test_a_reason_that_several_cells_share_is_said_once() -> None:
-    reasons = ("no trial shows whether its stalls recur", "it drifts")
-    rows = (make_row(undecided_reasons=reasons[:1]), make_row(SECOND, undecided_reasons=reasons), make_row(THIRD))
-    text = described(
-        finding=Finding.UNDECIDED,
-        rows=rows,
-        rivals=(make_rival(relation=Relation.OPEN),),
-        needs_longer_trials=True,
-    )
-    assert text.headline.endswith(": of ddp and of fsdp, no trial shows whether its stalls recur; of fsdp, it drifts.")
 
 
 HAZARD = Hazard(
@@ -202,13 +205,6 @@ def test_a_rate_of_interruptions_that_all_cells_share_is_no_reason() -> None:
     )
     assert text.headline == "ddp and fsdp can't be told apart yet: of ddp, it drifts."
     assert not any("More hours" in each for each in text.changes)
-
-
-def test_reasons_of_cells_that_are_beaten_are_left_out() -> None:
-    rows = (make_row(), make_row(SECOND, undecided_reasons=("a",)), make_row(THIRD, undecided_reasons=("b",)))
-    rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
-    text = described(finding=Finding.UNDECIDED, rows=rows, rivals=rivals, needs_longer_trials=True)
-    assert text.headline == "ddp and fsdp can't be told apart yet: of fsdp, a."
 
 
 def test_equals_are_within_the_tolerance_and_others_are_not_better() -> None:
