@@ -144,7 +144,7 @@ def price_options(
 
 
 def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
-    """Of each type of the runs, under each purchase option."""
+    """The hazard of each type of the runs, under each purchase option."""
     given, sizes = suite.pricing.spot, dict[str, int]()
     for result in results:
         settings = result.run.cell.settings

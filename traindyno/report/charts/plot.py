@@ -1,6 +1,6 @@
 """The parts that all charts share: scales, ticks, grid lines and an accessible title."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -170,9 +170,7 @@ def series_class(index: int) -> str:
 
 def legend(names: Sequence[tuple[str, str]]) -> Markup:
     """Pairs of a color class and a name."""
-    return element("ul", *_legend_items(names), class_="legend")
-
-
-def _legend_items(names: Sequence[tuple[str, str]]) -> Iterator[Markup]:
-    for color_class, name in names:
-        yield element("li", element("span", class_=f"swatch {color_class}", aria_hidden="true"), name)
+    items = (
+        element("li", element("span", class_=f"swatch {color}", aria_hidden="true"), name) for color, name in names
+    )
+    return element("ul", *items, class_="legend")
