@@ -121,6 +121,13 @@ class Comparison:
         tail = two_sided_p(distance / self.standard_error, self.degrees_of_freedom) / 2
         return tail if distance > 0 else 1 - tail
 
+    def at(self, difference: float) -> "Comparison":
+        """With another difference of the logarithms, which is known as well as this one."""
+        if self.standard_error is None or self.degrees_of_freedom is None:
+            return Comparison(ratio=exp(difference), host_variance=self.host_variance)
+        found = comparison_of(difference, self.standard_error**2, self.degrees_of_freedom)
+        return replace(found, host_variance=self.host_variance)
+
     def without_range(self) -> "Comparison":
         if self.range.is_empty or self.standard_error is None or self.degrees_of_freedom is None:
             return self
@@ -217,20 +224,16 @@ def estimate_of_mean(
     *,
     confidence: float = CONFIDENCE,
     tails: tuple[float, float] | None = None,
-    shift: float = 0.0,
     undecided: Range = NO_RANGE,
 ) -> Estimate:
-    """``found`` is the mean of ``values``. ``tails`` (lower, upper) of None: equal ones.
-
-    ``shift`` moves the estimate within its interval, and not the interval. ``undecided`` widens the interval.
-    """
+    """``found`` is the mean of ``values``. ``tails`` (lower, upper) of None: equal ones. ``undecided`` widens."""
     if found.variance is None or found.degrees_of_freedom is None:
-        return Estimate(mean=exp(found.mean + shift), count=len(values), variation=None, interval=None)
+        return Estimate(mean=exp(found.mean), count=len(values), variation=None, interval=None)
     error = sqrt(found.variance)
     lower, upper = tails or ((1 - confidence) / 2, (1 - confidence) / 2)
     down, up = (t_quantile(1 - tail, found.degrees_of_freedom) * error for tail in (lower, upper))
     return Estimate(
-        mean=exp(found.mean + min(up, max(-down, shift))),
+        mean=exp(found.mean),
         count=len(values),
         variation=sqrt(variance(values)) / fmean(values),
         interval=Interval(

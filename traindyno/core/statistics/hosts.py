@@ -83,7 +83,8 @@ class HostClass(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpread:
     """``deviation``: standard deviation of a host's speed, as a share, at the upper end of what is published; a
-    difference between cells on unlike hosts has to be larger. ``typical``: the middle, which predicts one run.
+    difference between cells on unlike hosts has to be larger. ``typical``: the middle, which predicts one run of a cell
+    that ran on several draws of hosts.
     """
 
     deviation: float
@@ -252,8 +253,12 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
 
 
 def one_more_run(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> tuple[float, float]:
-    """Variance, with its degrees of freedom, of a run on other hosts around the mean of two trials or more."""
-    return _variance_over_hosts(trials, spread.typical, spread.degrees_of_freedom, inflation, runs=1)
+    """Variance, with its degrees of freedom, of a run on other hosts around the mean of two trials or more.
+
+    One draw shows nothing of how hosts differ: then the prior's upper end counts.
+    """
+    deviation = spread.deviation if draw_count(trials) == 1 else spread.typical
+    return _variance_over_hosts(trials, deviation, spread.degrees_of_freedom, inflation, runs=1)
 
 
 def _variance_over_hosts(
@@ -294,6 +299,12 @@ def _compare_within_hosts(
         count += len(block)
     degrees = count - len(pairs) - 1
     return comparison_of(difference, inflation * squares / degrees / total, degrees)
+
+
+def draws_of(cells: Sequence[Sequence[Trial]]) -> list[int]:
+    """The draw of each trial, cell by cell."""
+    numbers = {id(trial): draw for draws in _by_draw(*cells) for draw, trials in draws.items() for trial in trials}
+    return [numbers[id(trial)] for cell in cells for trial in cell]
 
 
 def _by_draw(*cells: Sequence[Trial]) -> list[Draws]:

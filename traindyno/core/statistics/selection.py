@@ -75,8 +75,7 @@ def _is_beaten(comparison: Comparison, p: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """The correction of the best cell's own figures for its selection: its mean moves by ``shift`` (of the logarithm,
-    upwards).
+    """The correction of the best cell's intervals for its selection: that of one run moves by ``shift`` (a logarithm).
 
     The tails are the error probabilities of its interval's two ends.
     """

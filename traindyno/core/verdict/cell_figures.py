@@ -239,7 +239,9 @@ def find_trade_offs(verdict: Verdict) -> tuple[TradeOff, ...]:
     known.sort(key=lambda each: (each[1][0].mean, each[1][1].mean))
     found, cheapest = [], float("inf")
     for row, (seconds, usd) in known:
-        is_on_front = row.cell_id not in verdict.refused and usd.mean < cheapest
+        # one run of a dropped cell may be ahead of the recommended cell's mean
+        is_ahead = verdict.dropped.get(row.cell_id, 0.0) > 1
+        is_on_front = row.cell_id not in verdict.refused and not is_ahead and usd.mean < cheapest
         if is_on_front:
             cheapest = usd.mean
         found.append(TradeOff(row=row, seconds=seconds, usd=usd, is_on_front=is_on_front))

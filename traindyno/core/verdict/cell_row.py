@@ -248,8 +248,11 @@ def _projections(trials: CellTrials) -> list[Projection]:
     return [each for each in map(project_run, trials.measured) if each]
 
 
-def with_prediction(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
-    """The interval of one run around the row's means, with what its trials can't decide; a mean's is within it."""
+def with_prediction(row: CellRow, trials: CellTrials, noise: Noise, shift: float = 0.0) -> CellRow:
+    """The interval of one run around the row's means, with what its trials can't decide; a mean's is within it.
+
+    ``shift``: of the logarithm, by how much the best of several cells looks better than it is.
+    """
     seconds, usd = row.seconds, row.usd
     found = predict_run(
         trials.measured,
@@ -260,6 +263,7 @@ def with_prediction(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
         host_spread=noise.spread_of(trials),
         inflation=noise.inflation(len(trials.measured)),
         means=(seconds.mean if seconds else None, usd.mean if usd else None),
+        shift=shift,
     )
     if found is None:
         return replace(row, prediction=None)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log
 from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, find_uneven_faults, hazard_key, observe_hazards
@@ -12,6 +13,7 @@ from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
 from traindyno.core.statistics.blocks import residuals
+from traindyno.core.statistics.cell_means import cell_means
 from traindyno.core.statistics.estimates import NO_RANGE, Comparison, Estimate, Range, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
     NO_POOLS,
@@ -157,14 +159,25 @@ class CellTrials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The spread of trials beyond that within cells: between hosts, and the correlation with the previous trial.
+    """The model of all ``cells``: their means, the spread between hosts, and the correlation with the previous trial.
 
     ``largest_correlation`` is the upper end of what the trials make likely.
     """
 
+    cells: Sequence[CellTrials] = ()
     spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
     serial_correlation: float = 0.0
     largest_correlation: float = 0.0
+    _means: dict[Quantity, dict[int, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def mean(self, trials: CellTrials, quantity: Quantity) -> float:
+        """The logarithm of the cell's mean in the model; by its own trials for a cell that is not in it."""
+        if quantity not in self._means:
+            known = [each for each in self.cells if each.trials(quantity)]
+            means = cell_means([each.trials(quantity) for each in known])
+            self._means[quantity] = {id(each): mean for each, mean in zip(known, means, strict=True)}
+        found = self._means[quantity].get(id(trials))
+        return fmean(map(log, trials.values(quantity))) if found is None else found
 
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
         if trials and trials.cell.settings.instance.startswith(LOCAL_PREFIX):
@@ -182,7 +195,10 @@ class Noise:
 def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
     left = residuals([narrowest_blocks_of(each.trials(quantity)) for each in trials])
     return Noise(
-        spreads=priors, serial_correlation=serial_correlation(left), largest_correlation=largest_correlation(left)
+        cells=trials,
+        spreads=priors,
+        serial_correlation=serial_correlation(left),
+        largest_correlation=largest_correlation(left),
     )
 
 
@@ -273,12 +289,11 @@ def estimate_cell(
     if not trials.spread_is_known(quantity):
         found = replace(found, variance=None, degrees_of_freedom=None)
     found = found.known_to(trials.least_variance(quantity))
-    found = found.plus(extra.log_factor, extra.variance)
+    found = replace(found, mean=noise.mean(trials, quantity)).plus(extra.log_factor, extra.variance)
     undecided = trials.undecided if _is_of_rate(quantity) else Undecided()
     tails = (correction.lower_tail, correction.upper_tail) if correction else None
-    shift = correction.shift if correction else 0.0
     reach = extra.range.plus(_range_of(undecided.range, quantity))
-    return estimate_of_mean(found, values, tails=tails, shift=shift, undecided=reach)
+    return estimate_of_mean(found, values, tails=tails, undecided=reach)
 
 
 def compare_cells(
@@ -301,6 +316,7 @@ def compare_cells(
     )
     if not (first.spread_is_known(quantity) and second.spread_is_known(quantity)):
         found = Comparison(ratio=found.ratio, host_variance=found.host_variance)
+    found = found.at(noise.mean(first, quantity) - noise.mean(second, quantity))
     found = found.known_to(first.least_variance(quantity) + second.least_variance(quantity))
     found = found.scaled(extra.log_factor - other.log_factor, extra.variance + other.variance)
     reach = extra.range_against(other)

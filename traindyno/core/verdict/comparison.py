@@ -197,7 +197,8 @@ def _configuration(cell: Cell) -> tuple[object, ...]:
 
 
 def _compare_cells(first: Sequence[CellTrials], second: Sequence[CellTrials]) -> tuple[CellChange, ...]:
-    rows = list(zip(build_rows(first, Noise()), build_rows(second, Noise()), strict=True))
+    noise = Noise(cells=(*first, *second))
+    rows = list(zip(build_rows(first, noise), build_rows(second, noise), strict=True))
     rates, seconds, usd = (
         _compare_all(first, second, quantity) for quantity in (samples_per_second, projected_seconds, projected_usd)
     )

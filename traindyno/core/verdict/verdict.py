@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from math import exp
 from typing import Any
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
@@ -28,14 +29,13 @@ from traindyno.core.verdict.goal_metric import (
     find_crossovers,
     quantity_of,
 )
+from traindyno.core.verdict.quantity import Quantity
 from traindyno.core.verdict.recommendation import (
     Recommendation,
     Rival,
     against_baseline,
     corrected_row,
-    ratios_of_dropped,
     recommend,
-    scaled_row,
 )
 
 VERDICT = Format(name="verdict", version=1)
@@ -128,22 +128,11 @@ class Verdict:
             found = estimate_of(row, self.metric)
             return found.mean if found else float("inf")
 
-        ratios = self._ratios()
-        rows = (self._shown(row, ratios.get(row.cell_id)) for row in self.rows)
-        return tuple(sorted(rows, key=lambda row: (row.cell_id != self.recommended, place(row))))
+        return tuple(sorted(map(self._shown, self.rows), key=lambda row: (row.cell_id != self.recommended, place(row))))
 
-    def _shown(self, row: CellRow, ratio: float | None) -> CellRow:
-        """The recommended cell with its corrected figures; one that was compared differs from it by just that ratio."""
-        if self.expected and row.cell_id == self.recommended:
-            return self.expected
-        best, own = self.estimate(self.metric), estimate_of(row, self.metric)
-        if own is None or best is None or ratio is None:
-            return row
-        return scaled_row(row, best.mean / min(1.0, ratio) / own.mean)
-
-    def _ratios(self) -> dict[str, float]:
-        """Cell id → recommended ÷ it."""
-        return {**self.dropped, **{rival.cell_id: rival.comparison.ratio for rival in self.rivals}}
+    def _shown(self, row: CellRow) -> CellRow:
+        """The recommended cell has the intervals corrected for its selection."""
+        return self.expected if self.expected and row.cell_id == self.recommended else row
 
     def row(self, cell_id: str) -> CellRow:
         """As measured."""
@@ -210,7 +199,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         host_spread=noise.spread_of(found.best if found else None),
         spent_usd=_spent(rows),
         is_simulated=any(row.is_simulated for row in rows),
-        dropped=ratios_of_dropped(found, evidence.dropped, compared, quantity) if found else {},
+        dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
         unlike=evidence.unlike,
     )
     best = verdict.expected
@@ -262,6 +251,14 @@ def _why_unknown(rows: Sequence[CellRow], metric: Metric) -> Finding:
     if metric.is_to_target and any(row.repeats_a_seed for row in rows):
         return Finding.ONE_SEED
     return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in rows) else Finding.UNDECIDED
+
+
+def _ratios_of_dropped(found: Recommendation, evidence: Evidence, quantity: Quantity) -> dict[str, float]:
+    best, *means = (
+        evidence.noise.mean(each, quantity) + each.extra(quantity).log_factor
+        for each in (found.best, *evidence.dropped)
+    )
+    return {each.cell.cell_id: exp(best - mean) for each, mean in zip(evidence.dropped, means, strict=True)}
 
 
 def _against_baseline(found: Recommendation | None, evidence: Evidence, significance: float) -> AgainstBaseline | None:

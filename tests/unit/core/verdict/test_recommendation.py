@@ -75,7 +75,7 @@ def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> N
     better: list[float | None] = [0.97 * 1.2, 0.9702, 0.97, 0.9699, 0.971]
     third: list[float | None] = [1.1 * 1.2, 1.1, 1.102, 1.099, 1.101]
     trials = in_rounds(*(lucky, better, third)[::order])
-    found = recommend(trials, projected_seconds, Noise(), tolerance=0.02, significance=0.05)
+    found = recommend(trials, projected_seconds, Noise(cells=trials), tolerance=0.02, significance=0.05)
     assert found is not None
     assert found.best is trials[1]
     assert all(rival.comparison.ratio < 1 for rival in found.rivals)
@@ -107,13 +107,13 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
     assert row.prediction is not None
     one_run = row.prediction.seconds
     assert one_run is not None
-    assert one_run.high / one_run.low > 1.06  # two hosts of 1 %, t(0.95, 3) = 2.35
+    assert one_run.high / one_run.low > 1.1  # two hosts of 2 %, t(0.95, 3) = 2.35
     assert one_run.low <= row.seconds.interval.low <= row.seconds.interval.high <= one_run.high
-    center = row.seconds.mean / rows[0].seconds.mean if rows[0].seconds else 0.0
+    assert rows[0].seconds is not None
+    assert row.seconds.mean == rows[0].seconds.mean
     before = rows[0].prediction.seconds if rows[0].prediction else None
     assert before is not None
-    assert one_run.low / before.low == pytest.approx(center)
-    assert center != pytest.approx(1.0, rel=1e-9)
+    assert one_run.low > before.low  # the best of two looks better than it is
 
 
 def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:
