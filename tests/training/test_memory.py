@@ -14,7 +14,7 @@ from traindyno.core.planning.memory import MemoryEstimate, fitting_batch
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_settings, parse_workload
 from traindyno.core.suite.workload import Tokenizer, Workload
-from training.memory.estimate import Findings, estimate_memory, measure_memory, measure_steps
+from training.memory.estimate import Findings, estimate_memory, measure_steps, of_the_largest
 from training.memory.tracker import MemoryTracker
 from training.process.process_group import end_process_group, read_topology
 
@@ -115,7 +115,7 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     estimated = estimated_case(name)
     assert estimated.activation_bytes > 0
     with watched_shapes() as shapes:
-        measured = measure_memory(workload, settings, model_path=None)
+        measured = of_the_largest(settings, lambda each: measure_steps(workload, settings, each, model_path=None))
     assert estimated == measured
     assert len(shapes.seen) >= 8
     assert shapes.wrong == set()

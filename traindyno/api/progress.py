@@ -17,9 +17,9 @@ from traindyno.aws.executions import Execution
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job_end import JobPhaseName
+from traindyno.core.jobs.outcome import SUCCESSES
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.suite.preparation import label_of
-from traindyno.core.verdict.cell_trials import MEASURED_OUTCOMES
 from traindyno.store.owners import PreparationSummary
 
 SHOWN_FROM_SECONDS = 1.0
@@ -27,7 +27,7 @@ SHOWN_FROM_SECONDS = 1.0
 
 def ended_line(number: int, planned: int | None, summary: RunSummary) -> str:
     """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``."""
-    rate = summary.samples_per_second if summary.outcome in MEASURED_OUTCOMES else None
+    rate = summary.samples_per_second if summary.outcome in SUCCESSES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
     why = f": {summary.message}" if summary.message else ""
     label = summary.cell_label or summary.cell_id

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
+from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS, BatchProbe
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, MemoryEstimate, most_bytes
-from traindyno.core.verdict.found_batch import MEASURED, batch_of_cell, larger_may_fit
+from traindyno.core.verdict.found_batch import batch_of_cell, larger_may_fit
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
@@ -78,7 +79,7 @@ def _searches(results: Iterable[RunResult]) -> list[RunResult]:
 
 
 def _is_measured(result: RunResult) -> bool:
-    return result.outcome in MEASURED
+    return result.outcome in HAD_BATCH
 
 
 def _note(result: RunResult) -> str | None:

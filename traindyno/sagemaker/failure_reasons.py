@@ -11,20 +11,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
 from traindyno.core.step_log.line import FAILURE_PREFIX
 
-# Outcomes that only SageMaker's description of the job, or the lab, can know.
-NOT_OF_CONTAINER = frozenset(
-    {
-        Outcome.COMPLETED,
-        Outcome.TIMED_OUT,
-        Outcome.OUTPACED,
-        Outcome.COST_STOPPED,
-        Outcome.CAPACITY_UNAVAILABLE,
-        Outcome.QUOTA_EXCEEDED,
-    }
-)
 # Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which the training toolkit
 # quotes. Elsewhere the text is part of somebody's message.
 OWN_TEXT = re.compile(

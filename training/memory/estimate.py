@@ -98,17 +98,10 @@ def estimate_memory(workload: Workload, settings: Settings, *, model_path: str |
                 placed=lambda batch: {name: mode.from_tensor(tensor) for name, tensor in batch.items()},
             )
 
-    return _of_the_largest(settings, estimate)
+    return of_the_largest(settings, estimate)
 
 
-def measure_memory(workload: Workload, settings: Settings, *, model_path: str | None) -> MemoryEstimate:
-    """Measures the same on real tensors of the CPU, for comparison: the job's other processes are still fake."""
-    return _of_the_largest(
-        settings, lambda topology: measure_steps(workload, settings, topology, model_path=model_path)
-    )
-
-
-def _of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
+def of_the_largest(settings: Settings, of_process: Callable[[Topology], MemoryEstimate]) -> MemoryEstimate:
     """The estimate of the process that needs the most memory, among those that differ."""
     hidden, found = HiddenStates(), []
     topologies = _planned_topologies(settings)

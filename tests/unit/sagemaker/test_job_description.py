@@ -8,9 +8,9 @@ import pytest
 
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, SlotUnavailable
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
 from traindyno.core.step_log.line import failure_text
-from traindyno.sagemaker.failure_reasons import NOT_OF_CONTAINER, read_failure_reason
+from traindyno.sagemaker.failure_reasons import read_failure_reason
 from traindyno.sagemaker.job_description import (
     INSTANT_STATUSES,
     PHASE_OF_STATUS,

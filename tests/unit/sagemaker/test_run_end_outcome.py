@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.sagemaker.test_script_errors import TRACEBACK, wrapped
 from traindyno.core.jobs.journal_format import EXITED, OUTPACED, REASONS, TIME_LIMIT
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
 from traindyno.core.jobs.run_end import OutpacedBound, RunEnd
 from traindyno.core.step_log.line import failure_text
-from traindyno.sagemaker.failure_reasons import NOT_OF_CONTAINER, read_failure_reason
+from traindyno.sagemaker.failure_reasons import read_failure_reason
 from traindyno.sagemaker.run_end_outcome import outcome_of
 
 SAID = [

@@ -9,7 +9,8 @@ from statistics import fmean
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, unbilled_seconds
-from traindyno.core.jobs.attempt import FAULT_ERRORS, FAULTS, Attempt, trained_seconds
+from traindyno.core.jobs.attempt import FAULT_ERRORS, Attempt, trained_seconds
+from traindyno.core.jobs.outcome import FAULTS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import SIGNIFICANCE, gamma_quantile, incomplete_beta
 from traindyno.core.suite.choices import Purchase

@@ -4,17 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.run_result import RunResult
-
-SUCCESSES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
-# The cell itself causes these outcomes: the whole workload would end in the same way.
-OWN_FAILURES = (
-    Outcome.OUT_OF_MEMORY,
-    Outcome.LOSS_DIVERGED,
-    Outcome.TIMED_OUT,
-    Outcome.USER_CODE_ERROR,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

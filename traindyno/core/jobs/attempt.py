@@ -61,8 +61,7 @@ LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
     ServiceFault: Outcome.INTERNAL_ERROR,
     Throttled: Outcome.INTERNAL_ERROR,
 }
-# Faults of the service and missing capacity: outcomes, and errors after which the state machine starts another attempt.
-FAULTS = (Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE)
+# Errors of the service and of missing capacity, after which the state machine starts another attempt.
 FAULT_ERRORS = (ServiceFault.__name__, CapacityUnavailable.__name__)
 UNBILLED_PHASES = (JobPhaseName.WAITING.value, JobPhaseName.STARTING.value, JobPhaseName.INTERRUPTED.value)
 

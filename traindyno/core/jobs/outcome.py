@@ -18,3 +18,21 @@ class Outcome(StrEnum):
     INTERNAL_ERROR = "internal_error"
     STOPPED_BY_USER = "stopped_by_user"
     OUTPACED = "outpaced"  # it could not win any more, so its job ended it
+
+
+# What an outcome means, in one table. A run with a success did its work: its rate counts.
+SUCCESSES = frozenset({Outcome.COMPLETED, Outcome.COST_STOPPED})
+# The cell itself causes these: the whole workload would end in the same way.
+OWN_FAILURES = frozenset(
+    {Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT, Outcome.USER_CODE_ERROR},
+)
+# The service causes these, or lacks capacity.
+FAULTS = frozenset({Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE})
+# The time of such a run predicts that of the cell's next one.
+TELLS_TIME = {Outcome.COMPLETED} | OWN_FAILURES - {Outcome.USER_CODE_ERROR}
+# A run that ended so was measured with its batch.
+HAD_BATCH = frozenset({Outcome.COMPLETED, Outcome.OUTPACED})
+# Only SageMaker's description of the job, or the lab, can know these.
+NOT_OF_CONTAINER = SUCCESSES | {
+    *(Outcome.TIMED_OUT, Outcome.OUTPACED, Outcome.CAPACITY_UNAVAILABLE, Outcome.QUOTA_EXCEEDED),
+}

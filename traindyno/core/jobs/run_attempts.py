@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from traindyno.core.errors import RunsLeft
 from traindyno.core.jobs.attempt import (
     FAULT_ERRORS,
-    FAULTS,
     LAST_OUTCOMES,
     Attempt,
     RunShare,
@@ -15,7 +14,7 @@ from traindyno.core.jobs.attempt import (
 )
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.journal import JobJournal
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import FAULTS, Outcome
 from traindyno.core.jobs.run_end import RunEnd
 
 # SageMaker gives whole seconds, and its clock and the host's differ.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
 from traindyno.core.suite.choices import Task
@@ -16,8 +16,6 @@ from traindyno.core.suite.suite import Limits, Suite
 from traindyno.core.suite.suite_file import measurement_document, target_document, workload_document
 
 WORK_ID_DIGITS = 16
-# The cell itself causes these outcomes; the time of other runs does not predict the next one.
-TELLING_OUTCOMES = (Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.LOSS_DIVERGED, Outcome.TIMED_OUT)
 # The settings that decide when a run stops, without max_steps: the difference in steps is computed instead.
 DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
 
@@ -105,7 +103,7 @@ def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
     """Cell id → what its earlier runs show. A cell without a usable one is left out."""
     by_cell: dict[str, list[PastRun]] = {}
     for run in past:
-        if run.outcome in TELLING_OUTCOMES and _added_seconds(run, suite) is not None:
+        if run.outcome in TELLS_TIME and _added_seconds(run, suite) is not None:
             by_cell.setdefault(run.cell_id, []).append(run)
     return {cell_id: _learn(cell_id, runs, suite) for cell_id, runs in by_cell.items()}
 

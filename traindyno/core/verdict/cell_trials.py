@@ -6,9 +6,8 @@ from math import log
 from statistics import fmean
 
 from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, find_uneven_faults, hazard_key, observe_hazards
-from traindyno.core.costs.success import OWN_FAILURES
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
@@ -50,7 +49,6 @@ from traindyno.core.verdict.quantity import (
 )
 from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
 
-MEASURED_OUTCOMES = (Outcome.COMPLETED, Outcome.COST_STOPPED)
 # What is undecided about the time per step is undecided about these, and inversely about rates.
 PROJECTED = (projected_seconds, projected_billable_seconds, projected_usd, projected_instance_hours, training_seconds)
 RATES = (samples_per_second, tokens_per_second, steps_per_second)
@@ -251,7 +249,7 @@ def is_measured(result: RunResult) -> bool:
     """A run that ended at its target counts even if it is too short for a rate."""
     measured = result.measured
     return (
-        result.outcome in MEASURED_OUTCOMES
+        result.outcome in SUCCESSES
         and measured is not None
         and (measured.throughput is not None or measured.ended_at_target)
     )

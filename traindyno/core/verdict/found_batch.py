@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import CellMemory, fitting_batch, usable_memory_bytes
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.suite import Cell, Run, Suite
-
-MEASURED = (Outcome.COMPLETED, Outcome.OUTPACED)
 
 
 def searches_batch(cells: Iterable[Cell]) -> bool:
@@ -18,13 +16,10 @@ def searches_batch(cells: Iterable[Cell]) -> bool:
 
 
 def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
-    """Cell id → the batch of its earliest trial that found one and was measured with it.
-
-    The batch belongs to the cell of the type that the trial ran on, which may not be the one it was planned for.
-    """
+    """Cell id → the batch of its earliest trial that found one and was measured with it."""
     found: dict[str, int] = {}
     for result in sorted(results, key=lambda each: each.run.trial):
-        if result.found_batch is not None and result.outcome in MEASURED:
+        if result.found_batch is not None and result.outcome in HAD_BATCH:
             found.setdefault(result.run.cell.cell_id, result.found_batch)
     return found
 
@@ -37,7 +32,7 @@ def batch_of_cell(results: Iterable[RunResult]) -> int | None:
 
 def _batch_of(result: RunResult) -> int | None:
     finding = result.batch_finding
-    if finding is None or finding.fits or result.outcome in MEASURED:
+    if finding is None or finding.fits or result.outcome in HAD_BATCH:
         return result.found_batch
     return None if finding.fits is None else NONE_FITS
 
@@ -75,7 +70,7 @@ def missing_trials(suite: Suite, cells: Iterable[Cell], results: Sequence[RunRes
     """Missing trials of a grid after its first round. A cell that was not measured with any batch has no
     further trial.
     """
-    measured = {result.run.cell.cell_id for result in results if result.outcome in MEASURED}
+    measured = {result.run.cell.cell_id for result in results if result.outcome in HAD_BATCH}
     done = {(result.run.cell.cell_id, result.run.trial) for result in results}
     going_on = [cell for cell in cells if not cell.settings.batch_search or cell.cell_id in measured]
     trials = range(2, suite.measurement.trials + 1)

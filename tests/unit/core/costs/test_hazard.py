@@ -6,8 +6,7 @@ import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell
 from traindyno.core.costs.hazard import MOST_SPAN, PRIORS, observe_hazards, posterior
-from traindyno.core.jobs.attempt import FAULTS
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import FAULTS, Outcome
 from traindyno.core.suite.goal import SpotTerms
 
 CELL = make_cell(instance_count=2)

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_attempt, make_cell
-from traindyno.core.costs.success import OWN_FAILURES, SUCCESSES, measure_success
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.costs.success import measure_success
+from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 
 
 def test_own_failures_count_and_faults_of_the_service_do_not() -> None:
