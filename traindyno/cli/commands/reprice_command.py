@@ -171,15 +171,7 @@ def _changes(after: Repriced) -> Iterator[str]:
         price, label = exact_usd_text(found.usd_per_instance_hour), verdict.row(found.cell_id).label
         yield f"break-even: {found.instance} at {price}/h, where {label} and {best} cost the same"
     if not verdict.break_evens:
-        yield f"no price changes the verdict: {_why_none(verdict)}"
-
-
-def _why_none(verdict: Verdict) -> str:
-    if verdict.recommended is None:
-        return "no cell is recommended"
-    if verdict.goal.is_time:
-        return "the goal is time alone"
-    return "there is one instance type only, so one price changes every cell"
+        yield "no price of another instance type changes the verdict"
 
 
 def _price_text(usd_per_hour: Decimal | None) -> str:
