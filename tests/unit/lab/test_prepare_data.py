@@ -1,6 +1,5 @@
 """A suite's data becomes tokens that its runs read: keys, the cache's marker, and how a preparation's end is told."""
 
-import json
 from typing import Any
 
 import pytest
@@ -41,6 +40,7 @@ from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
 
 KEY = "0123456789abcdef" * 4
 TOKEN = "waiting-task"
+NAMED = {"dataset": {"format": "synthetic"}, "model": "me/model", "tokenizer": None}
 HUB_DATA = {"path": "nyu-mll/glue", "name": "sst2"}
 
 
@@ -176,8 +176,7 @@ def test_only_a_commits_copy_serves_other_executions(revision: str | None, is_re
 
 
 def test_every_run_reads_the_labs_copy_of_the_model() -> None:
-    document = workload(dataset={"format": "synthetic"}, model="me/model", tokenizer=None)
-    lab, copy = lab_with_preparation(packing=None, stages_model=True, workload=document)
+    lab, copy = lab_with_preparation(packing=None, stages_model=True, workload=workload(**NAMED))
     assert (copy.preparation_id, copy.label) == (f"stage-{KEY[:8]}", "model staging")
     job = submit(lab, copy)
     lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
@@ -192,24 +191,8 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
         plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
 
 
-def test_a_model_that_can_not_be_copied_ends_the_suite_before_any_run() -> None:
-    document = workload(dataset={"format": "synthetic"}, model="me/model", tokenizer=None)
-    lab, copy = lab_with_preparation(packing=None, stages_model=True, workload=document)
-    end(lab, submit(lab, copy), "Failed", f"AlgorithmError: {failure_text('user_code_error', 'not found')}")
-    ((_, name, cause),) = lab.answers.given
-    assert name == "PreparationFailed"
-    assert cause == "the model could not be copied from the Hub, so no run was started: not found"
-
-
-def lab_with_check() -> tuple[MemoryLab, DataPreparation]:
-    """A lab that has taken in a suite on synthetic data, and the job that checks its model, not yet submitted."""
-    return lab_with_preparation(
-        packing=None, workload=workload(dataset={"format": "synthetic"}, model="me/model", tokenizer=None), **TENSOR
-    )
-
-
 def test_after_the_check_the_runs_start_without_tokens() -> None:
-    lab, check = lab_with_check()
+    lab, check = lab_with_preparation(packing=None, workload=workload(**NAMED), **TENSOR)
     job = submit(lab, check)
     lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
     end(lab, job)
@@ -222,16 +205,6 @@ def test_after_the_check_the_runs_start_without_tokens() -> None:
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
     assert recorded.preparation == check
     assert [line.label for line in write_receipt([recorded]).lines] == ["model check"]
-
-
-def test_a_model_that_fails_its_check_ends_the_suite_before_any_run() -> None:
-    lab, check = lab_with_check()
-    said = "matrix.tensor_degree: degree 2 does not divide the model's 1 num_key_value_heads"
-    end(lab, submit(lab, check), "Failed", f"AlgorithmError: {failure_text('user_code_error', said)}")
-    ((_, name, cause),) = lab.answers.given
-    assert name == "PreparationFailed"
-    assert cause == f"the check of the model failed, so no run was started: {said}"
-    assert ready_tokens_key(KEY) not in lab.objects.contents
 
 
 def lab_with_preparation(
@@ -271,6 +244,9 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
     leave_tokens(lab, job)
     end(lab, job)
     assert [(token, name) for token, name, _ in lab.answers.given] == [(TOKEN, "success")]
+    marker = lab.bucket.read_json(ready_tokens_key(KEY))
+    assert (marker["job_name"], marker["version"]) == (job, 1)
+    assert marker["manifest"]["parts"] == {"train": {"sequences": 10, "tokens": 1280}}
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
     runs = [run for item in lab.bucket.read_json(lane["packs"][0]["items_key"]) for run in runs_of_item(item)]
     uri = f"s3://results/{tokens_folder(KEY, job)}"
@@ -304,13 +280,25 @@ def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     assert "$0.1" in page  # 300 s at 1.20 an hour
 
 
-def test_a_failed_preparation_says_why_in_the_containers_words() -> None:
-    lab, run = lab_with_preparation()
+@pytest.mark.parametrize(
+    ("job", "begin"),
+    [
+        ({}, "the data could not be prepared"),
+        ({"packing": None, "workload": workload(**NAMED), **TENSOR}, "the check of the model failed"),
+        (
+            {"packing": None, "stages_model": True, "workload": workload(**NAMED)},
+            "the model could not be copied from the Hub",
+        ),
+    ],
+    ids=["data", "check", "copy"],
+)
+def test_a_failed_preparation_says_why_in_the_containers_words(job: dict[str, Any], begin: str) -> None:
+    lab, run = lab_with_preparation(**job)
     text = failure_text("user_code_error", "rank 0: WorkloadError: a.csv has no column 'text'")
     end(lab, submit(lab, run), "Failed", f"AlgorithmError: {text}")
     ((_, name, cause),) = lab.answers.given
     assert name == "PreparationFailed"
-    assert cause.endswith("no run was started: rank 0: WorkloadError: a.csv has no column 'text'")
+    assert cause == f"{begin}, so no run was started: rank 0: WorkloadError: a.csv has no column 'text'"
     assert ready_tokens_key(KEY) not in lab.objects.contents
 
 
@@ -419,14 +407,3 @@ def test_runs_without_their_tokens_are_not_planned() -> None:
     lab, _ = lab_with_preparation()
     with pytest.raises(TokensMissing, match=KEY):
         plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
-
-
-def test_the_marker_says_what_it_marks() -> None:
-    lab, run = lab_with_preparation()
-    job = submit(lab, run)
-    leave_tokens(lab, job)
-    end(lab, job)
-    marker = json.loads(lab.objects.contents[ready_tokens_key(KEY)])
-    assert marker["manifest"]["parts"] == {"train": {"sequences": 10, "tokens": 1280}}
-    assert marker["job_name"] == job
-    assert marker["version"] == 1

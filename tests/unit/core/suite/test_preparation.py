@@ -14,7 +14,6 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
-from traindyno.core.planning.quotas import needed_quotas
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.memory_settings import distinct_settings, parse_memory_parts
@@ -220,19 +219,6 @@ def test_the_job_that_only_checks_the_model_reads_its_files_and_no_data() -> Non
     assert label_of(preparation(suite).preparation_id) == "data preparation"
 
 
-def test_the_check_is_priced_and_refused_as_a_preparation_is() -> None:
-    suite = named_suite(model="s3://bucket/model/")
-    plan = planned_of(suite)
-    assert plan.preparation is not None
-    assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
-    quotas = [quota.name for quota in needed_quotas(suite, plan.cells)]
-    assert "ml.m7i.xlarge for training job usage" in quotas
-    (refusal,) = planned_of(suite, usd={"ml.g5.12xlarge": "7.09"}).refusals
-    assert refusal.reason.startswith("the price of ml.m7i.xlarge, on which the model is to be checked, is unknown")
-    ready = TokenSet(packing=None, tensor_degrees=(4,), key=KEY, is_ready=True)
-    assert due_preparations(planned_of(suite, (ready,)).preparation, "execution-1") == ()
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -376,12 +362,8 @@ def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
     assert plan.refusals == ()
 
 
-def test_what_is_ready_costs_nothing_and_is_not_made_again() -> None:
-    ready = TokenSet(packing=True, key=KEY, is_ready=True)
-    plan = planned((ready,))
-    assert plan.one_attempt_usd == Decimal("1.408")  # that of two jobs of half an hour
-    assert due_preparations(plan.preparation, "execution-1") == ()
-    (due,) = due_preparations(planned((replace(ready, is_ready=False),)).preparation, "execution-1")
+def test_a_due_preparation_is_named_by_its_key() -> None:
+    (due,) = due_preparations(planned((TokenSet(packing=True, key=KEY, is_ready=False),)).preparation, "execution-1")
     assert due == DataPreparation(execution_id="execution-1", key=KEY, packing=True, instance="ml.m7i.xlarge")
     assert due.preparation_id == "prepare-01234567"
 
