@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_boundaries import MAY_IMPORT, REPO_ROOT
+from tests.unit.test_boundaries import MAY_IMPORT, REPO_ROOT, imported_modules, is_allowed
 
 OWN = {f"{name.replace('.', '/')}.py" for name in MAY_IMPORT["traindyno/parent"] if name.startswith("traindyno.core")}
 FOLDERS = ("traindyno/parent", "traindyno/callbacks")
@@ -29,6 +29,12 @@ def later_syntax(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_of_frozen_images_has_annotations_of_its_python(file: str) -> None:
     assert not list(later_syntax(Path(REPO_ROOT, file).read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("file", sorted(OWN))
+def test_a_file_of_the_core_in_frozen_images_imports_what_they_have(file: str) -> None:
+    found = imported_modules(Path(REPO_ROOT, file))
+    assert [name for name in sorted(found) if not is_allowed(name, MAY_IMPORT["traindyno/parent"])] == []
 
 
 def test_later_annotations_are_found() -> None:

@@ -1,12 +1,10 @@
 """A run that can't win is told by its first steps, and one that may win is not."""
 
-import ast
 from math import exp, inf
 from random import Random
 
 import pytest
 
-from localcloud.home import REPO_ROOT
 from traindyno.core.search.outpaced import (
     LEAST_STEPS,
     MOST_STEPS,
@@ -42,13 +40,6 @@ def pace(steps: list[float], startup: float = 0.0) -> Pace:
 
 def early(steps: list[float], best: Pace = BEST) -> EarlyEnd | None:
     return early_end(steps, 100, {"best": best}, SAMPLES)
-
-
-def test_the_module_is_python_3_8_with_the_standard_library() -> None:
-    source = (REPO_ROOT / "traindyno/core/search/outpaced.py").read_text(encoding="utf-8")
-    tree = ast.parse(source, feature_version=(3, 8))
-    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert imported == {"math", "typing"}
 
 
 def test_nothing_is_known_before_five_steps_after_two() -> None:
