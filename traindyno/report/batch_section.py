@@ -20,7 +20,7 @@ CAPTION = (
     "large. Rates of probes are not in the verdict; the batch that is marked was measured. A probe that does not fit "
     "ran out of memory, or two jobs died in it. No margin: CUDA's allocator freed its cache and tried again."
 )
-MEMORY_COLUMNS = columns("Cell", "# Estimate", "# Measured", "# Estimate ÷ measured", "# Device", "Would fit with")
+MEMORY_COLUMNS = columns("Cell", "# Estimate", "# Measured", "# Estimate ÷ measured", "# Device", "Batch that fits")
 MEMORY_CAPTION = (
     "Peak memory of one device. The estimate runs the training code on tensors without values; the CUDA context, "
     "NCCL's buffers and fragmentation are not in it. Measured: the most that PyTorch had allocated on a device, over "
@@ -67,7 +67,7 @@ def _memory_row(report: Report, memory: CellMemory) -> list[str | None]:
         bytes_text(measured),
         number_text(estimated / measured) if estimated and measured else UNKNOWN,
         bytes_text(memory.device_bytes),
-        "; ".join(remedy.text() for remedy in finding.remedies) or "–",
+        str(finding.smaller_batch or "–"),
     ]
 
 

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from traindyno.callbacks import StepLogger
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import has_gpu
-from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, find_remedies, fits, why_not_estimated
+from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, fits, why_not_estimated
 from traindyno.core.suite.choices import TRAITS, DatasetFormat, Task
 from traindyno.core.suite.processes import accumulation_steps, stage_ranks, world_size
 from traindyno.core.suite.settings import Settings
@@ -253,11 +253,17 @@ class Findings:
             return MemoryFinding(why_unknown=found)
         if fits(found, settings.instance):
             return MemoryFinding(estimate=found)
-        return MemoryFinding(estimate=found, remedies=find_remedies(settings, self._estimate_or_none))
+        return MemoryFinding(estimate=found, smaller_batch=self._smaller_batch(settings))
 
-    def _estimate_or_none(self, settings: Settings) -> MemoryEstimate | None:
-        found = self._estimate(settings)
-        return None if isinstance(found, str) else found
+    def _smaller_batch(self, settings: Settings) -> int | None:
+        """The first half, quarter, … of the batch that fits."""
+        size = settings.batch_size // 2
+        while size:
+            found = self._estimate(replace(settings, batch_size_per_device=size))
+            if not isinstance(found, str) and fits(found, settings.instance):
+                return size
+            size //= 2
+        return None
 
     def _estimate(self, settings: Settings) -> MemoryEstimate | str:
         """The estimate, or why there is none."""

@@ -26,7 +26,7 @@ open("{folder}/requests", "a").write("asked\\n")
 for settings in request["settings"]:
     size = 30 * 10**9 if settings["compiler"] == "none" else 10**9
     estimate = dict(peak_bytes=size, parameter_bytes=10**9, gradient_bytes=10**9, optimizer_bytes=2 * 10**9)
-    print(json.dumps(dict(estimate=estimate, remedies=[dict(changes=dict(instance_count=2), peak_bytes=10**10)])))
+    print(json.dumps(dict(estimate=estimate, smaller_batch=4)))
 '
 """
 
@@ -104,7 +104,7 @@ def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Pat
     text = console.export_text()
     assert "27.9 GiB" in text
     assert "125 %" in text
-    assert f"{plan.cells[0].cell_id}: would fit with instance_count: 2 (9.31 GiB)" in text
+    assert f"{plan.cells[0].cell_id}: is too large; what may help: batch_size_per_device 4" in text
 
 
 @needs_torch

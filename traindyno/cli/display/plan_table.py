@@ -193,13 +193,12 @@ def _batch(memory: CellMemory, cell: Cell) -> str:
 
 
 def _memory_lines(planned: Plan) -> list[str]:
-    """Why a cell has no estimate, and the changes that would make a cell fit."""
+    """Why a cell has no estimate, and what may make a cell fit."""
     lines = []
     instances = {cell.cell_id: cell.settings.instance for cell in planned.cells}
     for each in planned.memory:
         if each.finding.why_unknown:
             lines.append(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
         if each.finding.is_too_large(instances[each.cell_id]):
-            helps = "; ".join(remedy.text() for remedy in each.finding.remedies) or "none of the changes tried"
-            lines.append(f"{each.cell_id}: would fit with {helps}")
+            lines.append(f"{each.cell_id}: is too large; what may help: {each.finding.help_text}")
     return lines

@@ -1,16 +1,16 @@
-"""Whether a cell's job fits into the memory of its devices: the estimated peak, the device's memory, and remedies."""
+"""Whether a cell's job fits into the memory of its devices: the estimated peak and the device's memory."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from traindyno.core.costs.quantity_text import bytes_text
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import find_instance_type, has_gpu
-from traindyno.core.suite.choices import TRAITS, ShardScope, Strategy, Task
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.memory_settings import memory_settings
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings, has_effect
@@ -44,34 +44,23 @@ class MemoryEstimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
-    """``changes``: setting → the value with which the cell was estimated again."""
-
-    changes: Mapping[str, Any]
-    peak_bytes: int
-
-    def text(self) -> str:
-        named = ", ".join(f"{name}: {_plain(value)}" for name, value in self.changes.items())
-        return f"{named} ({bytes_text(self.peak_bytes)})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFinding:
-    """The finding for one configuration. ``estimate`` is None if ``why_unknown`` is set. ``remedies``: changes that
-    make it fit, each estimated; empty if it fits or if none of the changes tried does.
+    """The finding for one configuration. ``estimate`` is None if ``why_unknown`` is set. ``smaller_batch``: of one that
+    does not fit, a batch per device that was estimated and fits; None if it fits, or if none does.
     """
 
     estimate: MemoryEstimate | None = None
     why_unknown: str | None = None
-    remedies: tuple[Remedy, ...] = ()
+    smaller_batch: int | None = None
 
     def is_too_large(self, instance_type: str) -> bool:
         return self.estimate is not None and not fits(self.estimate, instance_type)
 
     @property
-    def fits_with_a_smaller_batch(self) -> bool:
-        """Whether nothing else has to change."""
-        return any(remedy.changes.keys() == {"batch_size_per_device"} for remedy in self.remedies)
+    def help_text(self) -> str:
+        if self.smaller_batch is not None:
+            return f"batch_size_per_device {self.smaller_batch}"
+        return "activation_checkpointing, strategy fsdp or more instances; no batch fits without"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,14 +148,14 @@ def parse_findings(document: Mapping[str, Any]) -> dict[Settings, MemoryFinding]
 
 
 def too_large_text(what: str, instance_type: str, finding: MemoryFinding) -> str:
-    """The reason why ``what``, a cell or its settings, is refused, and the changes that make it fit."""
+    """The reason why ``what``, a cell or its settings, is refused, and what may make it fit."""
     assert finding.estimate is not None
-    helps = "; ".join(remedy.text() for remedy in finding.remedies) or "none of the changes that were tried"
     outside = outside_bytes(instance_type)
     taken = f", of which {bytes_text(outside)} are not for tensors" if outside else ""
     return (
         f"{what} needs {bytes_text(finding.estimate.peak_bytes)} per device by estimate, and a device of"
-        f" {instance_type} has {bytes_text(device_memory_bytes(instance_type))}{taken}. It would fit with: {helps}"
+        f" {instance_type} has {bytes_text(device_memory_bytes(instance_type))}{taken}. What may help:"
+        f" {finding.help_text}"
     )
 
 
@@ -175,14 +164,10 @@ def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[s
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
         cell = by_id.get(each.cell_id)
-        if cell is None or (cell.settings.batch_search and each.finding.fits_with_a_smaller_batch):
+        if cell is None or (cell.settings.batch_search and each.finding.smaller_batch):
             continue
         if each.finding.is_too_large(cell.settings.instance):
             yield too_large_text(f"cell {cell.label} ({cell.cell_id})", cell.settings.instance, each.finding)
-
-
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def fitting_batch(estimate: MemoryEstimate | None, settings: Settings, usable_bytes: int | None) -> int | None:
@@ -203,71 +188,3 @@ def most_bytes(estimate: MemoryEstimate, settings: Settings, batch: int) -> int:
     return (
         estimate.parameter_bytes + estimate.optimizer_bytes + estimate.activation_bytes * batch // settings.batch_size
     )
-
-
-Estimate = Callable[[Settings], MemoryEstimate | None]
-MOST_TIMES_INSTANCES = 8
-
-
-def find_remedies(settings: Settings, estimate: Estimate) -> tuple[Remedy, ...]:
-    """The smallest change of each kind that fits; if none fits alone, all kinds together. ``estimate`` returns None for
-    settings that can't be estimated.
-    """
-    search = _Search(settings, estimate)
-    alone = [found for kind in (_checkpointing, _smaller_batch, _sharding) if (found := search.first(kind(settings)))]
-    if alone:
-        return tuple(alone)
-    smallest = replace(settings, activation_checkpointing=True, batch_size_per_device=1)
-    together = search.first(iter([smallest])) or search.first(_sharding(smallest))
-    return (together,) if together else ()
-
-
-class _Search:
-    def __init__(self, settings: Settings, estimate: Estimate) -> None:
-        self._settings = settings
-        self._estimate = estimate
-
-    def first(self, changed: Iterator[Settings]) -> Remedy | None:
-        for each in changed:
-            found = self._estimate(each)
-            if found is not None and fits(found, each.instance):
-                return Remedy(changes=_changes(self._settings, each), peak_bytes=found.peak_bytes)
-        return None
-
-
-def _checkpointing(settings: Settings) -> Iterator[Settings]:
-    if not settings.activation_checkpointing:
-        yield replace(settings, activation_checkpointing=True)
-
-
-def _smaller_batch(settings: Settings) -> Iterator[Settings]:
-    size = settings.batch_size // 2
-    while size >= 1:
-        yield replace(settings, batch_size_per_device=size)
-        size //= 2
-
-
-def _sharding(settings: Settings) -> Iterator[Settings]:
-    """Shards the state over all processes first, then over more instances; a mesh keeps its other degrees."""
-    sharded = settings
-    if TRAITS[settings.strategy].holds_whole_model:
-        sharded = replace(settings, strategy=Strategy.FSDP)
-        yield sharded
-    elif settings.shard_scope is ShardScope.HYBRID:
-        sharded = replace(settings, shard_scope=ShardScope.FULL)
-        yield sharded
-    if not has_effect("shard_scope", sharded) and not has_effect("shard_degree", sharded):
-        return
-    times = 2
-    while times <= MOST_TIMES_INSTANCES:
-        shards = None if sharded.shard_degree is None else sharded.shard_degree * times
-        yield replace(sharded, instance_count=settings.instance_count * times, shard_degree=shards)
-        times *= 2
-
-
-def _changes(before: Settings, after: Settings) -> dict[str, Any]:
-    names = (
-        *("strategy", "shard_scope", "shard_degree"),
-        *("instance_count", "batch_size_per_device", "activation_checkpointing"),
-    )
-    return {name: getattr(after, name) for name in names if getattr(after, name) != getattr(before, name)}
