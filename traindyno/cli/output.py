@@ -8,9 +8,10 @@ import json
 import sys
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from traindyno.core.documents.problems import visible
@@ -34,6 +35,16 @@ class Terminal(Console):
 
 def styled(text: str, style: str) -> Text:
     return Text(visible(text), style=style)
+
+
+def titled_table(title: str, *columns: str) -> Table:
+    """``columns`` are headings: numbers stand on the right below ``>heading``, and ``heading~`` may take many lines."""
+    table = Table(title=title, title_justify="left", pad_edge=False)
+    for column in columns:
+        heading, is_number = column.removeprefix(">"), column.startswith(">")
+        overflow: Literal["fold", "ellipsis"] = "fold" if heading.endswith("~") else "ellipsis"
+        table.add_column(heading.removesuffix("~"), justify="right" if is_number else "left", overflow=overflow)
+    return table
 
 
 WIDTH_WITHOUT_TERMINAL = 160

@@ -13,7 +13,7 @@ from traindyno.api.suite_text import read_input_file
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import need
 from traindyno.cli.option_values import execution_name
-from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, styled
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, styled, titled_table
 from traindyno.core.costs.quantity_text import number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
@@ -76,9 +76,7 @@ def claims(
 
 
 def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
-    table = Table(title=found.title, title_justify="left", pad_edge=False)
-    for heading in ("claim", "published", "measured", "finding", "why"):
-        table.add_column(heading, justify="right" if heading in {"published", "measured"} else "left", overflow="fold")
+    table = titled_table(found.title, "claim~", ">published~", ">measured~", "finding~", "why~")
     for each in judgements:
         finding = styled(each.finding.value.replace("_", " "), STYLES.get(each.finding, ""))
         table.add_row(

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_values import execution_name
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text, range_text, share_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.loss_parity import ParityFinding
@@ -59,11 +59,7 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
 
 def _cells(compared: ExecutionComparison) -> Table:
     title = f"{compared.first_id} → {compared.second_id}: {compared.examples:,} examples"
-    table = Table(title=title, title_justify="left", pad_edge=False)
-    table.add_column("cell", overflow="fold")
-    for heading in ("samples/s", "change", "cost", "change"):
-        table.add_column(heading, justify="right")
-    table.add_column("finding")
+    table = titled_table(title, "cell~", ">samples/s", ">change", ">cost", ">change", "finding")
     for cell in compared.cells:
         table.add_row(
             cell.label,
@@ -102,9 +98,7 @@ def _finding(cell: CellChange) -> str:
 
 
 def _differences(title: str, differences: Sequence[Difference], compared: ExecutionComparison) -> Table:
-    table = Table(title=title, title_justify="left", pad_edge=False)
-    for heading in ("", compared.first_id, compared.second_id):
-        table.add_column(heading, overflow="fold")
+    table = titled_table(title, "~", f"{compared.first_id}~", f"{compared.second_id}~")
     for each in differences:
         table.add_row(each.name, each.first, each.second)
     return table

@@ -16,7 +16,7 @@ from traindyno.cli import option_values
 from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
-from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json
+from traindyno.cli.output import SIMULATED, STANDARD_OUTPUT, OutputFormat, Terminal, print_json, titled_table
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, usd_text
 from traindyno.core.documents.stored import to_document
@@ -123,12 +123,8 @@ def print_repriced(
 
 def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
     title = f"{execution_id}: {after.examples:,} examples, before → after"
-    table = Table(title=title, title_justify="left", pad_edge=False)
-    table.add_column("")
-    table.add_column("cell", overflow="fold")
-    table.add_column("instance")
-    for heading in ("price/h before", "price/h after", "cost before", "cost after", "change"):
-        table.add_column(heading, justify="right")
+    numbers = (">price/h before", ">price/h after", ">cost before", ">cost after", ">change")
+    table = titled_table(title, "", "cell~", "instance", *numbers)
     shown = {row.cell_id: row for row in before.ranked_rows}
     repriced = {row.cell_id: row for row in after.ranked_rows}
     for cell_id in (row.cell_id for row in before.rows):

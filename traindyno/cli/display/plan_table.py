@@ -4,7 +4,7 @@ from rich.table import Table
 
 from traindyno.api.plan_inputs import PlanInputs
 from traindyno.cli.display.plan_totals import ORDER_NOTE, job_table, jobs_of_plan, totals_table
-from traindyno.cli.output import Terminal
+from traindyno.cli.output import Terminal, titled_table
 from traindyno.core.costs.quantity_text import (
     UNKNOWN,
     bytes_text,
@@ -81,11 +81,7 @@ def print_plan(
 
 
 def _cells(suite: Suite, planned: Plan) -> Table:
-    table = Table(title=f"{suite.name}: cells", title_justify="left", pad_edge=False)
-    table.add_column("cell")
-    table.add_column("what varies", overflow="fold")
-    table.add_column("instances")
-    table.add_column("one run at most", justify="right")
+    table = titled_table(f"{suite.name}: cells", "cell", "what varies~", "instances", ">one run at most")
     prices = {lane.instance_type: lane.price for lane in planned.lanes}
     for cell in planned.cells:
         count, price = cell.settings.instance_count, prices[cell.settings.instance]
@@ -95,10 +91,7 @@ def _cells(suite: Suite, planned: Plan) -> Table:
 
 
 def _lanes(planned: Plan) -> Table:
-    table = Table(title="lanes", title_justify="left", pad_edge=False)
-    table.add_column("instance")
-    for heading in LANE_HEADINGS:
-        table.add_column(heading, justify="right")
+    table = titled_table("lanes", "instance", *(f">{heading}" for heading in LANE_HEADINGS))
     for lane in planned.lanes:
         table.add_row(*_lane_cells(lane))
     return table
@@ -122,12 +115,8 @@ def _lane_cells(lane: LanePlan) -> tuple[str, ...]:
 
 
 def _quotas(inputs: PlanInputs) -> Table:
-    table = Table(title=f"quotas in {inputs.region}", title_justify="left", pad_edge=False)
-    table.add_column("quota")
-    table.add_column("code")
-    for heading in ("applied", "AWS's default", "in use"):
-        table.add_column(heading, justify="right")
-    table.add_column("known from")
+    headings = ("quota", "code", ">applied", ">AWS's default", ">in use", "known from")
+    table = titled_table(f"quotas in {inputs.region}", *headings)
     for reading in inputs.quotas.values():
         applied = "none" if reading.applied is None and reading.limit is not None else count_text(reading.applied)
         counts = reading.quota.counts is not None
@@ -153,13 +142,8 @@ def _known_from(reading: QuotaReading, read_at: float) -> str:
 
 
 def print_memory(console: Terminal, planned: Plan) -> None:
-    table = Table(title="memory of one device, estimated", title_justify="left", pad_edge=False)
-    table.add_column("cell")
-    table.add_column("what varies", overflow="fold")
-    for heading in MEMORY_HEADINGS:
-        table.add_column(heading, justify="right")
-    table.add_column("fits")
-    table.add_column("batch", justify="right")
+    headings = ("cell", "what varies~", *(f">{heading}" for heading in MEMORY_HEADINGS), "fits", ">batch")
+    table = titled_table("memory of one device, estimated", *headings)
     cells = {cell.cell_id: cell for cell in planned.cells}
     for each in planned.memory:
         cell = cells[each.cell_id]

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
+from traindyno.cli.output import titled_table
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, counted, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost_text
@@ -39,13 +40,8 @@ def jobs_of_plan(suite: Suite, planned: Plan) -> list[PlannedJob]:
 
 
 def job_table(suite: Suite, planned: Plan) -> Table:
-    table = Table(title="jobs", title_justify="left", pad_edge=False)
-    table.add_column("jobs", justify="right")
-    table.add_column("instances")
-    table.add_column("runs", overflow="fold")
-    table.add_column("at most", justify="right")
-    table.add_column("one job at most", justify="right")
-    table.add_column("alone because", overflow="fold")
+    headings = (">jobs", "instances", "runs~", ">at most", ">one job at most", "alone because~")
+    table = titled_table("jobs", *headings)
     for cells in _job_rows(suite, planned):
         table.add_row(*cells)
     return table

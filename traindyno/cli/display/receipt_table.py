@@ -6,7 +6,7 @@ from decimal import Decimal
 from rich.table import Table
 
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
-from traindyno.cli.output import SIMULATED, Terminal
+from traindyno.cli.output import SIMULATED, Terminal, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, to_cents, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
 
@@ -54,11 +54,9 @@ def _open_ends(found: ExecutionReceipt, unknown: list[str]) -> Iterator[str]:
 
 
 def _lines(found: ExecutionReceipt) -> Table:
-    table = Table(title=f"{found.execution_id}: training jobs", title_justify="left", pad_edge=False, show_lines=True)
-    table.add_column("job and its phases", overflow="fold", max_width=WIDEST)
-    table.add_column("outcome")
-    for heading in ("billed", "instances", "price per hour", "computed", "cost"):
-        table.add_column(heading, justify="right")
+    numbers = (">billed", ">instances", ">price per hour", ">computed", ">cost")
+    table = titled_table(f"{found.execution_id}: training jobs", "job and its phases~", "outcome", *numbers)
+    table.show_lines, table.columns[0].max_width = True, WIDEST
     for line in found.receipt.lines:
         table.add_row(*_cells(line, found.receipt))
     return table
@@ -94,10 +92,7 @@ def _phase_text(phase: PhaseCost, receipt: Receipt) -> str:
 
 
 def _phases(found: ExecutionReceipt) -> Table:
-    table = Table(title="by phase", title_justify="left", pad_edge=False)
-    table.add_column("phase")
-    table.add_column("time", justify="right")
-    table.add_column("cost", justify="right")
+    table = titled_table("by phase", "phase", ">time", ">cost")
     exact = exact_phase_usd(found.receipt.lines) if is_small(found.receipt) else {}
     for phase in found.receipt.phases:
         table.add_row(

@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
+from traindyno.cli.output import titled_table
 from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.serving.deployment import NOTICE_SECONDS, ModelDeployment
@@ -33,10 +34,7 @@ def lines_after(deployment: ModelDeployment, samples: int, found: Latency) -> It
 
 
 def deployments_table(found: Mapping[str, ModelDeployment], statuses: Mapping[str, str], now: float) -> Table:
-    table = Table(title="endpoints", title_justify="left", pad_edge=False)
-    table.add_column("name", overflow="fold")
-    for heading in ("on", "status", "owner", "expires", "per hour", "cost so far"):
-        table.add_column(heading)
+    table = titled_table("endpoints", "name~", "on", "status", "owner", "expires", "per hour", "cost so far")
     for name, deployment in found.items():
         costs = usd_text(deployment.usd_per_hour), usd_text(deployment.usd_until(now))
         expires = time_text(deployment.ends_at)

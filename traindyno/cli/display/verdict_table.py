@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from traindyno.cli.output import SIMULATED, Terminal, styled
+from traindyno.cli.output import SIMULATED, Terminal, styled, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, is_end_known, seconds_text, share_text, usd_text
 from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.statistics.selection import Relation
@@ -72,14 +72,11 @@ def _table(verdict: Verdict) -> Table:
     title = f"{verdict.suite_name}: {verdict.examples:,} examples"
     if len(rows) > MOST_CELLS:
         title = f"{title}, the best {MOST_CELLS} of {len(rows)} cells"
-    table = Table(title=title, title_justify="left", pad_edge=False)
     shown = [each for each in CELL_FIGURES if _is_shown(each, rows)]
     bars = interval_bars([estimate_of(row, verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance)
-    table.add_column("")
-    table.add_column("cell", overflow="fold")
-    table.add_column(f"{verdict.metric.value.replace('_', ' ')}, 95 %", no_wrap=True)
-    for figure in shown:
-        table.add_column(figure.heading[0].lower() + figure.heading[1:], justify="right", overflow="fold")
+    numbers = (f">{figure.heading[0].lower()}{figure.heading[1:]}~" for figure in shown)
+    table = titled_table(title, "", "cell~", f"{verdict.metric.value.replace('_', ' ')}, 95 %", *numbers)
+    table.columns[2].no_wrap = True
     as_good = {rival.cell_id for rival in verdict.related(Relation.EQUIVALENT)}
     for row, bar in zip(rows[:MOST_CELLS], bars, strict=True):
         is_best = row.cell_id == verdict.recommended
