@@ -13,7 +13,7 @@ from tests.unit.lab_in_memory import NOW
 from tests.unit.stubbed import sent_requests, stubbed
 from traindyno.aws.deployment import Deployment, LabNotDeployed, find_deployment
 from traindyno.aws.embedded_metrics import metrics_line
-from traindyno.aws.executions import ExecutionNameRefused, Executions, ExecutionUnknown
+from traindyno.aws.executions import ExecutionNameRefused, Executions
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.notifications import notify, put_verdict_event
 from traindyno.aws.task_answers import TaskAnswers
@@ -47,31 +47,6 @@ def test_a_name_that_was_used_before_is_refused_in_words() -> None:
 def test_a_name_that_tags_or_keys_cannot_hold_is_refused_before_anything_starts(name: str) -> None:
     with stubbed("stepfunctions") as (client, _), pytest.raises(ExecutionNameRefused, match="expected 1 to 80 letters"):
         Executions(client, MACHINE).start(name, {"name": "quick"})
-
-
-def test_an_execution_that_failed_says_why() -> None:
-    described = {
-        "executionArn": EXECUTION,
-        "stateMachineArn": MACHINE,
-        "name": "e1",
-        "status": "FAILED",
-        "startDate": STARTED,
-        "stopDate": STARTED,
-        "error": "SuiteInvalid",
-        "cause": "matrix: empty",
-    }
-    with stubbed("stepfunctions") as (client, stubber):
-        stubber.add_response("describe_execution", described, {"executionArn": EXECUTION})
-        execution = Executions(client, MACHINE).describe("e1")
-    assert (execution.error, execution.cause, execution.ended_at) == ("SuiteInvalid", "matrix: empty", NOW)
-    assert not execution.is_running
-
-
-def test_an_execution_that_is_not_there_has_its_own_error() -> None:
-    with stubbed("stepfunctions") as (client, stubber):
-        stubber.add_client_error("describe_execution", "ExecutionDoesNotExist")
-        with pytest.raises(ExecutionUnknown, match="e1"):
-            Executions(client, MACHINE).describe("e1")
 
 
 def test_an_answer_says_whether_somebody_waited_for_it() -> None:
@@ -140,39 +115,6 @@ def test_people_and_programs_hear_of_a_verdict() -> None:
         put_verdict_event(events, {"a": 1})
         with pytest.raises(ServiceFault, match="InternalFailure"):
             put_verdict_event(events, {"a": 1})
-
-
-def test_the_log_tail_is_that_of_the_host_that_wrote_last() -> None:
-    streams = [
-        {"logStreamName": "job/algo-2-1", "lastEventTimestamp": 20},
-        {"logStreamName": "job/algo-1-1", "lastEventTimestamp": 10},
-        {"logStreamName": "job/algo-3-1"},
-    ]
-    with stubbed("logs") as (client, stubber):
-        stubber.add_response(
-            "describe_log_streams",
-            {"logStreams": streams},
-            {"logGroupName": "/aws/sagemaker/TrainingJobs", "logStreamNamePrefix": "job/"},
-        )
-        stubber.add_response(
-            "get_log_events",
-            {"events": [{"message": "one\n"}, {"message": "two"}]},
-            {
-                "logGroupName": "/aws/sagemaker/TrainingJobs",
-                "logStreamName": "job/algo-2-1",
-                "startFromHead": False,
-                "limit": 40,
-            },
-        )
-        assert LogTail(client).read("job") == ("one", "two")
-
-
-def test_a_job_without_a_log_has_no_tail() -> None:
-    with stubbed("logs") as (client, stubber):
-        stubber.add_client_error("describe_log_streams", "ResourceNotFoundException")
-        stubber.add_response("describe_log_streams", {"logStreams": []})
-        assert LogTail(client).read("job") == ()
-        assert LogTail(client).read("job") == ()
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "AccessDeniedException", "InternalFailure"])

@@ -93,12 +93,6 @@ def test_what_no_retry_can_help_is_a_result(code: str, message: str, outcome: st
     assert caught.value.outcome == outcome
 
 
-def test_a_job_that_sagemaker_does_not_know_is_none() -> None:
-    with stubbed("sagemaker") as (client, stubber):
-        stubber.add_client_error("describe_training_job", "ValidationException", "Requested resource not found.")
-        assert TrainingJobs(client).describe("traindyno-a-1") is None
-
-
 def test_stopping_what_has_ended_is_nothing_to_do() -> None:
     with stubbed("sagemaker") as (client, stubber):
         stubber.add_response("stop_training_job", {}, {"TrainingJobName": "a"})

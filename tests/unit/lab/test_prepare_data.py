@@ -99,20 +99,7 @@ def test_tokens_that_are_there_are_ready_until_they_are_old() -> None:
     assert [each.is_ready for each in plan(suite, lab)] == [False]
 
 
-def test_a_listing_tells_contents_apart_and_refuses_what_it_can_not_see() -> None:
-    digests = []
-    for etag in ("1", "1", "2"):
-        with stubbed("s3") as (client, stubber):
-            item = {"Key": "data/train.csv", "Size": 3, "ETag": etag}
-            stubber.add_response("list_objects_v2", {"Contents": [item]}, {"Bucket": "mine", "Prefix": "data/"})
-            digest, names = DataListing(client).content("workload.dataset.path", "s3://mine/data/")
-            assert names == {"train.csv"}
-            digests.append(digest)
-    assert digests[0] == digests[1] != digests[2]
-    with stubbed("s3") as (client, stubber):
-        stubber.add_response("list_objects_v2", {})
-        with pytest.raises(SuiteRefused, match="s3://mine/data/ has no objects"):
-            DataListing(client).content("workload.dataset.path", "s3://mine/data/")
+def test_data_that_the_lab_may_not_list_are_refused_with_what_to_deploy() -> None:
     with stubbed("s3") as (client, stubber):
         stubber.add_client_error("list_objects_v2", "AccessDenied")
         with pytest.raises(SuiteRefused, match="data_buckets=my-bucket"):
