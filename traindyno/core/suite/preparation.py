@@ -273,19 +273,8 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         content["head"] = {"path": model.path, "revision": model.revision}  # it may number the labels
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
-    content |= {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
-    if token_set.tensor_degrees:
-        content |= {"model": document.get("model"), "tensor_degrees": token_set.tensor_degrees}
-    if token_set.tensor_plans:
-        content |= {
-            "model": document.get("model"),
-            "tensor_plans": suite_converter().unstructure(token_set.tensor_plans),
-        }
-    if token_set.stage_counts:
-        content |= {"model": document.get("model"), "stage_counts": token_set.stage_counts}
-    if token_set.memory_digest:
-        content |= {"model": document.get("model"), "memory": token_set.memory_digest}
-    return _digest(content)
+    made = {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
+    return _digest({**content, **made, "asked": _asked_of_model(document, token_set)})
 
 
 def check_key(workload: Workload, check: TokenSet, *, code: str, image: str, model_files: str) -> str:
@@ -294,11 +283,16 @@ def check_key(workload: Workload, check: TokenSet, *, code: str, image: str, mod
     A model on the Hub without a revision counts as unchanged, because each run checks its model again.
     """
     document: dict[str, Any] = suite_converter().unstructure(workload)
-    content = {name: document.get(name) for name in ("task", "model", "sequence_length")}
-    plans = suite_converter().unstructure(check.tensor_plans)
-    asked = {"tensor_degrees": check.tensor_degrees, "tensor_plans": plans, "memory": check.memory_digest}
-    stages = {"stage_counts": check.stage_counts} if check.stage_counts else {}
-    return _digest({**content, **asked, **stages, "code": code, "image": image, "model_files": model_files})
+    content = {name: document.get(name) for name in ("task", "sequence_length")}
+    asked = _asked_of_model(document, check)
+    return _digest({**content, "asked": asked, "code": code, "image": image, "model_files": model_files})
+
+
+def _asked_of_model(document: Mapping[str, Any], asked: TokenSet) -> dict[str, Any]:
+    """Empty for a job that does not look at the model."""
+    names = ("tensor_degrees", "tensor_plans", "stage_counts", "memory_digest")
+    found = {name: suite_converter().unstructure(value) for name in names if (value := getattr(asked, name))}
+    return {"model": document.get("model"), **found} if found else {}
 
 
 def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:
@@ -335,16 +329,8 @@ def preparation_settings(instance: str) -> Settings:
 
 
 def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
-    """The form that the preparation's job receives.
-
-    An execution keeps its training code when the lab is deployed again, and that code refuses a field that it does not
-    know: a field of a later version is left out where it has its default.
-    """
-    document: dict[str, Any] = suite_converter().unstructure(preparation)
-    for name in ("stages_model", "tensor_plans", "stage_counts"):
-        if not document[name]:
-            del document[name]
-    return document
+    """The form that the preparation's job receives."""
+    return suite_converter().unstructure(preparation)  # type: ignore[no-any-return]
 
 
 def parse_preparation(document: Mapping[str, Any]) -> DataPreparation:

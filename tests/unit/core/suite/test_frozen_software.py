@@ -9,7 +9,7 @@ from tests.unit.suites import script_document
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.frozen_software import find_frozen, frozen_notes
+from traindyno.core.suite.frozen_software import frozen_notes
 
 SUITES = Path(__file__).parents[4] / "suites"
 COMPILER = "SageMaker Training Compiler"
@@ -30,14 +30,17 @@ OLD_IMAGE = "AWS image of an old PyTorch"
 )
 def test_every_original_suite_is_marked_with_its_frozen_software(pack: str, expected: dict[str, int]) -> None:
     suite = load_suite(SUITES / pack / "original.yaml").suite
-    found = find_frozen(expand_cells(suite), suite.workload)
-    assert {use.software.name: len(use.cells) for use in found} == expected
+    cells = expand_cells(suite)
+    found = [*frozen_notes(cells, suite.workload)]
+    where = {name: "all cells" if n == len(cells) else f"{n} of {len(cells)} cells" for name, n in expected.items()}
+    assert len(found) == len(expected)
+    assert all(any(f"in {where[name]}: {name}, " in note for note in found) for name in expected)
 
 
 @pytest.mark.parametrize("pack", ["gpt2-compiler", "gptj-parallel", "albert-scaling"])
 def test_modern_suites_on_gpus_use_none(pack: str) -> None:
     suite = load_suite(SUITES / pack / "modern.yaml").suite
-    assert find_frozen(expand_cells(suite), suite.workload) == ()
+    assert [*frozen_notes(expand_cells(suite), suite.workload)] == []
 
 
 def notes(**workload: Any) -> list[str]:

@@ -25,7 +25,6 @@ from traindyno.core.suite.preparation import (
     label_of,
     needed_tokens,
     parse_preparation,
-    preparation_document,
     preparation_instance,
     tokens_key,
 )
@@ -323,18 +322,6 @@ def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
     (channel,) = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["InputDataConfig"]
     assert (channel["ChannelName"], channel["DataSource"]["S3DataSource"]["S3Uri"]) == ("train", uri)
     assert channel.get("InputMode", "File") == mode
-
-
-@pytest.mark.parametrize("stages_model", [True, False])
-@pytest.mark.parametrize("sequences", [None, 640])
-def test_a_preparation_names_to_its_job_only_what_the_job_must_know(sequences: int | None, stages_model: bool) -> None:
-    """An execution that began before the lab was deployed again has code that refuses fields of a later version."""
-    due = replace(preparation(small_suite()), sequences=sequences, stages_model=stages_model)
-    document = preparation_document(due)
-    first = {"execution_id", "key", "packing", "instance", "tensor_degrees"}
-    later = {"sequences": sequences is not None, "stages_model": stages_model}
-    assert document.keys() == first | {name for name, is_wanted in later.items() if is_wanted}
-    assert parse_preparation(document) == due
 
 
 USD = {"ml.g5.xlarge": "1.408", "ml.g5.12xlarge": "7.09", "ml.m7i.xlarge": "0.24"}
