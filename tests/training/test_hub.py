@@ -72,6 +72,7 @@ def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(tmp
     assert not list((tmp_path / "home").rglob("*.arrow"))  # nothing of it is stored
 
 
+@pytest.mark.nightly
 def test_a_preparation_ends_while_the_rest_of_a_large_file_is_on_its_way(tmp_path: Path) -> None:
     """Arrow reads ahead in threads, 32 MiB at a time, which Python's teardown would abort, or wait for."""
     data = tmp_path / "hub" / "me" / "data"
@@ -90,13 +91,7 @@ def numbers(folder: Path) -> set[int]:
     return {int(number) for number in read_sequences(folder).tokens} - {0}  # 0 ends a text
 
 
-def test_columns_that_are_not_needed_are_not_decoded(tmp_path: Path, hub: Hub) -> None:
-    end = prepared(tmp_path / "job", hub, {"dataset": {"path": "me/numbered"}}, packing=True)
-    assert end.exit_code == 0, end.output
-    assert numbers(end.folder / "model" / "train") == set(range(2, 52))
-
-
-def test_a_split_may_be_a_slice(tmp_path: Path, hub: Hub) -> None:
+def test_a_split_may_be_a_slice_and_columns_that_are_not_needed_are_not_decoded(tmp_path: Path, hub: Hub) -> None:
     data = {"path": "me/numbered", "split": "train[:20%]", "evaluation_split": "train[-5:]"}
     end = prepared(tmp_path / "job", hub, {"dataset": data}, packing=False)
     assert end.exit_code == 0, end.output

@@ -121,8 +121,8 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     assert shapes.wrong == set()
 
 
-@pytest.mark.parametrize("times", [1.5, pytest.param(4, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", CASES | COMPOSED)
+@pytest.mark.parametrize("times", [1.5, 4] if NIGHTLY else [1.5])
+@pytest.mark.parametrize("name", CASES | COMPOSED if NIGHTLY else ["GPT-2, fsdp over 4", "Llama, tensor over 4"])
 def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
     """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
     workload, settings = asked(name)
