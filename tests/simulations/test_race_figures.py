@@ -86,7 +86,7 @@ def test_figures_hold_and_are_narrow_where_the_trials_show_the_truth(conditions:
 
 
 @pytest.mark.parametrize("levels", [(0.0,) * 4, LED], ids=["equal", "led"])
-def test_one_run_holds_in_four_of_five_suites_where_one_job_in_four_is_on_a_slow_host(
+def test_one_run_holds_in_four_of_five_suites_with_one_job_in_four_on_a_slow_host(
     levels: tuple[float, ...],
 ) -> None:
     found = measure(levels, ONE_JOB_IN_FOUR_SLOW, SUITES * TIMES)

@@ -77,7 +77,7 @@ def test_the_requests_are_those_of_the_sdk(sdk_requests: dict[str, dict[str, Any
     assert tags["traindyno:ends_at"] == "2026-09-21T15:13:20Z"
 
 
-def test_each_type_gets_requests_that_sagemaker_knows_and_nvidia_types_the_images_driver() -> None:
+def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> None:
     types = SAGEMAKER.shape_for("ProductionVariantInstanceType").metadata["enum"]
     served = [each for each in types if not each.startswith(("ml.trn", "ml.inf"))]
     for instance_type, jobs in ((each, jobs) for each in (*served, "ml.g99.xlarge") for jobs in (LabJobs(), OWN_JOBS)):
