@@ -2,7 +2,6 @@
 
 import io
 import itertools
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from experiments.bert_trainium.reviews import read_reviews
 from experiments.gpt2_compiler import text_blocks
 from experiments.gptj_parallel import sst2_files
 from experiments.gptj_parallel import text_blocks as gptj_blocks
-from experiments.gptj_parallel.learning_rate import linear_rate
 from tests.training.jobs import REPO_ROOT
 
 pytestmark = pytest.mark.nightly
@@ -127,13 +125,6 @@ def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"")
     with pytest.raises(ValueError, match=r"no text was found at .* expected dataset_name, or files of one of"):
         text_blocks.load_text(None, None, str(tmp_path))
-
-
-def test_learning_rate_rises_then_falls_to_the_least() -> None:
-    settings = Namespace(lr=1.0, min_lr=0.1, lr_decay_iters=100, warmup=0.1)
-    # 10 steps of warm-up; then 90 steps from 1 to 0.1, that is 0.01 a step.
-    rates = [linear_rate(step, settings) for step in (0, 9, 10, 55, 100, 1000)]
-    assert rates == pytest.approx([0.1, 1.0, 1.0, 0.55, 0.1, 0.1])
 
 
 SENTENCES = {"train": ["1 2 3", '4 " 5', "6 7"], "dev": ["8 9", "10 11 é"]}

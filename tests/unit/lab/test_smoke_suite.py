@@ -10,7 +10,6 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sle
 from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measure, runs_of_item, take_in
 from traindyno.aws.data_listing import DataListing
 from traindyno.bundle import REPO_ROOT
-from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.s3_keys import plan_key, report_html_key, tokens_folder
@@ -32,13 +31,6 @@ def smoke_suite() -> dict[str, Any]:
     return document
 
 
-def taken_in(usd: str) -> MemoryLab:
-    lab = empty_lab()
-    listing = DataListing(MemoryBuckets({f"{DATA}python.txt": b"import this"}))
-    take_in(lab, smoke_suite(), usd=usd, instance="ml.m5.large", listing=listing)
-    return lab
-
-
 def prepare(lab: MemoryLab) -> None:
     plan = read_stored_plan(lab.bucket.read_json(plan_key(EXECUTION)))
     (due,) = due_preparations(plan.preparation, EXECUTION)
@@ -51,7 +43,8 @@ def prepare(lab: MemoryLab) -> None:
 
 
 def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> None:
-    lab = taken_in("0.115")
+    lab, listing = empty_lab(), DataListing(MemoryBuckets({f"{DATA}python.txt": b"import this"}))
+    take_in(lab, smoke_suite(), usd="0.115", instance="ml.m5.large", listing=listing)
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     prepare(lab)
     (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
@@ -60,6 +53,9 @@ def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> 
         uris = [str(run.tokens and run.tokens.s3_uri) for run in runs_of_item(item)]
         assert all(uri.startswith("s3://results/prepared/") for uri in uris)
         measure(lab, item)
+    # Time and disk for an image of several gigabytes
+    assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1800] * 2
+    assert [request["ResourceConfig"]["VolumeSizeInGB"] for request in lab.jobs.requests[1:]] == [100]
     assert plan_next_round(EXECUTION, finished_rounds=1, bucket=lab.bucket)["lanes"] == []
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     results = load_results(lab.bucket, EXECUTION)
@@ -70,21 +66,3 @@ def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> 
     assert lab.money.exposed_usd == lab.money.spent_usd < Decimal("0.30")
     assert verdict_event(EXECUTION, verdict, "results")["report"] == f"s3://results/{report_html_key(EXECUTION)}"
     assert b"smoke-aws" in lab.objects.contents[report_html_key(EXECUTION)]
-
-
-def test_where_one_job_may_cost_more_than_the_cap_the_suite_is_refused() -> None:
-    # 1800 s and 480 s to stop and to upload, at 0.48 USD an hour, are 0.304 USD
-    with pytest.raises(SuiteRefused, match=r"limits.max_usd"):
-        taken_in("0.48")
-
-
-def test_smoke_jobs_have_time_and_disk_for_an_image_of_several_gigabytes() -> None:
-    lab = taken_in("0.115")
-    check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
-    prepare(lab)
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    for item in (item for wave in lane["packs"] for item in lab.bucket.read_json(wave["items_key"])):
-        measure(lab, item)
-    assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1800] * 2
-    # the preparation's volume: tests/unit/core/suite/test_preparation.py
-    assert [request["ResourceConfig"]["VolumeSizeInGB"] for request in lab.jobs.requests[1:]] == [100]
