@@ -1,4 +1,4 @@
-"""Trials in blocks: what all trials of a round, or of one job, share is removed before cells are compared."""
+"""Trials in blocks: what all trials of a round, or of a pass of a job, share is removed before cells are compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,6 @@ from math import isclose
 from statistics import fmean
 
 from traindyno.core.statistics.estimates import LEAST_COUNT, Comparison, comparison_of, satterthwaite, variance
-
-Blocks = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,41 +20,6 @@ class Common:
     count: int
     means: Sequence[float]
     variances: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """All cells that are compared, by block. What they have in common is computed once for each set of blocks."""
-
-    cells: Sequence[Blocks] = ()
-    _known: dict[tuple[str, ...], Common] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def common(self, shared: Sequence[str]) -> Common:
-        key = tuple(shared)
-        if key not in self._known:
-            rows = [[cell[block] for block in shared] for cell in self.cells if all(block in cell for block in shared)]
-            self._known[key] = common_of(rows)
-        return self._known[key]
-
-
-NO_POOL = Pool()
-
-
-def compare_in_blocks(first: Blocks, second: Blocks, pool: Pool, inflation: float) -> Comparison | None:
-    """The ratio of two cells whose logarithms are given by block; None if they share fewer than three blocks.
-
-    Only the blocks that they share count: a trial that was lost, or repeated in another round, has no partner.
-    ``inflation`` multiplies the variance. ``pool`` has these cells and others that ran in the same blocks: from three
-    cells on, they add degrees of freedom, unless one of the two has nearly all of the spread.
-    """
-    shared = sorted(first.keys() & second.keys())
-    if len(shared) < LEAST_COUNT:
-        return None
-    rows = [[each[block] for block in shared] for each in (first, second)]
-    common = pool.common(shared)
-    difference = fmean(rows[0]) - fmean(rows[1])
-    spread, degrees = spread_of_difference(rows, common)
-    return comparison_of(difference, inflation * spread / len(shared), degrees)
 
 
 def common_of(rows: Sequence[Sequence[float]]) -> Common:
@@ -96,18 +59,6 @@ def _own_variance(row: Sequence[float], means: Sequence[float]) -> float:
     return variance([value - mean for value, mean in zip(row, means, strict=True)])
 
 
-def residuals(cells: Sequence[Mapping[str, float]]) -> list[list[float]]:
-    """Each cell's logarithms in their order, less its mean and less what other cells have in common in that block."""
-    centred = [{block: value - fmean(cell.values()) for block, value in cell.items()} for cell in cells if cell]
-    common: dict[str, list[float]] = {}
-    for cell in centred:
-        for block, value in cell.items():
-            common.setdefault(block, []).append(value)
-    means = {block: fmean(values) if len(values) > 1 else 0.0 for block, values in common.items()}
-    found = [[value - means[block] for block, value in cell.items()] for cell in centred]
-    return [[0.0 if isclose(each, 0.0, abs_tol=1e-12) else each for each in cell] for cell in found]
-
-
 LEAST_PIVOT = 1e-12
 
 
@@ -136,34 +87,51 @@ LEAST_DEGREES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InJob:
-    """``value`` is a logarithm. ``place``: among the runs of the job, from 1; None if it is unknown."""
+class InBlock:
+    """``value`` is a logarithm. ``place``: among the runs of a shared job, from 1; None elsewhere."""
 
     value: float
     place: int | None
 
 
-# By job, and by the pass through the cells within it.
-JobBlocks = Mapping[str, InJob]
+# By round, or by job and the pass through the cells within it.
+Blocks = Mapping[str, InBlock]
 Matrix = Sequence[Sequence[float]]
+
+
+def residuals(cells: Sequence[Blocks]) -> list[list[float]]:
+    """Each cell's logarithms in their order, less its mean and less what other cells have in common in that block."""
+    means = [fmean(each.value for each in cell.values()) for cell in cells if cell]
+    known = zip((cell for cell in cells if cell), means, strict=True)
+    centred = [{block: each.value - mean for block, each in cell.items()} for cell, mean in known]
+    common: dict[str, list[float]] = {}
+    for cell in centred:
+        for block, value in cell.items():
+            common.setdefault(block, []).append(value)
+    shared = {block: fmean(values) if len(values) > 1 else 0.0 for block, values in common.items()}
+    found = [[value - shared[block] for block, value in cell.items()] for cell in centred]
+    return [[0.0 if isclose(each, 0.0, abs_tol=1e-12) else each for each in cell] for cell in found]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Cells that all ran in the same jobs: one row for each cell, one column for each job."""
+    """Cells that all ran in the same blocks: one row for each cell, one column for each block."""
 
-    rows: Sequence[Sequence[InJob]]
+    rows: Sequence[Sequence[InBlock]]
 
     @property
     def degrees(self) -> int:
-        """Residual degrees of freedom after cells and jobs, before effects of the place."""
+        """Residual degrees of freedom after cells and blocks, before effects of the place."""
         return (len(self.rows) - 1) * (len(self.rows[0]) - 1)
+
+    @cached_property
+    def has_places(self) -> bool:
+        return all(each.place is not None for row in self.rows for each in row)
 
     @cached_property
     def effects(self) -> "Effects":
         """As many as the degrees of freedom allow, and as the orders tell apart."""
-        known = all(each.place is not None for row in self.rows for each in row)
-        most = min(len(EFFECTS), self.degrees // LEAST_DEGREES) if known else 0
+        most = min(len(EFFECTS), self.degrees // LEAST_DEGREES) if self.has_places else 0
         for count in range(most, 0, -1):
             terms = [_centred([_terms(row)[term] for row in self.rows]) for term in range(count)]
             inverse = invert([[_dot(one, other) for other in terms] for one in terms])
@@ -189,19 +157,19 @@ class Layout:
         values = _centred([self.without_places(row) for row in self.rows])
         return _dot(values, values) / (self.degrees * self.left)
 
-    def without_places(self, row: Sequence[InJob]) -> list[float]:
+    def without_places(self, row: Sequence[InBlock]) -> list[float]:
         shifts = [
             sum(size * value for size, value in zip(self.effects.sizes, of_place, strict=False))
             for of_place in zip(*_terms(row), strict=True)
         ]
         return [each.value - shift for each, shift in zip(row, shifts or [0.0] * len(row), strict=True)]
 
-    def compare(self, pair: Sequence[Sequence[InJob]], inflation: float) -> Comparison:
+    def compare(self, pair: Sequence[Sequence[InBlock]], inflation: float) -> Comparison:
         """The ratio of the first row to the second."""
         rows = [self.without_places(row) for row in pair]
         spread, degrees = spread_of_difference(rows, self.common)
         spread, degrees = spread / self.left, degrees * self.left
-        if degrees < LEAST_DEGREES:
+        if degrees < LEAST_DEGREES and self.has_places:
             borrowed = min(1.0, max(0.0, self.degrees * self.left - degrees))
             spread = (degrees * spread + borrowed * 2 * self.variance) / (degrees + borrowed)
             degrees += borrowed
@@ -227,40 +195,41 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobPool:
-    """All cells that are compared. Their layout is computed once for each set of jobs."""
+class Pool:
+    """All cells that are compared. Their layout is computed once for each set of blocks."""
 
-    cells: Sequence[JobBlocks] = ()
+    cells: Sequence[Blocks] = ()
     _known: dict[tuple[str, ...], Layout] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def layout(self, jobs: Sequence[str]) -> Layout:
-        key = tuple(jobs)
+    def layout(self, blocks: Sequence[str]) -> Layout:
+        key = tuple(blocks)
         if key not in self._known:
-            rows = [[cell[job] for job in jobs] for cell in self.cells if all(job in cell for job in jobs)]
+            rows = [[cell[block] for block in blocks] for cell in self.cells if all(block in cell for block in blocks)]
             self._known[key] = Layout(rows=rows)
         return self._known[key]
 
 
-NO_JOBS = JobPool()
+NO_POOL = Pool()
 
 
-def compare_in_jobs(
-    first: JobBlocks, second: JobBlocks, pool: JobPool, *, rounds: int, inflation: float
+def compare_in_blocks(
+    first: Blocks, second: Blocks, pool: Pool, *, inflation: float, least: int = LEAST_COUNT
 ) -> Comparison | None:
-    """The ratio of two cells within the jobs that both were in; None if they have fewer than two.
+    """The ratio of two cells within the blocks that both were in; None if they share fewer than ``least``.
 
-    ``rounds``: those that they have in common. None if more than one of them had the two in different jobs: a host that
-    died splits one job, but cells that need several jobs are compared by all rounds.
+    A trial that was lost, or repeated in another round, has no partner. ``inflation`` multiplies the variance. ``pool``
+    has these cells and others that ran in the same blocks: from three cells on, they add degrees of freedom, unless one
+    of the two has nearly all of the spread.
     """
     shared = sorted(first.keys() & second.keys())
-    if len(shared) < max(LEAST_JOBS, rounds - 1):
+    if len(shared) < least:
         return None
-    pair = [[each[job] for job in shared] for each in (first, second)]
+    pair = [[each[block] for block in shared] for each in (first, second)]
     layout = pool.layout(shared)
     return (layout if len(layout.rows) > 1 else Layout(rows=pair)).compare(pair, inflation)
 
 
-def _terms(row: Sequence[InJob]) -> Matrix:
+def _terms(row: Sequence[InBlock]) -> Matrix:
     """What the place may do: a line, and something else in the first one."""
     places = [each.place or 0 for each in row]
     return [[effect(place) for place in places] for effect in EFFECTS]

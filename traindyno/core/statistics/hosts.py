@@ -13,15 +13,12 @@ from math import log, sqrt
 from statistics import fmean
 
 from traindyno.core.statistics.blocks import (
-    NO_JOBS,
+    LEAST_JOBS,
     NO_POOL,
     Blocks,
-    InJob,
-    JobBlocks,
-    JobPool,
+    InBlock,
     Pool,
     compare_in_blocks,
-    compare_in_jobs,
 )
 from traindyno.core.statistics.estimates import (
     KNOWN,
@@ -53,23 +50,8 @@ class Trial:
 Draws = dict[int, list[Trial]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pools:
-    """All cells that are compared, which tell what blocks share: rounds of cells whose jobs were their own, and jobs.
-
-    Cells that shared jobs are not in ``rounds``: those of one job resemble each other by its hosts.
-    """
-
-    rounds: Pool = NO_POOL
-    jobs: JobPool = NO_JOBS
-
-
-NO_POOLS = Pools()
-
-
-def pools_of(cells: Sequence[Sequence[Trial]]) -> Pools:
-    alone = [blocks_of(trials) for trials in cells if not _shared_jobs(trials)]
-    return Pools(rounds=Pool(cells=alone), jobs=JobPool(cells=[job_blocks_of(trials) for trials in cells]))
+def pool_of(cells: Sequence[Sequence[Trial]]) -> Pool:
+    return Pool(cells=[blocks_of(trials) for trials in cells])
 
 
 class HostClass(StrEnum):
@@ -164,7 +146,7 @@ def compare_on_hosts(
     first: Sequence[Trial],
     second: Sequence[Trial],
     *,
-    pools: Pools = NO_POOLS,
+    pool: Pool = NO_POOL,
     spreads: tuple[HostSpread, HostSpread] = (STATED_PRIOR, STATED_PRIOR),
     inflation: tuple[float, float] = (1.0, 1.0),
 ) -> Comparison:
@@ -173,9 +155,10 @@ def compare_on_hosts(
     ``spreads``: the one of each cell where it ran on one draw of hosts. ``inflation``: the factor of each cell's
     variance (see ``serial_correlation``).
     """
-    if found := _compare_in_jobs(first, second, pools.jobs, max(inflation)):
+    if found := _compare_in_jobs(first, second, pool, max(inflation)):
         return found
-    pool = NO_POOL if _shared_jobs((*first, *second)) else pools.rounds
+    if any(trial.job is not None for trial in (*first, *second)):
+        pool = NO_POOL
     sides = _by_draw(first, second)
     shared = sorted(draw for draw in sides[0].keys() & sides[1].keys() if _are_alike(sides[0][draw], sides[1][draw]))
     within = [[trial for draw in shared for trial in side[draw]] for side in sides]
@@ -186,8 +169,8 @@ def compare_on_hosts(
         is_paired, pool = _blocks_are_on_the_same_hosts(within[0], within[1]), NO_POOL
     else:
         is_paired = is_within or all(len(side) == len(trials) for side, trials in zip(sides, pair, strict=True))
-    found = compare_in_blocks(blocks_of(pair[0]), blocks_of(pair[1]), pool, max(inflation)) if is_paired else None
-    if found:
+    rounds = [blocks_of(trials, by_job=False) for trials in pair]
+    if is_paired and (found := compare_in_blocks(rounds[0], rounds[1], pool, inflation=max(inflation))):
         return found
     if not is_within:
         return _compare_over_hosts(first, second, spreads, inflation)
@@ -199,17 +182,22 @@ def compare_on_hosts(
 
 
 def _compare_in_jobs(
-    first: Sequence[Trial], second: Sequence[Trial], pool: JobPool, inflation: float
+    first: Sequence[Trial], second: Sequence[Trial], pool: Pool, inflation: float
 ) -> Comparison | None:
-    """Compare by rounds, which include the spread of hosts, cells that seldom shared the same job."""
-    rounds = {trial.block for trial in first} & {trial.block for trial in second}
-    blocks = job_blocks_of(first), job_blocks_of(second)
-    if found := compare_in_jobs(*blocks, pool, rounds=len(rounds), inflation=inflation):
-        return found
-    is_apart = all(draw_count(trials) == len(trials) for trials in (first, second))
-    if not _shared_jobs((*first, *second)) or not is_apart:
+    """None if more than one of the rounds that both were in had them in different jobs: a host that died splits one
+    job. Cells that need several jobs are compared by all rounds, which include the spread of hosts.
+    """
+    sharing = [[trial for trial in trials if trial.job is not None] for trials in (first, second)]
+    if not any(sharing):
         return None
-    return compare_in_blocks(blocks_of(first), blocks_of(second), NO_POOL, inflation)
+    rounds = len({trial.block for trial in first} & {trial.block for trial in second})
+    passes = blocks_of(sharing[0]), blocks_of(sharing[1])
+    if found := compare_in_blocks(*passes, pool, inflation=inflation, least=max(LEAST_JOBS, rounds - 1)):
+        return found
+    if any(draw_count(trials) < len(trials) for trials in (first, second)):
+        return None
+    by_round = [blocks_of(trials, by_job=False) for trials in (first, second)]
+    return compare_in_blocks(by_round[0], by_round[1], NO_POOL, inflation=inflation)
 
 
 def _compare_over_hosts(
@@ -338,26 +326,16 @@ def _logs(trials: Iterable[Trial]) -> list[float]:
     return [log(trial.value) for trial in trials]
 
 
-def blocks_of(trials: Sequence[Trial]) -> Blocks:
-    """Logarithms by round; of a round's repeats their mean. A trial without a round has one of its own."""
-    found: dict[str, list[float]] = {}
+def blocks_of(trials: Sequence[Trial], *, by_job: bool = True) -> Blocks:
+    """Logarithms by pass of a shared job, or by round; of repeats in a round their mean.
+
+    A trial without a round has one of its own. Without ``by_job``, all are by round.
+    """
+    found: dict[str, list[Trial]] = {}
     for trial in trials:
-        found.setdefault(trial.block or f"alone {id(trial)}", []).append(log(trial.value))
-    return {block: fmean(values) for block, values in found.items()}
-
-
-def job_blocks_of(trials: Sequence[Trial]) -> JobBlocks:
-    """Group trials of shared jobs by job and round: a job may have several passes through its cells."""
+        block = trial.block or f"alone {id(trial)}"
+        found.setdefault(f"{trial.job} {trial.block}" if by_job and trial.job is not None else block, []).append(trial)
     return {
-        f"{trial.job} {trial.block}": InJob(value=log(trial.value), place=trial.place) for trial in _shared_jobs(trials)
+        block: InBlock(value=fmean(_logs(alike)), place=alike[0].place if by_job and alike[0].job else None)
+        for block, alike in found.items()
     }
-
-
-def narrowest_blocks_of(trials: Sequence[Trial]) -> Blocks:
-    """Logarithms by job, or by round for trials whose job was their own."""
-    alone = blocks_of([trial for trial in trials if trial.job is None])
-    return {**alone, **{job: each.value for job, each in job_blocks_of(trials).items()}}
-
-
-def _shared_jobs(trials: Sequence[Trial]) -> list[Trial]:
-    return [trial for trial in trials if trial.job is not None]

@@ -11,24 +11,22 @@ from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
-from traindyno.core.statistics.blocks import residuals
+from traindyno.core.statistics.blocks import NO_POOL, Pool, residuals
 from traindyno.core.statistics.cell_means import cell_means
 from traindyno.core.statistics.estimates import NO_RANGE, Comparison, Estimate, Range, estimate_of_mean, log_mean
 from traindyno.core.statistics.hosts import (
-    NO_POOLS,
     ONE_MACHINE,
     STATED_PRIOR,
     STATED_PRIORS,
     HostClass,
     HostPriors,
     HostSpread,
-    Pools,
     Trial,
+    blocks_of,
     compare_on_hosts,
     draw_count,
     host_class,
     mean_over_hosts,
-    narrowest_blocks_of,
 )
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.suite.runs import block_of
@@ -191,7 +189,7 @@ class Noise:
 
 
 def measure_noise(trials: Sequence[CellTrials], quantity: Quantity, priors: HostPriors = STATED_PRIORS) -> Noise:
-    left = residuals([narrowest_blocks_of(each.trials(quantity)) for each in trials])
+    left = residuals([blocks_of(each.trials(quantity)) for each in trials])
     return Noise(
         cells=trials,
         spreads=priors,
@@ -295,11 +293,11 @@ def estimate_cell(
 
 
 def compare_cells(
-    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, pools: Pools = NO_POOLS
+    first: CellTrials, second: CellTrials, quantity: Quantity, noise: Noise, pool: Pool = NO_POOL
 ) -> Comparison | None:
     """The ratio first ÷ second; None if one of them has no value.
 
-    ``pools``: the values of all cells by block, which tell what trials of one block share.
+    ``pool``: the values of all cells by block, which tell what trials of one block share.
     """
     trials = [each.trials(quantity) for each in (first, second)]
     extra, other = (each.extra(quantity) for each in (first, second))
@@ -308,7 +306,7 @@ def compare_cells(
     found = compare_on_hosts(
         trials[0],
         trials[1],
-        pools=pools,
+        pool=pool,
         spreads=(noise.spread_of(first), noise.spread_of(second)),
         inflation=(noise.inflation(len(trials[0])), noise.inflation(len(trials[1]))),
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from traindyno.core.statistics.estimates import Comparison, Interval
-from traindyno.core.statistics.hosts import pools_of
+from traindyno.core.statistics.hosts import pool_of
 from traindyno.core.statistics.selection import (
     Correction,
     Relation,
@@ -122,8 +122,8 @@ def _needs_longer_trials(
 
 def _compare_all(best: CellTrials, others: Sequence[CellTrials], quantity: Quantity, noise: Noise) -> list[Comparison]:
     """The best cell ÷ each other one."""
-    pools = pools_of([each.trials(quantity) for each in (best, *others)])
-    found = (compare_cells(best, other, quantity, noise, pools) for other in others)
+    pool = pool_of([each.trials(quantity) for each in (best, *others)])
+    found = (compare_cells(best, other, quantity, noise, pool) for other in others)
     return [comparison for comparison in found if comparison]
 
 

@@ -1,25 +1,26 @@
 """What trials of one block share is removed, and nothing else."""
 
 import random
+from dataclasses import replace
 from math import exp, sqrt
 
 import pytest
 
-from traindyno.core.statistics.blocks import NO_POOL, Pool, compare_in_blocks, residuals
+from traindyno.core.statistics.blocks import NO_POOL, InBlock, Pool, compare_in_blocks, residuals
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.hosts import Trial, compare_on_hosts
 
 
-def by_round(*logs: float) -> dict[str, float]:
-    return {str(number): value for number, value in enumerate(logs)}
+def by_round(*logs: float) -> dict[str, InBlock]:
+    return {str(number): InBlock(value=value, place=None) for number, value in enumerate(logs)}
 
 
 def in_rounds(*logs: float) -> list[Trial]:
-    return [Trial(value=exp(value), block=block) for block, value in by_round(*logs).items()]
+    return [Trial(value=exp(each.value), block=block) for block, each in by_round(*logs).items()]
 
 
-def found(first: dict[str, float], second: dict[str, float], *others: dict[str, float]) -> Comparison:
-    comparison = compare_in_blocks(first, second, Pool(cells=(first, second, *others)), 1.0)
+def found(first: dict[str, InBlock], second: dict[str, InBlock], *others: dict[str, InBlock]) -> Comparison:
+    comparison = compare_in_blocks(first, second, Pool(cells=(first, second, *others)), inflation=1.0)
     assert comparison is not None
     return comparison
 
@@ -36,7 +37,10 @@ def test_two_cells_are_compared_by_students_paired_test() -> None:
 def test_a_cold_first_round_changes_no_comparison(count: int) -> None:
     source = random.Random(count)
     cells = [by_round(*(source.gauss(0, 0.02) for _ in range(5))) for _ in range(count)]
-    cold = [{block: value + (0.12 if block == "0" else 0.0) for block, value in cell.items()} for cell in cells]
+    cold = [
+        {block: replace(each, value=each.value + (0.12 if block == "0" else 0.0)) for block, each in cell.items()}
+        for cell in cells
+    ]
     plain, shifted = found(*cells), found(*cold)
     assert plain.ratio == pytest.approx(shifted.ratio)
     assert plain.standard_error == pytest.approx(shifted.standard_error)
@@ -65,17 +69,17 @@ def test_quiet_cells_do_not_hide_the_spread_of_a_noisy_one() -> None:
 
 def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
     whole = by_round(0.0, 0.1, 0.2, 0.3)
-    assert compare_in_blocks(by_round(0.0, 0.1), by_round(0.1, 0.2), NO_POOL, 1.0) is None
+    assert compare_in_blocks(by_round(0.0, 0.1), by_round(0.1, 0.2), NO_POOL, inflation=1.0) is None
     lost = {block: value for block, value in whole.items() if block != "3"}
     other = {block: value for block, value in whole.items() if block != "0"}
-    assert compare_in_blocks(lost, whole, NO_POOL, 1.0) is not None
-    assert compare_in_blocks(lost, other, NO_POOL, 1.0) is None
+    assert compare_in_blocks(lost, whole, NO_POOL, inflation=1.0) is not None
+    assert compare_in_blocks(lost, other, NO_POOL, inflation=1.0) is None
     # cells that lost trials of different rounds, and that repeated one later, are paired in the rounds that they share
     first, second = by_round(0.0, 0.3, -0.2, 0.1, 0.2), by_round(0.049, 0.35, -0.149, 0.151, 0.25)
-    whole_pair = compare_in_blocks(first, second, NO_POOL, 1.0)
+    whole_pair = compare_in_blocks(first, second, NO_POOL, inflation=1.0)
     assert whole_pair is not None
     del first["1"], second["3"]
-    part = compare_in_blocks({**first, "again": 0.7}, second, NO_POOL, 1.0)
+    part = compare_in_blocks({**first, "again": InBlock(value=0.7, place=None)}, second, NO_POOL, inflation=1.0)
     assert part is not None
     assert part.degrees_of_freedom == 2
     assert part.ratio == pytest.approx(exp(-0.05), rel=1e-3)
@@ -89,7 +93,7 @@ def test_rounds_that_do_not_pair_two_cells_leave_them_unpaired() -> None:
 
 def test_correlated_trials_widen_the_comparison() -> None:
     cells = by_round(0.0, 0.3, -0.2), by_round(0.04, 0.35, -0.14)
-    wide = compare_in_blocks(*cells, NO_POOL, 3.0)
+    wide = compare_in_blocks(*cells, NO_POOL, inflation=3.0)
     assert wide is not None
     assert wide.standard_error == pytest.approx(sqrt(3 * 0.0001 / 3))
 
@@ -99,16 +103,16 @@ def test_residuals_are_what_the_cells_do_not_share() -> None:
     # centred: -0.1, 0.1, 0 and -0.11, 0.09, 0.02
     assert apart[0] == pytest.approx([0.005, 0.005, -0.01])
     assert apart[1] == pytest.approx([-0.005, -0.005, 0.01])
-    assert residuals([{"a": 1.0, "b": 3.0}, {"c": 0.0}]) == [[-1.0, 1.0], [0.0]]
+    assert residuals([by_round(1.0, 3.0), {"c": InBlock(value=0.0, place=None)}]) == [[-1.0, 1.0], [0.0]]
 
 
 def test_what_cells_have_in_common_is_computed_once_for_each_set_of_blocks() -> None:
     pool = Pool(cells=[by_round(0.0, 0.1, 0.2 + cell) for cell in range(6)])
-    common = pool.common(["0", "1", "2"])
-    assert common is pool.common(["0", "1", "2"])
-    assert common is not pool.common(["0", "1"])
-    assert common.count == 6
-    assert common.means[2] == pytest.approx(2.7)
+    layout = pool.layout(["0", "1", "2"])
+    assert layout is pool.layout(["0", "1", "2"])
+    assert layout is not pool.layout(["0", "1"])
+    assert layout.common.count == 6
+    assert layout.common.means[2] == pytest.approx(2.7)
 
 
 def test_one_noisy_cell_of_four_is_compared_by_the_pairs_own_differences() -> None:

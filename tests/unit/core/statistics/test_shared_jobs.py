@@ -7,7 +7,7 @@ from statistics import variance
 import pytest
 
 from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.hosts import Trial, compare_on_hosts, pools_of
+from traindyno.core.statistics.hosts import Trial, compare_on_hosts, pool_of
 
 NOISE = 0.005
 Cells = list[list[Trial]]
@@ -50,7 +50,7 @@ def slower(cells: Cells, *, leak: float = 0.0, cold: float = 0.0) -> Cells:
 
 
 def compare(cells: Cells, first: int = 0, second: int = 1) -> Comparison:
-    return compare_on_hosts(cells[first], cells[second], pools=pools_of(cells))
+    return compare_on_hosts(cells[first], cells[second], pool=pool_of(cells))
 
 
 def is_the_same(one: Comparison, other: Comparison) -> bool:
@@ -133,7 +133,7 @@ def test_parts_of_a_group_are_compared_by_rounds_with_the_spread_of_their_hosts(
     """In each round the two cells are in different jobs but for one."""
     parts = in_jobs(8, 2, 4, hosts=0.2), in_jobs(9, 2, 4, hosts=0.2)
     first, second = parts[0][0], [*parts[1][1][:3], parts[0][1][3]]
-    found = compare_on_hosts(first, second, pools=pools_of([first, second]))
+    found = compare_on_hosts(first, second, pool=pool_of([first, second]))
     differences = [log(one.value / other.value) for one, other in zip(first, second, strict=True)]
     assert found.standard_error == pytest.approx(sqrt(variance(differences) / 4))
     assert (found.standard_error or 0.0) > 3 * NOISE
