@@ -1,1 +1,1 @@
-"""Seeded simulations that hold the figures of docs/method.md: ``python -m tests.simulations`` writes them there."""
+"""Seeded simulations that hold the method to its limits: ``python -m tests.simulations`` prints their tables."""

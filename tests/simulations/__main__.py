@@ -1,8 +1,7 @@
-"""Runs all simulations and writes their tables into docs/method.md; a number is that of the suites of each row."""
+"""Prints the tables of the simulations: all, or those of the named parts. A number is that of the suites of a row."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tests.simulations.decision_tables import coverage, false_claims, power
 from tests.simulations.future_runs import measure_coverage
@@ -12,34 +11,35 @@ from tests.simulations.scenarios import CELLS, RATE_SCENARIOS, STEPS, STOP_SCENA
 from tests.simulations.shared_tables import shared
 from tests.simulations.stopped_runs import measure_stops
 from tests.simulations.suites.tables import runs, suites
+from tests.simulations.test_race_figures import HOSTS_OF_ONE_PERCENT, LED, ONE_JOB_IN_FOUR_SLOW, measure
 
-PAGE = Path("docs/method.md")
-BEGIN, END = "<!-- measurement simulations: begin -->", "<!-- measurement simulations: end -->"
-DECISION_BEGIN, DECISION_END = "<!-- decision simulations: begin -->", "<!-- decision simulations: end -->"
-SUITES_BEGIN, SUITES_END = "<!-- suite simulations: begin -->", "<!-- suite simulations: end -->"
-SHARED_BEGIN, SHARED_END = "<!-- shared job simulations: begin -->", "<!-- shared job simulations: end -->"
 REPETITIONS = 400
 PREDICTION_STEPS = 120
 
 
 def main() -> None:
     counts = [int(each) for each in sys.argv[1:] if each.isdigit()]
-    parts = [each for each in sys.argv[1:] if not each.isdigit()] or ["measurement", "decision", "suites", "shared"]
-    if "measurement" in parts:
-        _write((_rates(), _stops(), _predictions()), BEGIN, END)
-    if "decision" in parts:
-        _write(map(_table, (false_claims(), power(), coverage())), DECISION_BEGIN, DECISION_END)
-    if "suites" in parts:
-        _write(map(_table, (runs(), suites(*counts))), SUITES_BEGIN, SUITES_END)
-    if "shared" in parts:
-        _write([_table(shared(*counts))], SHARED_BEGIN, SHARED_END)
+    wanted = [each for each in sys.argv[1:] if not each.isdigit()]
+    parts: dict[str, Callable[[], Iterable[Iterable[str]]]] = {
+        "measurement": lambda: (_rates(), _stops(), _predictions()),
+        "decision": lambda: map(_table, (false_claims(), power(), coverage())),
+        "suites": lambda: map(_table, (runs(), suites(*counts))),
+        "shared": lambda: [_table(shared(*counts))],
+        "race": lambda: [_table(_race(*counts))],
+    }
+    for name in wanted or parts:
+        for table in parts[name]():
+            sys.stdout.write("\n".join([*table, "", ""]))
 
 
-def _write(tables: Iterable[Iterable[str]], begin: str, end: str) -> None:
-    text = "\n\n".join("\n".join(table) for table in tables)
-    before, rest = PAGE.read_text(encoding="utf-8").split(begin)
-    after = rest.split(end)[1]
-    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+def _race(count: int = 100) -> Iterator[list[str]]:
+    yield [f"{count} races, hosts of 1 %", "one run holds", "ratios hold", "width of the mean"]
+    for conditions in (*HOSTS_OF_ONE_PERCENT, ONE_JOB_IN_FOUR_SLOW):
+        for name, levels in (("two equal cells", (0.0, 0.0)), ("four equal cells", (0.0,) * 4), ("0, 3, 5, 8 %", LED)):
+            found = measure(levels, conditions, count)
+            slow = ", one job in four slower by 12 %" if conditions is ONE_JOB_IN_FOUR_SLOW else ""
+            shares = (found.run.share, found.ratios.share, found.width)
+            yield [f"{name}, runs of {conditions.noise * 100:g} %{slow}", *map(_percent, shares)]
 
 
 def _table(rows: Iterator[list[str]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The tables of docs/method.md on decisions, made by the simulations."""
+"""The tables on decisions."""
 
 from collections.abc import Iterator
 from math import log

@@ -1,4 +1,4 @@
-"""The situations of docs/method.md, by the name under which its tables list them."""
+"""The situations of single runs, by the name under which the tables list them."""
 
 from dataclasses import dataclass
 

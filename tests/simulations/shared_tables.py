@@ -1,4 +1,4 @@
-"""The table of docs/method.md on runs that share jobs."""
+"""The table on runs that share jobs."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product

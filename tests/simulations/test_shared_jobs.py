@@ -2,7 +2,6 @@
 
 from itertools import product
 from math import sqrt
-from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -22,7 +21,6 @@ SHAPES = tuple(product(CELLS, TRIALS)) if TIMES > 1 else ((4, 3),)
 TELLING = ("by 3.0 %", "slower by 10 %", "heat", "first run slower", "two jobs", "two instance types")
 ROWS = [row for row in SHARED_ROWS if TIMES > 1 or row.name.endswith(TELLING) or row.name.startswith(TELLING)]
 SUITES = 4 if TIMES == 1 else 2 * TIMES
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "method.md"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
@@ -50,10 +48,3 @@ def _check_decides(found: SharedFigures, shape: tuple[int, int]) -> None:
 
 def _errors(share: float, suites: int) -> float:
     return 2 * sqrt(share * (1 - share) / suites)
-
-
-def test_the_page_lists_all_rows() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    section = text.split("<!-- shared job simulations: begin -->")[1].split("<!-- shared job simulations: end -->")[0]
-    rows = [line.strip("|").split("|")[0].strip() for line in section.splitlines() if line.startswith("|")]
-    assert rows[2:] == [row.name for row in SHARED_ROWS]

@@ -1,4 +1,4 @@
-"""docs/method.md lists each constant of the method, with its value and where it comes from."""
+"""docs/constants.md lists each constant of the method, with its value and where it comes from."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from tests.unit.test_pages import REPO_ROOT
 
 ROOMS = ("statistics", "measurement", "costs", "slowness", "verdict", "search")
 CORE = REPO_ROOT / "traindyno" / "core"
-PAGE = REPO_ROOT / "docs" / "method.md"
+PAGE = REPO_ROOT / "docs" / "constants.md"
 ROW = re.compile(
     r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| (?P<source>[^|]+) \|"
 )

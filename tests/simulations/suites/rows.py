@@ -1,4 +1,4 @@
-"""All rows of docs/method.md on whole suites."""
+"""All rows of whole suites."""
 
 from functools import partial
 from math import log

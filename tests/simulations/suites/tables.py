@@ -1,4 +1,4 @@
-"""The tables of docs/method.md on whole suites."""
+"""The tables on whole suites."""
 
 from collections.abc import Iterator
 
