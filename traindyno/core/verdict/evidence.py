@@ -123,7 +123,7 @@ def find_contenders(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class WorkPerExample:
     """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one example."""
 
     unit: str
@@ -142,18 +142,18 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[
     return tuple(_with_work_of(reference, each) for each in trials)
 
 
-def reference_work(trials: Sequence[CellTrials], baseline: Cell | None) -> Work | None:
+def reference_work(trials: Sequence[CellTrials], baseline: Cell | None) -> WorkPerExample | None:
     first = sorted(trials, key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id)
     return next((work for each in first if (work := work_of(each))), None)
 
 
-def work_of(trials: CellTrials) -> Work | None:
+def work_of(trials: CellTrials) -> WorkPerExample | None:
     """None if nothing was measured, or if the unit is tokens and the log does not count them."""
     known = [(each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)]
-    return Work(unit=known[0][0], per_example=fmean([amount for _, amount in known])) if known else None
+    return WorkPerExample(unit=known[0][0], per_example=fmean([amount for _, amount in known])) if known else None
 
 
-def _with_work_of(reference: Work, trials: CellTrials) -> CellTrials:
+def _with_work_of(reference: WorkPerExample, trials: CellTrials) -> CellTrials:
     own = work_of(trials)
     if own is None or own.unit != reference.unit or own.per_example == reference.per_example:
         return trials
