@@ -50,7 +50,7 @@ def new_attempt(
         token=token,
         submitted_at=submitted_at,
         instance_count=terms.instance_count,
-        max_job_seconds=terms.max_job_seconds,
+        max_job_seconds=terms.image_seconds + terms.max_job_seconds,
         usd_per_hour=usd_per_hour,
         reserved_usd=terms.worst_case_usd(usd_per_hour),
     )

@@ -37,7 +37,7 @@ class AttemptRow:
     #: Epoch seconds.
     submitted_at: float
     instance_count: int
-    #: The job's time limit.
+    #: The job's time limit, and the download of its image, after which it may begin.
     max_job_seconds: int
     #: The price of one instance, as the suite was planned.
     usd_per_hour: Decimal

@@ -40,12 +40,12 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
     assert (answer.status, answer.errors) == (0, "")
     planned = answer.json()
     (lane,) = planned["lanes"]
-    # 2 cells x 3 trials in 3 jobs of 1800 s, and 480 s to stop and upload, at $1.408/h; five attempts each, and one for
-    # the second run: 3 x 6 x $0.89173
+    # 2 cells x 3 trials in 3 jobs of 1800 s, 480 s for the image and 480 s to end, at $1.408/h; five attempts each, and
+    # one for the second run: 3 x 6 x $1.07947
     # 4 - 1 instances are free
     assert (planned["run_count"], lane["concurrency"], lane["waves"]) == (6, 3, 1)
     bounds = [round(Decimal(planned[name]), 4) for name in ("one_attempt_usd", "worst_case_usd")]
-    assert bounds == [Decimal("2.6752"), Decimal("16.0512")]
+    assert bounds == [Decimal("3.2384"), Decimal("19.4304")]
     assert lane["price"]["usd_per_hour"] == "1.408"
     assert not planned["is_refused"]
 
@@ -57,10 +57,10 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
     for words in (
         "ml.g5.xlarge",
         "L-00C91CB5",
-        # two jobs of 2280 s at $1.408/h; at worst twelve
-        "$1.78 if every job takes one attempt of 1800 s (its limit) and 480 s to stop and to upload",
-        "$10.70 worst case: all 5 attempts of every job, and one more for each further run of the job, reach the limit,"
-        " and each takes 480 s to stop and to upload",
+        # two jobs of 2760 s at $1.408/h; at worst twelve
+        "$2.16 if every job takes one attempt of 1800 s (its limit) and 960 s for the image, to stop and to upload",
+        "$12.95 worst case: all 5 attempts of every job, and one more for each further run of the job, reach the limit,"
+        " and each takes 960 s for the image, to stop and to upload",
         "prices.yaml",
     ):
         assert words in told
@@ -172,7 +172,7 @@ def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.15 at the limit of 1800 s and 480 s" in told
+    assert "tokenised by 1 job on ml.m7i.xlarge before the first run: $0.18 at the limit of 1800 s and 960 s" in told
     unpriced = plan(tmp_path, *FILES, workload=workload)
     assert unpriced.status == 2
     assert "name another type as preparation.instance" in unpriced.errors
@@ -185,7 +185,7 @@ def test_the_check_of_a_named_model_is_planned_and_priced(tmp_path: Path) -> Non
     answer = plan(tmp_path, *FILES, prices=prices, workload=workload, training={}, baseline={}, matrix=matrix)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.30 at the limit of 1800 s and 480 s"
+    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.37 at the limit of 1800 s and 960 s"
     assert f"model checked and copied {two}" in told
     assert "if the model check and model staging and every job takes one attempt" in told
     assert "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there" in told
@@ -197,7 +197,7 @@ def test_the_copy_of_a_hub_model_is_planned_beside_the_tokens(tmp_path: Path) ->
     answer = plan(tmp_path, *FILES, workload=workload, prices=prices)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.30 at the limit of 1800 s and 480 s"
+    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.37 at the limit of 1800 s and 960 s"
     assert f"data tokenised, and the model copied, {two}" in told
     assert "model me/model: one of these jobs copies it from the Hub to the lab's bucket" in told
 

@@ -49,7 +49,8 @@ def refusal(
 def test_refusal_names_endpoints_in_use_with_the_commands_to_delete_them() -> None:
     serving = MemoryServing()
     for name in (NAME, "traindyno--new"):
-        serving.deploy(name=name, hours=None)
+        serving.deploy(name=name)
+        serving.sagemaker.endpoints[name]["EndpointStatus"] = "Creating"
     text = refusal("albert-1", serving=serving) or ""
     assert "1 suite and 2 endpoints in flight, and nothing was deleted" in text
     assert f"traindyno undeploy traindyno--new; traindyno undeploy {NAME}. " in text

@@ -24,8 +24,8 @@ from traindyno.store.attempts import AttemptRow
 
 UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
 HOURLY_USD = Decimal("1.20")
-# With 120 s to stop, 300 s to upload and 60 s of margin, half an hour is billed at most: 0.60 USD.
-LIMIT_SECONDS = 1320
+# With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour is billed at most: 0.60 USD.
+LIMIT_SECONDS = 840
 MINIMUM_CHARGE_USD = cost_usd(60, 1, HOURLY_USD)
 
 
@@ -55,7 +55,7 @@ def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLa
 def test_a_job_that_stays_within_what_is_held_back_is_not_even_described(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, _ = started(0.60)
     monkeypatch.setattr(lab.jobs, "describe", None)
-    # SageMaker stops it at 1320 s, or a little later
+    # SageMaker stops it at 840 s, or a little later
     assert look(lab, NOW + 1380) == 0
 
 

@@ -241,9 +241,11 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
 
 
 def test_cost_of_a_preparation_is_settled_apart_from_the_runs() -> None:
-    lab, run = lab_with_preparation(preparation={"max_seconds": 3120})
+    lab, run = lab_with_preparation(preparation={"max_seconds": 2640})
     job = submit(lab, run)
-    assert lab.money.exposed_usd == PRICE.usd_per_hour  # an hour at most, with 480 s to stop and to upload
+    assert (
+        lab.money.exposed_usd == PRICE.usd_per_hour
+    )  # an hour at most, with 960 s for the image, to stop and to upload
     leave_tokens(lab, job)
     end(lab, job)
     assert (lab.money.exposed_usd, lab.money.spent_usd) == (PRICE.usd_per_hour / 12, PRICE.usd_per_hour / 12)
@@ -368,14 +370,14 @@ def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None
 
 
 def test_a_preparation_is_watched_by_its_own_limit() -> None:
-    lab, run = lab_with_preparation(preparation={"max_seconds": 3120})
+    lab, run = lab_with_preparation(preparation={"max_seconds": 2640})
     job = submit(lab, run)
     lab.jobs.jobs[job]["TrainingStartTime"] = NOW
     held = lab.money.exposed_usd
     rows, pace = list(lab.attempts.list_open(EXECUTION)), Pace(may_go_on=lambda: True, sleep=lambda _: None)
-    # SageMaker stops it at 3120 s; its end is within the hour that is held back
-    ages = {job: 3120.0}
-    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 3120, pace=pace) == 0
+    # SageMaker stops it at 2640 s; its end is within the hour that is held back
+    ages = {job: 2640.0}
+    assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 2640, pace=pace) == 0
     assert lab.money.exposed_usd == held == PRICE.usd_per_hour
 
 

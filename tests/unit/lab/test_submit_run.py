@@ -45,8 +45,8 @@ def test_a_repeated_delivery_starts_no_second_job() -> None:
     submit(lab, run)
     submit(lab, run)
     assert len(lab.jobs.jobs) == 1
-    # 1800 s, and 480 s to stop and to upload, on 1 instance at 1.20 USD an hour, held back once
-    assert lab.money.exposed_usd == Decimal("0.76")
+    # 480 s for the image, 1800 s, and 480 s to stop and to upload, on 1 instance at 1.20 USD an hour, held back once
+    assert lab.money.exposed_usd == Decimal("0.92")
 
 
 @pytest.mark.parametrize("error", [SlotUnavailable("full"), Throttled("slow down")])
@@ -78,7 +78,7 @@ def test_next_try_takes_over_an_attempt_whose_job_a_fault_may_have_started() -> 
     (row,) = lab.attempt_rows.values()
     assert (row.number, row.token) == (1, "token-2")
     assert len(lab.jobs.jobs) == 1
-    assert lab.money.exposed_usd == Decimal("0.76")
+    assert lab.money.exposed_usd == Decimal("0.92")
 
 
 def test_after_a_shortage_the_next_attempt_has_a_new_name() -> None:
@@ -167,7 +167,7 @@ def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(
     lab.jobs.refusals = [Throttled("slow down")]
     submit(lab, run)
     assert list(lab.attempt_rows) == list(lab.jobs.jobs)
-    assert lab.money.exposed_usd == Decimal("0.76")
+    assert lab.money.exposed_usd == Decimal("0.92")
 
 
 def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:

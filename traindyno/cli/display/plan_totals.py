@@ -83,7 +83,9 @@ def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAs
 
 def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
     limits = suite.limits
-    ending = f"{ENDING_SECONDS} s to stop and to upload"
+    terms = run_terms(planned.cells[0].settings, suite)
+    image = "for the image, " if terms.image_seconds else ""
+    ending = f"{terms.image_seconds + ENDING_SECONDS} s {image}to stop and to upload"
     is_shared = suite.measurement.jobs is Jobs.SHARED
     yield "runs", f"{_runs_text(suite, planned)}; {_lanes_text(planned)}"
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)

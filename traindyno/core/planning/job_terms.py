@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.prices import cost_usd
+from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.job import AttemptOwner, runs_of
-from traindyno.core.suite.job_time import ENDING_SECONDS, MARGIN_SECONDS, STOP_SECONDS, UPLOAD_SECONDS
+from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS, MARGIN_SECONDS, STOP_SECONDS, UPLOAD_SECONDS
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
@@ -18,15 +19,21 @@ class JobTerms:
     max_job_seconds: int
 
     @property
+    def image_seconds(self) -> int:
+        """This machine has its images."""
+        return 0 if self.instance_type.startswith(LOCAL_PREFIX) else IMAGE_SECONDS
+
+    @property
     def longest_seconds(self) -> int:
-        """The longest time for which one attempt may be billed: to its limit, its stop, its upload."""
-        return self.max_job_seconds + ENDING_SECONDS
+        """The longest time for which one attempt may be billed: its image, to its limit, its stop, its upload."""
+        return self.image_seconds + self.max_job_seconds + ENDING_SECONDS
 
     @property
     def longest_text(self) -> str:
         """``longest_seconds`` and its parts."""
+        image = f"{self.image_seconds} s for the image, " if self.image_seconds else ""
         return (
-            f"{self.longest_seconds} s: {self.max_job_seconds} s to its limit, {STOP_SECONDS} s to stop,"
+            f"{self.longest_seconds} s: {image}{self.max_job_seconds} s to its limit, {STOP_SECONDS} s to stop,"
             f" {UPLOAD_SECONDS} s to upload, {MARGIN_SECONDS} s of margin"
         )
 

@@ -10,8 +10,8 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 
-# With 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
-LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1320}
+# With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 840}
 
 
 def run_of(suite: Suite) -> Run:
@@ -24,7 +24,7 @@ def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     assert terms == JobTerms(
         instance_type="ml.g5.xlarge",
         instance_count=3,
-        max_job_seconds=1320,
+        max_job_seconds=840,
     )
     assert terms.longest_seconds == 1800
     # 1,800 s x 3 instances at $1.50 an hour
@@ -35,8 +35,8 @@ def test_the_longest_time_of_an_attempt_has_its_stop_its_upload_and_a_margin() -
     """SageMaker bills all of it; its SIGTERM leaves 120 s."""
     suite = small_suite(limits=LIMITS)
     terms = run_terms(Settings(instance="ml.g5.xlarge"), suite)
-    assert terms.longest_seconds == 1320 + 120 + 300 + 60
-    assert terms.longest_text.startswith(f"{terms.longest_seconds} s: 1320 s")
+    assert terms.longest_seconds == 480 + 840 + 120 + 300 + 60
+    assert terms.longest_text.startswith(f"{terms.longest_seconds} s: 480 s for the image, 840 s")
 
 
 def test_a_preparation_is_one_instance_of_its_own() -> None:
@@ -45,4 +45,4 @@ def test_a_preparation_is_one_instance_of_its_own() -> None:
     terms = job_terms(owner, suite)
     assert (terms.instance_type, terms.instance_count) == ("ml.m5.xlarge", 1)
     assert terms.max_job_seconds == preparation_seconds(suite)
-    assert terms.longest_seconds == preparation_seconds(suite) + 480
+    assert terms.longest_seconds == preparation_seconds(suite) + 480 + 480

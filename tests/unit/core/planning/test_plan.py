@@ -23,8 +23,8 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
-# 1320 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is billed at most
-HALF_AN_HOUR = {**LIMITS, "max_job_seconds": 1320}
+# 480 s for the image, 840 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is billed at most
+HALF_AN_HOUR = {**LIMITS, "max_job_seconds": 840}
 LONE_RUNS = {"trials": 2, "jobs": "separate"}
 
 
@@ -53,10 +53,10 @@ def test_exposure_by_hand() -> None:
     assert planned.run_count == 4
     assert planned.one_attempt_usd == Decimal("2.816")
     assert planned.worst_case_usd == Decimal("8.448")
-    # all four at once: 1320 s; at worst 3 x (1320 + 7200) s = 7.1 h
+    # all four at once: 840 s; at worst 3 x (840 + 7200) s = 6.7 h
     assert (planned.lanes[0].concurrency, planned.lanes[0].waves) == (4, 1)
-    assert planned.one_attempt_hours == Decimal(1320) / 3600
-    assert planned.worst_case_hours == Decimal("7.1")
+    assert planned.one_attempt_hours == Decimal(840) / 3600
+    assert planned.worst_case_hours == Decimal("6.7")
     assert planned.refusals == ()
 
 
@@ -66,10 +66,10 @@ def test_exposure_of_shared_jobs_by_hand() -> None:
     # second run: 2 x 4 x 0.704
     assert (planned.run_count, planned.lanes[0].job_count) == (4, 2)
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (Decimal("1.408"), Decimal("5.632"))
-    # both at once: 1320 s; at worst 4 x (1320 + 7200) s
+    # both at once: 840 s; at worst 4 x (840 + 7200) s
     assert (planned.lanes[0].concurrency, planned.lanes[0].waves) == (2, 1)
-    assert planned.one_attempt_hours == Decimal(1320) / 3600
-    assert planned.worst_case_hours == Decimal(4 * 8520) / 3600
+    assert planned.one_attempt_hours == Decimal(840) / 3600
+    assert planned.worst_case_hours == Decimal(4 * 8040) / 3600
 
 
 def test_cost_is_exact_to_the_last_digit() -> None:
@@ -149,7 +149,8 @@ def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> No
     suite = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.70"})
     planned = plan_with_quotas(suite)
     assert [refusal.reason for refusal in planned.refusals] == [
-        "one job on 1 x ml.g5.xlarge may cost $0.704 at $1.408 per instance hour (1800 s: 1320 s to its limit, 120 s to"
+        "one job on 1 x ml.g5.xlarge may cost $0.704 at $1.408 per instance hour (1800 s: 480 s for"
+        " the image, 840 s to its limit, 120 s to"
         " stop, 300 s to upload, 60 s of margin), over limits.max_usd $0.70: raise it, or lower limits.max_job_seconds"
     ]
     # half an hour at 1.408

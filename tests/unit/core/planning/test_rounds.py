@@ -31,7 +31,7 @@ def race_of(batches: Sequence[int], *, types: Sequence[str] = (G5,), trials: int
         "matrix": {"instance": tuple(types), "batch_size_per_device": tuple(batches)},
         "search": Search.RACE,
         "measurement": Measurement(trials=trials, jobs=jobs),
-        "limits": Limits(max_usd=Decimal(1000), max_hours=Decimal(400), max_job_seconds=1320, max_attempts=3),
+        "limits": Limits(max_usd=Decimal(1000), max_hours=Decimal(400), max_job_seconds=840, max_attempts=3),
         **changes,
     }
     return make_suite(**given)
@@ -55,7 +55,7 @@ def test_the_worst_case_of_a_race_holds_all_of_its_further_jobs() -> None:
     assert (planned.run_count, planned.lanes[0].job_count, planned.lanes[0].waves) == (36, 5, 5)
     assert planned.one_attempt_usd == Decimal("2.5")
     assert planned.worst_case_usd == Decimal((3 + 3) + 4 * (3 + 7)) / 2
-    assert round(planned.one_attempt_hours * 3600) == 5 * 1320
+    assert round(planned.one_attempt_hours * 3600) == 5 * 840
 
 
 def test_of_a_large_group_six_cells_run_again() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.suites import script_document
+from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 
@@ -117,3 +117,17 @@ def test_a_training_plan_is_named_by_its_arn(arn: str, says: str | None) -> None
         assert len(found) == 1
         assert says in found[0]
         assert ("EC2" in found[0]) is ("ec2" in arn)
+
+
+@pytest.mark.parametrize(("characters", "paths"), [(1500, []), (2500, ["training"] * 2)])
+def test_the_settings_of_a_cell_are_one_value(characters: int, paths: list[str]) -> None:
+    """SageMaker refuses a job with a longer one, after the preparation was paid."""
+    document = small_document()
+    document["training"] |= {"strategy": "tensor", "tensor_plan": {"colwise": ["l" * characters]}}
+    document["training"]["instance"] = "ml.g5.12xlarge"
+    try:
+        parse_suite(document)
+        found = []
+    except SuiteInvalid as error:
+        found = [each.path for each in error.problems if "characters as JSON, expected at most 2500" in each.message]
+    assert found == paths

@@ -38,7 +38,7 @@ from traindyno.sagemaker.request import build_training_job_request
 ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")
 KEY = "0123456789abcdef" * 4
 # With 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
-LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1320, "max_attempts": 3}
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 840, "max_attempts": 3}
 
 
 def workload(**changes: Any) -> dict[str, Any]:
@@ -344,8 +344,8 @@ def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
     assert (plan.preparation.one_attempt_usd, plan.preparation.worst_case_usd) == (Decimal("0.12"), Decimal("0.36"))
     assert (plan.one_attempt_usd, plan.worst_case_usd) == (Decimal("1.528"), Decimal("5.992"))
     # at worst three times the preparation and four times a job, each after 7200 s of waiting
-    assert plan.one_attempt_hours == 2 * (Decimal(1320) / 3600)
-    assert plan.worst_case_hours == Decimal(7 * (1320 + 7200)) / 3600
+    assert plan.one_attempt_hours == 2 * (Decimal(840) / 3600)
+    assert plan.worst_case_hours == Decimal(7 * (840 + 7200)) / 3600
     assert plan.refusals == ()
 
 

@@ -27,7 +27,7 @@ from traindyno.core.suite.checks.job_limits_check import (
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings, setting_descriptions
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import measurement_document, settings_document, suite_converter
+from traindyno.core.suite.suite_file import settings_document, suite_converter
 
 
 def check_bounds(part: Any, path: str = "") -> Iterator[Problem]:
@@ -180,19 +180,13 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
 def _check_documents(suite: Suite) -> Iterator[Problem]:
     """What a job of a cell gets as text: SageMaker bounds each value, and a shell reads a script's arguments."""
     refused: dict[tuple[str, str], None] = {}
-    size = len(json.dumps(measurement_document(suite.measurement)))
-    if size > HYPERPARAMETER_CHARACTERS:
-        yield Problem(path="measurement", message=_too_long(size))
     for cell in expand_cells(suite):
         if suite.workload.task is Task.SCRIPT:
             refused |= dict.fromkeys(_read_by_shells(cell, suite))
         elif (size := len(json.dumps(settings_document(cell.settings)))) > HYPERPARAMETER_CHARACTERS:
-            refused["training", f"the settings of cell {cell.label}: {_too_long(size)}"] = None
+            too_long = f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
+            refused["training", f"the settings of cell {cell.label}: {too_long}"] = None
     yield from (Problem(path=path, message=message) for path, message in refused)
-
-
-def _too_long(size: int) -> str:
-    return f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
 
 
 def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
