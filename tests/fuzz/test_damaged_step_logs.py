@@ -49,13 +49,11 @@ Files = dict[str, list[str]]
 
 
 def whole_logs() -> list[Files]:
-    load = dict.fromkeys(
-        ["cpu_seconds", "run_queue_seconds", "host_busy_seconds", "steal_seconds", "load_average"], 1.0
-    )
+    load = dict.fromkeys(["cpu_seconds", "run_queue_seconds", "host_busy_seconds", "steal_seconds"], 1.0)
     before = [
         line.phase_line("load", START, START + 1, {"source": "train"}),
         line.model_line(START, 1000, 6000.0, "6 N"),
-        line.host_load_line(begin=START, end=START + 5, involuntary_switches=3, host_cpu_count=4, **load),
+        line.host_load_line(begin=START, end=START + 5, host_cpu_count=4, **load),
     ]
     after = [
         line.phase_line(line.CHECKPOINT, START + 21, START + 22, {"step": 40, "bytes": 100}),

@@ -10,7 +10,6 @@ from traindyno.core.step_log.line import host_load_line
 
 INTERVAL_SECONDS = 5.0
 STAT = Path("/proc/stat")
-LOAD = Path("/proc/loadavg")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 # The fields of /proc/stat's first line after its name are: user nice system idle iowait irq softirq steal.
 BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
@@ -23,7 +22,6 @@ class Counters(NamedTuple):
 
     time: float
     cpu_seconds: float
-    involuntary_switches: int
     run_queue_seconds: float
     host_busy_seconds: float
     steal_seconds: float
@@ -51,11 +49,9 @@ class HostLoadMeter:
             begin=before.time,
             end=after.time,
             cpu_seconds=max(0.0, after.cpu_seconds - before.cpu_seconds),
-            involuntary_switches=max(0, after.involuntary_switches - before.involuntary_switches),
             run_queue_seconds=max(0.0, after.run_queue_seconds - before.run_queue_seconds),
             host_busy_seconds=max(0.0, after.host_busy_seconds - before.host_busy_seconds),
             steal_seconds=max(0.0, after.steal_seconds - before.steal_seconds),
-            load_average=float(LOAD.read_text().split()[0]),
             host_cpu_count=os.cpu_count() or 1,
         )
 
@@ -71,7 +67,6 @@ def read_counters() -> Optional[Counters]:
         return Counters(
             time=now(),
             cpu_seconds=usage.ru_utime + usage.ru_stime + _cpu_seconds_of_children(),
-            involuntary_switches=usage.ru_nivcsw,
             run_queue_seconds=_run_queue_seconds(),
             host_busy_seconds=sum(host[field] for field in BUSY_FIELDS),
             steal_seconds=host[STEAL_FIELD],

@@ -82,7 +82,6 @@ class Contention:
     steal_share: float
     foreign_share: float
     queue_share: float
-    involuntary_switches_per_second: float
 
     @property
     def others_share(self) -> float:
@@ -112,17 +111,14 @@ def _worst(found: Sequence[Contention]) -> Contention | None:
 def _of_host(processes: Sequence[ProcessLog]) -> Contention:
     """The host's own counters are the same in each of its processes, so they are read from one."""
     host = processes[0].host_loads
-    seconds = sum(load.seconds for load in host)
     capacity = sum(load.seconds * load.host_cpu_count for load in host)
     own = sum(load.cpu_seconds for load in _loads(processes))
     waited = sum(load.run_queue_seconds for load in _loads(processes))
     busy = sum(load.host_busy_seconds for load in host)
-    switches = sum(load.involuntary_switches for load in _loads(processes))
     return Contention(
         steal_share=sum(load.steal_seconds for load in host) / capacity,
         foreign_share=max(0.0, busy - own) / capacity,
         queue_share=waited / (waited + own) if waited + own else 0.0,
-        involuntary_switches_per_second=switches / seconds,
     )
 
 

@@ -115,11 +115,9 @@ class HostLoad:
     begin: float
     end: float
     cpu_seconds: float
-    involuntary_switches: int
     run_queue_seconds: float
     host_busy_seconds: float
     steal_seconds: float
-    load_average: float
     host_cpu_count: int
 
     @property

@@ -152,19 +152,16 @@ def host_load_line(
     begin: float,
     end: float,
     cpu_seconds: float,
-    involuntary_switches: int,
     run_queue_seconds: float,
     host_busy_seconds: float,
     steal_seconds: float,
-    load_average: float,
     host_cpu_count: int,
 ) -> Dict[str, Any]:
     """The load of the process and its host from ``begin`` to ``end``; only on Linux, about every 5 s.
 
-    ``cpu_seconds``: CPU time of the process and its children. ``involuntary_switches``: how often the kernel took a
-    core from it. ``run_queue_seconds``: for how long its threads were ready to run and had no core, summed over
-    threads. ``host_busy_seconds``: CPU time of all processes of the host. ``steal_seconds``: CPU time that the
-    hypervisor gave to others. ``load_average``: of the last minute.
+    ``cpu_seconds``: CPU time of the process and its children. ``run_queue_seconds``: for how long its threads were
+    ready to run and had no core, summed over threads. ``host_busy_seconds``: CPU time of all processes of the host.
+    ``steal_seconds``: CPU time that the hypervisor gave to others.
     """
     return {
         "kind": "host_load",
@@ -172,11 +169,9 @@ def host_load_line(
         "begin": begin,
         "end": end,
         "cpu_seconds": cpu_seconds,
-        "involuntary_switches": involuntary_switches,
         "run_queue_seconds": run_queue_seconds,
         "host_busy_seconds": host_busy_seconds,
         "steal_seconds": steal_seconds,
-        "load_average": load_average,
         "host_cpu_count": host_cpu_count,
     }
 

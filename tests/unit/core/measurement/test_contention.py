@@ -11,11 +11,9 @@ QUIET = HostLoad(
     begin=0.0,
     end=10.0,
     cpu_seconds=9.8,
-    involuntary_switches=20,
     run_queue_seconds=0.1,
     host_busy_seconds=10.0,
     steal_seconds=0.0,
-    load_average=1.0,
     host_cpu_count=2,
 )
 
@@ -54,7 +52,6 @@ def test_a_run_alone_on_its_host_is_not_contended() -> None:
     assert not found.is_contended
     assert found.foreign_share == pytest.approx(0.01)  # 0.2 of 20 CPU seconds
     assert found.queue_share == pytest.approx(0.1 / 9.9)
-    assert found.involuntary_switches_per_second == 2.0
 
 
 @pytest.mark.parametrize(
@@ -69,7 +66,7 @@ def test_a_run_alone_on_its_host_is_not_contended() -> None:
 )
 def test_shares_of_exactly_the_limits_are_no_contention(changes: dict[str, float], is_contended: bool) -> None:
     at_limits = {"steal_share": 0.02, "queue_share": 0.05, "foreign_share": 0.05}
-    found = Contention(**{**at_limits, **changes}, involuntary_switches_per_second=0.0)
+    found = Contention(**{**at_limits, **changes})
     assert found.is_contended is is_contended
 
 

@@ -277,11 +277,9 @@ HOST_LOAD = line.host_load_line(
     begin=1.0,
     end=2.0,
     cpu_seconds=1.0,
-    involuntary_switches=0,
     run_queue_seconds=0.0,
     host_busy_seconds=1.0,
     steal_seconds=0.0,
-    load_average=1.0,
     host_cpu_count=1,
 )
 

@@ -76,7 +76,7 @@ def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended() -> None:
 
 
 def test_a_busy_host_costs_a_caution_and_never_the_answer() -> None:
-    busy = Contention(steal_share=0.1, foreign_share=0.2, queue_share=0.1, involuntary_switches_per_second=0.0)
+    busy = Contention(steal_share=0.1, foreign_share=0.2, queue_share=0.1)
     verdict = judged([measured_with(each, contention=busy) for each in results_of()])
     assert verdict.finding is Finding.RECOMMENDED
     assert [row.others_cpu_share for row in verdict.rows] == [pytest.approx(0.3)] * 2
