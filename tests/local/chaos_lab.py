@@ -160,18 +160,6 @@ class ChaosLab:
 
         until(is_true_now, seconds, 0.5)
 
-    @contextmanager
-    def changed_environment(self, state: str, **variables: str) -> Iterator[None]:
-        """Gives the function of this state these variables until the context ends."""
-        functions, found = self.client("lambda"), self.function(state)
-        before = found["Environment"]["Variables"]
-        name = found["FunctionName"]
-        functions.update_function_configuration(FunctionName=name, Environment={"Variables": {**before, **variables}})
-        try:
-            yield
-        finally:
-            functions.update_function_configuration(FunctionName=name, Environment={"Variables": before})
-
     def function(self, state: str) -> dict[str, Any]:
         pages = self.client("lambda").get_paginator("list_functions").paginate()
         named = [each for page in pages for each in page["Functions"] if f"{state}Function" in each["FunctionName"]]

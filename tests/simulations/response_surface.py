@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import cached_property
 from math import exp, log, sqrt
 from pathlib import Path
-from random import Random
 from statistics import fmean, median
 from typing import Any
 
@@ -42,13 +41,6 @@ class SurfaceCell:
     variation: float = 0.0
     scatter: tuple[float, ...] = ()
     outcome: Outcome = Outcome.COMPLETED
-
-    def draw_seconds(self, source: Random) -> float:
-        """Draws the seconds of one trial."""
-        if self.seconds is None:
-            raise ValueError(f"{self.settings}: every trial ends as {self.outcome}, expected a cell that completes")
-        deviation = source.choice(self.scatter) if self.scatter else source.gauss(0, self.variation)
-        return self.seconds * exp(deviation)
 
 
 @dataclass(frozen=True, kw_only=True)
