@@ -59,6 +59,10 @@ def test_a_plan_that_divides_the_model_is_accepted(model: str, layers: dict[str,
     assert problems(model, layers) == []
 
 
+OPT_ATTENTION = {
+    "colwise": tuple(f"decoder.layers.*.self_attn.{name}_proj" for name in "qkv"),
+    "rowwise": ("decoder.layers.*.self_attn.out_proj",),
+}
 REFUSED: list[tuple[str, dict[str, tuple[str, ...]], str]] = [
     ("llama", {"colwise": GATES}, "layers.0.mlp.gate_proj is divided, and no rowwise layer behind it sums the parts"),
     ("llama", {"rowwise": (DOWN,)}, "layers.0.mlp.down_proj gets its whole input, because no layer before it is"),
@@ -66,6 +70,7 @@ REFUSED: list[tuple[str, dict[str, tuple[str, ...]], str]] = [
     ("llama", {"colwise": (DOWN,)}, "layers.0.mlp.down_proj is rowwise in the model's own plan"),
     # The shapes fit.
     ("llama", {"colwise": QKV[:1], "rowwise": (OUTPUT,)}, "layers.0.self_attn.k_proj stays whole beside layers.0.self"),
+    ("opt", OPT_ATTENTION, "decoder.layers.0.self_attn.q_proj is of an attention that views its output by all heads"),
     ("bloom", {"colwise": ("h.*.mlp.dense_4h_to_h",), "rowwise": ("h.*.mlp.dense_h_to_4h",)}, "h.0.mlp.dense_h_to_4h"),
     ("phi3", {"colwise": FUSED, "rowwise": (DOWN,)}, "layers.0.mlp.gate_up_proj has 128 outputs and layers.0.mlp.down"),
 ]

@@ -115,6 +115,8 @@ UNFIT = {
     "gemma4_unified_text": "the divided model computes other losses than the whole one",
     "neomme": "it divides the heads of a layer that counts all of them",
 }
+# The sweep found one whose divided attention reads other tokens, with fitting shapes: it views them by all heads.
+VIEWS_ALL_HEADS = ("opt",)
 OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
 HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
 _ATTENTION = re.compile(r"att(n|ention)")
@@ -265,6 +267,8 @@ def _refuse_torn_groups(model: PreTrainedModel, chosen: TensorLayers, known: Ten
     ):
         if own.get(path, style_of[path]) != style_of[path]:
             refuse(path, f"is {own[path]} in the model's own plan")
+        if model.config.model_type in VIEWS_ALL_HEADS and _ATTENTION.search(path):
+            refuse(path, "is of an attention that views its output by all heads")
         if style_of[path] == COLUMNS:
             columns.append(path)
             continue
