@@ -13,11 +13,7 @@ import pytest
 import yaml
 
 from localcloud.sagemaker_service.host.container_tree import make_host_tree
-from localcloud.sagemaker_service.host.toolkit import (
-    HostResources,
-    read_program,
-    toolkit_environment,
-)
+from localcloud.sagemaker_service.host.toolkit import HostResources, read_program, toolkit_environment
 from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from tests.local.jobs import job_request
 from tests.outsiders.test_scripts import logged, run

@@ -7,12 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
-from tests.simulations.logged_runs import (
-    DOWNLOADING_SECONDS,
-    IMPORT_SECONDS,
-    UPLOADING_SECONDS,
-    completed_attempt,
-)
+from tests.simulations.logged_runs import DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS, completed_attempt
 from tests.simulations.processes import autoregression
 from tests.unit.run_samples import PRICE, make_cell, make_run, make_suite
 from tests.unit.step_log_samples import START, file_name

@@ -9,13 +9,7 @@ import pytest
 from tests.simulations.repetitions import TIMES
 from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
 from tests.simulations.shared_suites import SharedFigures, measure_shared
-from tests.simulations.suites.figures import (
-    ENOUGH_POWER,
-    LEAST_COVERED,
-    LEAST_WITHIN,
-    MOST_UNDECIDED,
-    MOST_WRONG,
-)
+from tests.simulations.suites.figures import ENOUGH_POWER, LEAST_COVERED, LEAST_WITHIN, MOST_UNDECIDED, MOST_WRONG
 
 SHAPES = tuple(product(CELLS, TRIALS)) if TIMES > 1 else ((4, 3),)
 TELLING = ("by 3.0 %", "slower by 10 %", "heat", "first run slower", "two jobs", "two instance types")

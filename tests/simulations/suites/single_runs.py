@@ -2,12 +2,7 @@
 
 from tests.simulations.processes import level, noise
 from tests.simulations.scenarios import Scenario
-from tests.simulations.suites.noises import (
-    decaying,
-    drifting,
-    settling,
-    stalled,
-)
+from tests.simulations.suites.noises import decaying, drifting, settling, stalled
 
 PROCESSES = {
     "independent noise, CV 2 %": noise(),

@@ -14,13 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from traindyno.api.executions import SuiteExecution, find_execution
 from traindyno.api.lab_target import Lab
 from traindyno.aws import clients
-from traindyno.aws.account import (
-    REFUSED_CREDENTIALS,
-    SETTINGS_ERRORS,
-    AccountUnreachable,
-    account_of,
-    settings_problem,
-)
+from traindyno.aws.account import REFUSED_CREDENTIALS, SETTINGS_ERRORS, AccountUnreachable, account_of, settings_problem
 from traindyno.cli.main import app
 
 OF_OTHER_THINGS = {

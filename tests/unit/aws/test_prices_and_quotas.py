@@ -11,12 +11,7 @@ from tests.unit.stubbed import stubbed
 from traindyno.aws.prices import read_prices
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.planning.quotas import (
-    QuotaReading,
-    UsageSource,
-    account_quota,
-    instance_quota,
-)
+from traindyno.core.planning.quotas import QuotaReading, UsageSource, account_quota, instance_quota
 from traindyno.core.suite.choices import Purchase
 from traindyno.sagemaker.held_instances import read_held_instances
 

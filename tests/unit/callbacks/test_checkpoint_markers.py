@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from traindyno.callbacks.checkpoints import (
-    CheckpointRefused,
-    mark_complete,
-    newest_complete,
-    read_marker,
-)
+from traindyno.callbacks.checkpoints import CheckpointRefused, mark_complete, newest_complete, read_marker
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
 
 FACTS = {"step": 40, "identity": {"strategy": "single", "learning_rate": 0.1}, "scaler": {}, "processes": 1}

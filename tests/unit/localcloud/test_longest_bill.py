@@ -17,15 +17,7 @@ from localcloud.sagemaker_service.clock import SystemClock, VirtualClock
 from localcloud.sagemaker_service.host import host_training, job_run
 from localcloud.sagemaker_service.host.process_engine import ProcessEngine
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
-from localcloud.sagemaker_service.jobs.job import (
-    TERMINAL,
-    Engine,
-    SecondaryStatus,
-    Status,
-    TrainingJob,
-    moved,
-    new_job,
-)
+from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, SecondaryStatus, Status, TrainingJob, moved, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.replay.replay_engine import ReplayEngine
 from localcloud.sagemaker_service.replay.trace import Trace

@@ -11,11 +11,7 @@ import pytest
 
 from localcloud.sagemaker_service.host.container_tree import HostTree, make_host_tree
 from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
-from localcloud.sagemaker_service.host.toolkit import (
-    HostResources,
-    container_hyperparameters,
-    read_program,
-)
+from localcloud.sagemaker_service.host.toolkit import HostResources, container_hyperparameters, read_program
 from localcloud.sagemaker_service.jobs.job import Engine, TrainingJob, new_job
 from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.local.jobs import job_request

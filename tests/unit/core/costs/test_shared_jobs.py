@@ -33,12 +33,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.measurement.run_phases import measure_phases
-from traindyno.core.measurement.run_result import (
-    PaidPrice,
-    RunResult,
-    parse_run_result,
-    run_result_document,
-)
+from traindyno.core.measurement.run_result import PaidPrice, RunResult, parse_run_result, run_result_document
 from traindyno.core.planning.history import CellHistory, PastRun, expect_job, learn_from
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run

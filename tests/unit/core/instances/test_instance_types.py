@@ -6,11 +6,7 @@ from importlib.resources import files
 import botocore.session
 import pytest
 
-from traindyno.core.instances.instance_types import (
-    AcceleratorKind,
-    close_instance_types,
-    instance_types,
-)
+from traindyno.core.instances.instance_types import AcceleratorKind, close_instance_types, instance_types
 
 ENUM = botocore.session.get_session().get_service_model("sagemaker").shape_for("TrainingInstanceType").metadata["enum"]
 

@@ -2,14 +2,7 @@ from math import exp, log
 
 import pytest
 
-from traindyno.core.measurement.stalls import (
-    Phases,
-    Stall,
-    classify_phases,
-    classify_stalls,
-    find_stalls,
-    log_levels,
-)
+from traindyno.core.measurement.stalls import Phases, Stall, classify_phases, classify_stalls, find_stalls, log_levels
 
 
 def stalls_at(*places: int, seconds: float = 5.0) -> list[Stall]:

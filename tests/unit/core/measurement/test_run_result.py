@@ -17,11 +17,7 @@ from tests.unit.run_samples import (
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import (
-    PaidPrice,
-    parse_run_result,
-    run_result_document,
-)
+from traindyno.core.measurement.run_result import PaidPrice, parse_run_result, run_result_document
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log

@@ -4,12 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from traindyno.core.planning.admission import (
-    Decision,
-    admit_cost,
-    admit_time,
-    needed_reservation_usd,
-)
+from traindyno.core.planning.admission import Decision, admit_cost, admit_time, needed_reservation_usd
 
 
 def usd(text: str) -> Decimal:

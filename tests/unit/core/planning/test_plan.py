@@ -11,12 +11,7 @@ from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
-from traindyno.core.planning.quotas import (
-    QuotaReading,
-    account_quota,
-    instance_quota,
-    needed_quotas,
-)
+from traindyno.core.planning.quotas import QuotaReading, account_quota, instance_quota, needed_quotas
 from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase

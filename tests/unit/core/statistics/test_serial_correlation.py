@@ -4,11 +4,7 @@ import random
 
 import pytest
 
-from traindyno.core.statistics.autocorrelation import (
-    largest_correlation,
-    serial_correlation,
-    variance_inflation,
-)
+from traindyno.core.statistics.autocorrelation import largest_correlation, serial_correlation, variance_inflation
 
 
 def rising(count: int) -> list[float]:

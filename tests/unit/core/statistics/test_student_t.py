@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from traindyno.core.statistics import distributions
-from traindyno.core.statistics.distributions import (
-    incomplete_beta,
-    t_half_width,
-    t_quantile,
-    two_sided_p,
-)
+from traindyno.core.statistics.distributions import incomplete_beta, t_half_width, t_quantile, two_sided_p
 
 
 def share_below(t: float, degrees: float) -> float:

@@ -7,11 +7,7 @@ from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precisio
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate
 from traindyno.core.suite.settings import LearningRate
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.verdict.confounds import (
-    Confound,
-    find_confound,
-    learning_key,
-)
+from traindyno.core.verdict.confounds import Confound, find_confound, learning_key
 
 SCALED = LearningRate(base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH)
 

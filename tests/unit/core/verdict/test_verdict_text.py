@@ -17,13 +17,7 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding
-from traindyno.core.verdict.verdict_text import (
-    VerdictText,
-    describe_goal,
-    describe_verdict,
-    metric_text,
-    saving_text,
-)
+from traindyno.core.verdict.verdict_text import VerdictText, describe_goal, describe_verdict, metric_text, saving_text
 
 INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
 
