@@ -39,11 +39,10 @@ from localcloud.ministack_answers import (
     SingleAnswers,
     Throttle,
     WaitingTasks,
-    find_start_refusal,
     refusal_answer,
     with_error_type,
 )
-from localcloud.worker_processes import ForkedWorkers, Worker, WorkerPool
+from localcloud.worker_processes import ForkedWorkers, FunctionWorker, WorkerPool
 
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
 # On AWS too, whoever has the URL of such an answer may send it once. Its last part is random.
@@ -200,7 +199,6 @@ def main() -> None:
     _limit_worker_starts()
     _fork_workers()
     WaitingTasks(stepfunctions).install()
-    _refuse_executions()
     _name_errors()
     _take_single_answers()
     equip_functions()
@@ -257,17 +255,7 @@ def _take_single_answers() -> None:
     stepfunctions._send_task_failure = answers.once(stepfunctions._send_task_failure)
 
 
-def _refuse_executions() -> None:
-    start = stepfunctions._start_execution
-
-    def start_execution(data: Mapping[str, Any]) -> Any:
-        refusal = find_start_refusal(data)
-        return error_response_json(*refusal, 400) if refusal else start(data)
-
-    stepfunctions._start_execution = start_execution
-
-
-def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[Worker]:
+def _workers_of(name: str, config: Mapping[str, Any], qualifier: str) -> Sequence[FunctionWorker]:
     with lambda_runtime._lock:
         return list(lambda_runtime._workers.get(lambda_runtime._worker_key(name, config, qualifier), ()))
 

@@ -28,7 +28,7 @@ LONGEST_WAIT_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.05
 
 
-class Worker(Protocol):
+class FunctionWorker(Protocol):
     """MiniStack's process for one function: ``in_use`` while it has a call, ``_cold`` until it has started."""
 
     in_use: bool
@@ -43,7 +43,7 @@ class WorkerPool:
 
     def __init__(
         self,
-        workers_of: Callable[..., Sequence[Worker]],
+        workers_of: Callable[..., Sequence[FunctionWorker]],
         take: Callable[..., Any],
         give_back: Callable[[Any], None],
         *,

@@ -38,7 +38,7 @@ class FunctionClient(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class EventRule:
     name: str
     pattern: Mapping[str, Any]
     targets: tuple[Mapping[str, Any], ...]
@@ -59,7 +59,7 @@ class EventDelivery:
         self._events = events
         self._functions = functions
         self._activity = activity
-        self._rules: list[Rule] = []
+        self._rules: list[EventRule] = []
         self._rules_read_at = float("-inf")
         self._pool = ThreadPoolExecutor(DELIVERED_AT_ONCE, thread_name_prefix="event")
         self._worker = Worker("event delivery", self._deliver_due, idle_seconds=LOOK_AGAIN_SECONDS)
@@ -97,14 +97,14 @@ class EventDelivery:
         self._rules_read_at = time.monotonic()
         return True
 
-    def _read_rules(self) -> list[Rule]:
+    def _read_rules(self) -> list[EventRule]:
         rules = []
         for page in self._events.get_paginator("list_rules").paginate():
             for row in page["Rules"]:
                 pattern = row.get("EventPattern")
                 if pattern and row.get("State") != "DISABLED":
                     targets = self._events.list_targets_by_rule(Rule=row["Name"])["Targets"]
-                    rules.append(Rule(name=row["Name"], pattern=json.loads(pattern), targets=tuple(targets)))
+                    rules.append(EventRule(name=row["Name"], pattern=json.loads(pattern), targets=tuple(targets)))
         return rules
 
     def _try_to_deliver(self, event: StoredEvent) -> int | None:
@@ -123,14 +123,14 @@ class EventDelivery:
             return None
         return event.event_id
 
-    def _is_for(self, rule: Rule, event: Mapping[str, Any]) -> bool:
+    def _is_for(self, rule: EventRule, event: Mapping[str, Any]) -> bool:
         answer = is_match(rule.pattern, event)
         if answer is None:
             asked = self._events.test_event_pattern(EventPattern=json.dumps(rule.pattern), Event=json.dumps(event))
             answer = asked["Result"]
         return answer
 
-    def _send(self, rule: Rule, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
+    def _send(self, rule: EventRule, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
         arn = target["Arn"]
         if LAMBDA_ARN_PART not in arn or target.get("InputTransformer") or target.get("InputPath"):
             LOG.warning(

@@ -122,7 +122,7 @@ def test_jobs_are_listed_by_filter_in_order_and_in_pages(sagemaker: Any) -> None
     for number in range(5):
         sagemaker.create_training_job(**job_request(f"listed-{number}"))
     pages = sagemaker.get_paginator("list_training_jobs").paginate(
-        NameContains="listed", SortBy="Name", SortOrder="Ascending", PaginationConfig={"PageSize": 2}
+        NameContains="listed", SortBy="CreationTime", SortOrder="Ascending", PaginationConfig={"PageSize": 2}
     )
     names = [[job["TrainingJobName"] for job in page["TrainingJobSummaries"]] for page in pages]
     assert names == [["listed-0", "listed-1"], ["listed-2", "listed-3"], ["listed-4"]]

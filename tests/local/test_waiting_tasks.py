@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from localcloud import cloud
 from localcloud.worker_fork_server import CALLS_FILE_VARIABLE
@@ -170,23 +169,3 @@ def test_a_task_without_an_answer_ends_at_the_limit_in_its_input(ended: dict[str
 def test_a_limit_that_is_no_positive_integer_fails_the_execution(ended: dict[str, Ended], case: str) -> None:
     """Nothing retries or catches this error, and the function is not called."""
     assert (ended[case].status, ended[case].error, ended[case].tokens) == ("FAILED", "States.Runtime", [])
-
-
-@pytest.mark.parametrize(
-    ("code", "request_"),
-    [
-        ("InvalidName", {"name": "../../x"}),
-        ("InvalidName", {"name": "a\u0085b"}),
-        ("InvalidExecutionInput", {"input": '{"name": '}),
-        ("InvalidExecutionInput", {"input": ""}),
-    ],
-    ids=["path", "control character", "half", "nothing"],
-)
-def test_an_execution_that_aws_refuses_is_refused(
-    machine: tuple[LocalLab, str], code: str, request_: dict[str, Any]
-) -> None:
-    lab, arn = machine
-    steps = lab.client("stepfunctions")
-    with pytest.raises(ClientError) as caught:
-        steps.start_execution(stateMachineArn=arn, **request_)
-    assert caught.value.response["Error"]["Code"] == code

@@ -56,7 +56,7 @@ class LoopbackServer(GatedServer):
         port: int,
         apis: list[Api],
         administration: AdministrationAnswer,
-        before_each: Callable[[str], None],
+        before_each: Callable[[], None],
         *,
         invoke: Invoke,
         activity: Activity,
@@ -78,12 +78,12 @@ class LoopbackServer(GatedServer):
                 "UnknownOperationException", f"{target!r} is unknown; the local service accepts {', '.join(self.apis)}"
             )
         with self.activity.busy():
-            self.before_each(operation)
+            self.before_each()
             return self.apis[prefix].answer(operation, request)
 
     def invoke(self, endpoint: str, body: bytes) -> bytes:
         """Answers InvokeEndpoint of ``sagemaker-runtime``, which has a path instead of a target."""
-        self.before_each("InvokeEndpoint")
+        self.before_each()
         return self._invoke(endpoint, body)
 
 

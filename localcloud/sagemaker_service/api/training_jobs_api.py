@@ -1,11 +1,7 @@
 """Answers SageMaker's operations on training jobs."""
 
-import base64
-import binascii
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Protocol
 
 from localcloud.sagemaker_service.api.create_rules import check_combination
@@ -26,53 +22,39 @@ from localcloud.sagemaker_service.jobs.job_view import described, summary
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 
 FILTERS = {
-    "CreationTimeAfter": "created_ms > ?",
-    "CreationTimeBefore": "created_ms < ?",
-    "LastModifiedTimeAfter": "modified_ms > ?",
-    "LastModifiedTimeBefore": "modified_ms < ?",
     "NameContains": "instr(name, ?) > 0",
     "StatusEquals": "status = ?",
     "WarmPoolStatusEquals": "? is null",  # no job keeps its instances
 }
-SORT_COLUMNS = {"CreationTime": "created_ms", "Name": "name", "Status": "status"}
+PAGING = {"NextToken", "MaxResults", "SortBy", "SortOrder"}
 
 
 def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
-    column = SORT_COLUMNS[request.get("SortBy", "CreationTime")]
+    if request.keys() - FILTERS.keys() - PAGING or request.get("SortBy", "CreationTime") != "CreationTime":
+        raise validation_error(f"this local service lists jobs by CreationTime, and filters by {', '.join(FILTERS)}")
     is_ascending = request.get("SortOrder", "Descending") == "Ascending"
     clauses, parameters = ["1 = 1"], list[object]()
     for member, clause in FILTERS.items():
         if member in request:
             clauses.append(clause)
-            parameters.append(_epoch_ms(request[member]) if "Time" in member else request[member])
+            parameters.append(request[member])
     if "NextToken" in request:
-        clauses.append(f"({column}, name) {'>' if is_ascending else '<'} (?, ?)")
+        clauses.append(f"(created_ms, name) {'>' if is_ascending else '<'} (?, ?)")
         parameters += _read_token(request["NextToken"])
     direction = "asc" if is_ascending else "desc"
     size = request.get("MaxResults", 10)
-    jobs = store.select(" and ".join(clauses), parameters, f"{column} {direction}, name {direction}", size + 1)
+    jobs = store.select(" and ".join(clauses), parameters, f"created_ms {direction}, name {direction}", size + 1)
     page: dict[str, Any] = {"TrainingJobSummaries": [summary(job) for job in jobs[:size]]}
     if len(jobs) > size:
-        page["NextToken"] = _token(jobs[size - 1], column)
+        page["NextToken"] = f"{jobs[size - 1].created_ms}/{jobs[size - 1].name}"
     return page
 
 
-def _token(job: TrainingJob, column: str) -> str:
-    place = {"created_ms": job.created_ms, "name": job.name, "status": job.status}[column]
-    return base64.urlsafe_b64encode(json.dumps([place, job.name]).encode()).decode()
-
-
 def _read_token(token: str) -> list[object]:
-    try:
-        place, name = json.loads(base64.urlsafe_b64decode(token))
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise validation_error("Invalid NextToken") from error
-    return [place, name]
-
-
-def _epoch_ms(value: float | str) -> int:
-    seconds = datetime.fromisoformat(value).timestamp() if isinstance(value, str) else value
-    return round(seconds * 1000)
+    created_ms, _, name = token.partition("/")
+    if not created_ms.isdigit():
+        raise validation_error("Invalid NextToken")
+    return [int(created_ms), name]
 
 
 SIMULATED_TAG = "traindyno:simulated"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.sagemaker_service.host.container_tree import HostTree, share
-from localcloud.sagemaker_service.host.toolkit import Program
+from localcloud.sagemaker_service.host.toolkit import ToolkitProgram
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from localcloud.sagemaker_service.jobs.job_view import is_uncompressed, output_uri
 from localcloud.sagemaker_service.jobs.job_work import is_shared, jobs_of_runs, read_work
@@ -23,7 +23,7 @@ from traindyno.core.jobs.journal_format import CONTAINER_FOLDER, DOCUMENT_VARIAB
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 
 
-def download_source(transfer: S3Transfer, program: Program, trees: Sequence[HostTree], job_folder: Path) -> None:
+def download_source(transfer: S3Transfer, program: ToolkitProgram, trees: Sequence[HostTree], job_folder: Path) -> None:
     """Unpacks the source archive once and links it as every host's code folder."""
     bucket, key = split_uri(program.source_uri)
     archive = transfer.download(bucket, key, job_folder / "sourcedir.tar.gz")

@@ -11,7 +11,7 @@ from localcloud.sagemaker_service.host.host_processes import MARK_VARIABLE, proc
 from localcloud.sagemaker_service.host.toolkit import (
     TORCHRUN,
     HostResources,
-    Program,
+    ToolkitProgram,
     UnsupportedJob,
     toolkit_environment,
 )
@@ -111,7 +111,7 @@ def local_credentials(settings: ServiceSettings) -> dict[str, str]:
 
 def process_environment(
     job: TrainingJob,
-    program: Program,
+    program: ToolkitProgram,
     tree: HostTree,
     resources: HostResources,
     *,

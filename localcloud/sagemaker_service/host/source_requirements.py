@@ -20,9 +20,6 @@ LOOK_AGAIN_SECONDS = 0.1
 # A line with such a beginning or ending names files of the source: the packages then depend on these files too.
 NAMES_FILES = ("-", ".", "/", "file:")
 ARCHIVES = (".whl", ".tar.gz", ".zip")
-# Packages whose build must be that of PyTorch, and PyTorch's index of builds for CPUs
-BUILT_FOR_TORCH = ("torchaudio", "torchvision")
-CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
 class RequirementsNotInstalled(Exception):
@@ -59,7 +56,7 @@ def install_requirements(
         is_installed = _install(python, unfinished, run, log)
     except _CommandFailed as error:
         raise RequirementsNotInstalled(_failure(str(error))) from error
-    if not is_installed or not _fit_torch(python, unfinished, run):
+    if not is_installed:
         return None
     return unfinished.rename(folder)
 
@@ -76,7 +73,8 @@ def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], bool], lo
     """The addresses of the packages to install; None if the job was stopped."""
     report, constraint = folder / "report.json", folder / "constraint.txt"
     resolve = [*_pip(python), "--dry-run", "--report", str(report), "-r", FILE_NAME]
-    torch = [f"torch=={version}" for version in _versions("torch", _site_packages(python))]
+    installed = metadata.distributions(name="torch", path=[str(folder) for folder in _site_packages(python)])
+    torch = [f"torch=={each.version}" for each in installed]
     constraint.write_text("\n".join(torch))
     try:
         is_resolved = run([*resolve, "--constraint", str(constraint)])
@@ -93,33 +91,6 @@ def _missing(python: str, folder: Path, run: Callable[[Sequence[str]], bool], lo
     found = json.loads(report.read_text(encoding="utf-8"))["install"]
     report.unlink()
     return [package["download_info"]["url"] for package in found]
-
-
-def _fit_torch(python: str, folder: Path, run: Callable[[Sequence[str]], bool]) -> bool:
-    """Imports what must have PyTorch's build, because the script's own import would not say what is wrong. False if the
-    job was stopped.
-    """
-    torch = ", ".join(_versions("torch", [folder]) or _versions("torch", _site_packages(python))) or "unknown"
-    for name in BUILT_FOR_TORCH:
-        for version in _versions(name, [folder]):
-            try:
-                if not run([python, "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); import {name}"]):
-                    return False
-            except _CommandFailed as error:
-                raise RequirementsNotInstalled(_other_build(f"{name} {version}", torch, str(error))) from error
-    return True
-
-
-def _other_build(package: str, torch: str, reason: str) -> str:
-    return (
-        f"InstallRequirementsError: {package}, which pip installed for the source's {FILE_NAME}, can't be imported "
-        f"with torch {torch}: {reason}. PyPI's builds for Linux are for CUDA. If torch is a CPU build, add the line "
-        f"--extra-index-url {CPU_INDEX} to {FILE_NAME}"
-    )
-
-
-def _versions(name: str, folders: Sequence[Path]) -> list[str]:
-    return [each.version for each in metadata.distributions(name=name, path=[str(folder) for folder in folders])]
 
 
 def _pip(python: str) -> list[str]:

@@ -40,7 +40,7 @@ class UnsupportedJob(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class ToolkitProgram:
     """What a job's hyperparameters say. ``user`` has the decoded ones that the script receives."""
 
     source_uri: str
@@ -59,7 +59,7 @@ class HostResources:
     master_port: int
 
 
-def read_program(job: TrainingJob) -> Program:
+def read_program(job: TrainingJob) -> ToolkitProgram:
     given = job.hyperparameters
     algorithm = job.request["AlgorithmSpecification"]
     if algorithm.get("ContainerEntrypoint") or not given.get("sagemaker_program"):
@@ -75,7 +75,7 @@ def read_program(job: TrainingJob) -> Program:
     for flag, launcher in OTHER_LAUNCHERS.items():
         if given.get(flag) is True:
             raise UnsupportedJob(f"{flag}: {launcher} is not offered; this local service launches Python and torchrun")
-    return Program(
+    return ToolkitProgram(
         source_uri=str(given.get("sagemaker_submit_directory", "")),
         entry_point=str(given["sagemaker_program"]),
         uses_torchrun=given.get(TORCHRUN_FLAG) is True,
@@ -86,7 +86,7 @@ def read_program(job: TrainingJob) -> Program:
 
 
 def launch_command(
-    program: Program, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
+    program: ToolkitProgram, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
 ) -> list[str]:
     """The toolkit gives the script's line to a shell without quotes, which splits it at spaces and reads ``;&|<>$``."""
     script = [program.entry_point, *command_arguments(program.user)]
@@ -97,7 +97,7 @@ def launch_command(
 
 
 def _started_by_toolkit(
-    program: Program, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
+    program: ToolkitProgram, *, python: str, job: TrainingJob, host_rank: int, resources: HostResources
 ) -> list[str]:
     if not program.uses_torchrun:
         return [python]
@@ -110,7 +110,9 @@ def _started_by_toolkit(
     return command
 
 
-def toolkit_environment(job: TrainingJob, program: Program, tree: HostTree, resources: HostResources) -> dict[str, str]:
+def toolkit_environment(
+    job: TrainingJob, program: ToolkitProgram, tree: HostTree, resources: HostResources
+) -> dict[str, str]:
     channels = channel_config(job)
     cluster = resource_config(job, tree.host)
     arguments = command_arguments(program.user)

@@ -67,7 +67,6 @@ class Faults:
     stops: Stops | None = None
     named: tuple[NamedFault, ...] = ()
     throttling_fraction: float = 0.0
-    quota_refusal_fraction: float = 0.0
     lost_event_fraction: float = 0.0
     duplicated_event_fraction: float = 0.0
     late_event_fraction: float = 0.0
@@ -120,18 +119,12 @@ class FaultInjector:
         delay = faults.late_event_seconds if is_late < faults.late_event_fraction else 0.0
         return [delay, delay] if is_repeated < faults.duplicated_event_fraction else [delay]
 
-    def refuse_request(self, operation: str) -> None:
+    def refuse_request(self) -> None:
         """Raises ApiError for the fraction of requests that the faults ask for."""
         with self._lock:
-            throttled, refused = self._requests.random(), self._requests.random()
-        if throttled < self._faults.throttling_fraction:
+            is_throttled = self._requests.random() < self._faults.throttling_fraction
+        if is_throttled:
             raise ApiError("ThrottlingException", "Rate exceeded")
-        if operation == "CreateTrainingJob" and refused < self._faults.quota_refusal_fraction:
-            raise ApiError(
-                "ResourceLimitExceeded",
-                "The account-level service limit 'Number of instances across all training jobs' is 0 Instances, with "
-                "current utilization of 0 Instances and a request delta of 1 Instances. (simulated)",
-            )
 
 
 def read_faults(document: Mapping[str, Any]) -> Faults:

@@ -88,7 +88,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class SharedSession:
     """One life of the parent. ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off.
     ``warm_up_ms``: of a throw-away run, if it has one.
     """
@@ -113,20 +113,20 @@ class Session:
         return cut_off.run.work.steps_in_checkpoint(cut_off.stretch().next_step)
 
 
-def sessions_of(job: TrainingJob, work: SharedWork, ending: Transition, *, until_ms: int) -> tuple[Session, ...]:
+def sessions_of(job: TrainingJob, work: SharedWork, ending: Transition, *, until_ms: int) -> tuple[SharedSession, ...]:
     """All sessions until ``until_ms``, at which the training ``ending`` ends. The job may have other ones before it."""
     trainings = [each for each in job.transitions if each.status is SecondaryStatus.TRAINING]
     before = [(each.start_ms, each.end_ms) for each in trainings if each.start_ms < ending.start_ms]
     times = [*((start, end) for start, end in before if end is not None), (ending.start_ms, until_ms)]
-    sessions: list[Session] = []
+    sessions: list[SharedSession] = []
     for start_ms, end_ms in times:
         sessions.append(next_session(job, work, sessions, start_ms=start_ms, until_ms=end_ms))
     return tuple(sessions)
 
 
 def next_session(
-    job: TrainingJob, work: SharedWork, before: Sequence[Session], *, start_ms: int, until_ms: int | None = None
-) -> Session:
+    job: TrainingJob, work: SharedWork, before: Sequence[SharedSession], *, start_ms: int, until_ms: int | None = None
+) -> SharedSession:
     """The session after those ``before``; ``until_ms``: when the job's instances end it, None for never."""
     ended = {run.run_id for run in work.runs} - {*job.simulated_runs}
     ended |= {run_id for session in before for run_id in session.ended}
@@ -141,8 +141,8 @@ def next_session(
     closed_ms = spans[-1].end_ms if spans else warm_ms
     open_runs = tuple(run.run_id for run in pending[len(spans) - bool(spans and spans[-1].reason is None) :])
     if open_runs and until_ms is not None and closed_ms >= until_ms:
-        return Session(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
-    return Session(
+        return SharedSession(start_ms=start_ms, skipped=skipped, spans=tuple(spans), warm_up_ms=warm_up_ms)
+    return SharedSession(
         start_ms=start_ms,
         skipped=skipped,
         spans=tuple(spans),

@@ -9,7 +9,13 @@ from typing import Any, Protocol
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
 from localcloud.sagemaker_service.jobs.job_work import JobWork, is_shared
-from localcloud.sagemaker_service.replay.shared_session import Session, Span, doomed_runs, next_session, sessions_of
+from localcloud.sagemaker_service.replay.shared_session import (
+    SharedSession,
+    Span,
+    doomed_runs,
+    next_session,
+    sessions_of,
+)
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import SimulatedFiles
 from localcloud.sagemaker_service.replay.timeline import TrainingTimes, plan_statuses, plan_timeline
@@ -32,7 +38,7 @@ from traindyno.core.jobs.journal_format import (
 )
 
 
-def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[Session]) -> Iterator[tuple[str, bytes]]:
+def shared_files(job: TrainingJob, job_id: str, sessions: Sequence[SharedSession]) -> Iterator[tuple[str, bytes]]:
     """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of the journals."""
     for span in sessions[-1].spans:
         logs = _step_logs(job, span)
@@ -90,7 +96,7 @@ def _reason(span: Span) -> dict[str, Any]:
     }
 
 
-def _journal(job: TrainingJob, job_id: str, session: Session, host: str) -> Iterator[dict[str, Any]]:
+def _journal(job: TrainingJob, job_id: str, session: SharedSession, host: str) -> Iterator[dict[str, Any]]:
     def line(event: str, at_ms: int, **fields: Any) -> dict[str, Any]:
         return {"event": event, "time": at_ms / 1000, "elapsed_milliseconds": at_ms - session.start_ms, **fields}
 
@@ -145,7 +151,7 @@ class Simulation(Protocol):
 def simulation_of(job: TrainingJob, files: SimulatedFiles, work_of: WorkOf, faults: FaultInjector) -> Simulation:
     if is_shared(job):
         work = read_shared_work(job, files.read_document(job), work_of, faults)
-        return SharedRuns(work=work, files=files)
+        return SimulatedRuns(work=work, files=files)
     one_work, trace = work_of(job)
     return OneRun(work=one_work, trace=trace, files=files)
 
@@ -167,7 +173,7 @@ class OneRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedRuns:
+class SimulatedRuns:
     """Its progress follows from its times, so that no steps are counted."""
 
     work: SharedWork

@@ -37,7 +37,7 @@ class TimedStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedJob:
+class Timeline:
     statuses: tuple[TimedStatus, ...]
     status: Status = Status.COMPLETED
     secondary_status: SecondaryStatus = SecondaryStatus.COMPLETED
@@ -111,11 +111,11 @@ def _ending(job: TrainingJob, trace: Trace, *, is_limited: bool = True) -> tuple
 
 def _plan_job(
     job: TrainingJob, trace: Trace, times: TrainingTimes, faults: FaultInjector, refusal: str | None
-) -> PlannedJob:
+) -> Timeline:
     starting = TimedStatus(secondary_status=S.STARTING, seconds=trace.start_seconds)
     begun = (starting, TimedStatus(secondary_status=S.DOWNLOADING, seconds=trace.download_seconds))
     uploading = TimedStatus(secondary_status=S.UPLOADING, seconds=trace.upload_seconds)
-    planned = PlannedJob(statuses=(*begun, _training(times.whole), uploading))
+    planned = Timeline(statuses=(*begun, _training(times.whole), uploading))
     if refusal is not None:
         return _failure(begun, _script_failed(refusal))
     match faults.job_fault(job.name):
@@ -123,7 +123,7 @@ def _plan_job(
             planned = _failure((replace(starting, message=NO_CAPACITY_MESSAGE),), CAPACITY_ERROR)
         case JobFault.CAPACITY_WAIT:
             waiting = TimedStatus(secondary_status=S.PENDING, seconds=faults.current.capacity_wait_seconds)
-            planned = PlannedJob(statuses=(waiting, *planned.statuses))
+            planned = Timeline(statuses=(waiting, *planned.statuses))
         case JobFault.INTERNAL_ERROR:
             planned = _failure((*begun, _training(times.until_fault)), INTERNAL_ERROR)
         case JobFault.OUT_OF_MEMORY if times.until_failure is not None:
@@ -132,7 +132,7 @@ def _plan_job(
             planned = _failure((*begun, _training(times.until_fault)), KILLED)
         case JobFault.SPOT_INTERRUPTION if job.is_spot:
             gap = TimedStatus(secondary_status=S.INTERRUPTED, seconds=INTERRUPTION_SECONDS)
-            planned = PlannedJob(
+            planned = Timeline(
                 statuses=(*begun, _training(times.until_fault), gap, *begun, _training(times.resumed), uploading)
             )
         case _:
@@ -155,11 +155,11 @@ def _script_failed(text: str) -> str:
     return f"AlgorithmError: {text}, exit code: 1"
 
 
-def _failure(statuses: tuple[TimedStatus, ...], reason: str) -> PlannedJob:
-    return PlannedJob(statuses=statuses, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
+def _failure(statuses: tuple[TimedStatus, ...], reason: str) -> Timeline:
+    return Timeline(statuses=statuses, status=Status.FAILED, secondary_status=S.FAILED, failure_reason=reason)
 
 
-def _cut_at_limits(job: TrainingJob, planned: PlannedJob, trace: Trace) -> PlannedJob:
+def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timeline:
     """The plan up to the first limit of StoppingCondition that the job would exceed, its stop and its upload. An upload
     has a limit of its own.
     """
@@ -181,14 +181,14 @@ def _cut_at_limits(job: TrainingJob, planned: PlannedJob, trace: Trace) -> Plann
         if room < timed.seconds:
             kept.append(replace(timed, seconds=max(room, 0.0)))
             after = _ending(job, trace) if is_billed else ()
-            return PlannedJob(statuses=(*kept, *after), status=Status.STOPPED, secondary_status=ending)
+            return Timeline(statuses=(*kept, *after), status=Status.STOPPED, secondary_status=ending)
         kept.append(timed)
         elapsed += timed.seconds
         billed += timed.seconds if is_billed else 0.0
     return planned
 
 
-def _steps(created_ms: int, planned: PlannedJob) -> Iterator[PlannedStep]:
+def _steps(created_ms: int, planned: Timeline) -> Iterator[PlannedStep]:
     due_ms = float(created_ms)
     for timed in planned.statuses:
         yield PlannedStep(due_ms=round(due_ms), secondary_status=timed.secondary_status, message=timed.message)

@@ -1,7 +1,6 @@
 """Transfers files between a job and S3: channels and code, model and outputs, and checkpoints while the job runs."""
 
 import contextlib
-import errno
 import gzip
 import logging
 import tarfile
@@ -19,7 +18,6 @@ from localcloud.sagemaker_service.storage.safe_paths import UnsafePath, stays_in
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-NO_FILE_NAME = frozenset({errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG})
 ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 
 
@@ -62,8 +60,6 @@ class S3Transfer:
             self._client.download_file(bucket, key, str(path))
         except ClientError as error:
             raise _unavailable(f"s3://{bucket}/{key}", error) from error
-        except OSError as error:
-            raise _without_place(key, error) from error
         return path
 
     def upload(self, path: Path, uri: str, *, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -120,16 +116,6 @@ def _files_of(folders: Iterable[Path]) -> Iterator[tuple[str, Path]]:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 yield str(path.relative_to(folder)), path
-
-
-def _without_place(key: str, error: OSError) -> Exception:
-    """What to raise for a key whose name no file can have; a fault of the disk goes on as it is."""
-    if error.errno not in NO_FILE_NAME:
-        return error
-    return DataUnavailable(
-        f"ClientError: Data download failed: the S3 key {key!r} can't be a file: {error.strerror}; a part of a key's "
-        "path has at most 255 bytes, and no key may be the folder of another one"
-    )
 
 
 def _unavailable(uri: str, error: ClientError) -> Exception:

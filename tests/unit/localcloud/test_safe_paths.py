@@ -4,12 +4,11 @@ import gzip
 import io
 import tarfile
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
 from localcloud.sagemaker_service.host.container_tree import is_container_path
-from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, S3Transfer, relative_name, unpack_data
+from localcloud.sagemaker_service.storage.s3_transfer import DataUnavailable, relative_name, unpack_data
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "", mode: int = 0o644) -> tarfile.TarInfo:
@@ -103,36 +102,6 @@ def test_files_folders_and_links_within_the_archive_are_unpacked(tmp_path: Path)
 def test_an_s3_key_that_leads_out_of_its_channel_is_refused(key: str) -> None:
     with pytest.raises(DataUnavailable, match="outside of its channel"):
         relative_name(key, "data/")
-
-
-class OneBucket:
-    """S3 with the objects of one bucket, whose content is their key."""
-
-    def __init__(self, keys: list[str]) -> None:
-        self.keys = keys
-
-    def get_paginator(self, _: str) -> "OneBucket":
-        return self
-
-    def paginate(self, *, Prefix: str, **_: str) -> list[dict[str, Any]]:
-        return [{"Contents": [{"Key": key, "ETag": "e"} for key in self.keys if key.startswith(Prefix)]}]
-
-    def download_file(self, _bucket: str, key: str, path: str) -> None:
-        Path(path).write_text(key)
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        (["data/a", "data/a/b"], "'data/a/b' can't be a file: "),
-        (["data/a/b", "data/a"], "'data/a' can't be a file: Is a directory"),
-        ([f"data/{'x' * 300}"], "can't be a file: File name too long"),
-    ],
-)
-def test_s3_keys_that_no_files_can_have_are_refused_with_a_sentence(keys: list[str], said: str, tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailable, match="Data download failed") as refused:
-        S3Transfer(cast("Any", OneBucket(keys))).download_prefix("s3://b/data/", tmp_path)
-    assert said in str(refused.value)
 
 
 def test_an_s3_key_with_dots_in_a_name_is_accepted() -> None:

@@ -11,7 +11,7 @@ from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import Engine, SecondaryStatus, TrainingJob, Transition, new_job
 from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_work import JobWork, read_work
-from localcloud.sagemaker_service.replay.shared_session import Session, doomed_runs, next_session, sessions_of
+from localcloud.sagemaker_service.replay.shared_session import SharedSession, doomed_runs, next_session, sessions_of
 from localcloud.sagemaker_service.replay.shared_work import SharedWork, read_shared_work
 from localcloud.sagemaker_service.replay.simulated_log import training_seconds
 from localcloud.sagemaker_service.replay.simulation import shared_files
@@ -73,7 +73,7 @@ def simulated(
     return replace(own, simulated_runs=tuple(run.run_id for run in job.runs)), work
 
 
-def written(job: TrainingJob, sessions: Sequence[Session]) -> Files:
+def written(job: TrainingJob, sessions: Sequence[SharedSession]) -> Files:
     """What is in S3 once each session's files were written at its end."""
     files: Files = {}
     for count in range(1, len(sessions) + 1):

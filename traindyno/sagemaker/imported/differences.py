@@ -65,7 +65,7 @@ FILE_MODE = "File"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class RequestDifference:
     """``path``: of the request, such as ``StoppingCondition.MaxPendingTimeInSeconds``; channels, tags and metrics by
     their names, the script's arguments below ``Arguments``. ``theirs`` and ``ours`` of None: not in the request.
     """
@@ -76,12 +76,12 @@ class Difference:
     reason: str
 
 
-def differences_of(job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool) -> tuple[Difference, ...]:
+def differences_of(job: Mapping[str, Any], suite: Suite, *, is_toolkit: bool) -> tuple[RequestDifference, ...]:
     """``is_toolkit``: the training toolkit starts the job's script, and not the drivers of the SDK 3."""
     theirs = comparable(job, is_toolkit=is_toolkit)
     ours = comparable(base_request(suite), is_toolkit=True)
     found = _unequal("", theirs, ours)
-    return tuple(Difference(path=path, theirs=a, ours=b, reason=_reason(path)) for path, a, b in found)
+    return tuple(RequestDifference(path=path, theirs=a, ours=b, reason=_reason(path)) for path, a, b in found)
 
 
 def base_request(suite: Suite) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import PENDING_SECONDS
 from traindyno.core.suite.suite_file import parse_settings, settings_document
-from traindyno.sagemaker.imported.differences import REQUEST_FIELDS, Difference, differences_of
+from traindyno.sagemaker.imported.differences import REQUEST_FIELDS, RequestDifference, differences_of
 from traindyno.sagemaker.imported.job_shape import (
     has_nul,
     local_path,
@@ -65,7 +65,7 @@ class ImportedSuite:
     """
 
     document: dict[str, Any]
-    differences: tuple[Difference, ...]
+    differences: tuple[RequestDifference, ...]
     missing: tuple[str, ...]
     left_out: Mapping[str, str]
 
