@@ -1,10 +1,8 @@
 """One local cloud: MiniStack and the local SageMaker service, started, checked and stopped together."""
 
-import json
 import shutil
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -256,17 +254,8 @@ def _read_health(home: Home, part: Daemon, path: str) -> str | None:
             return None
     except HomeUnusable as error:
         return str(error)
-    except urllib.error.HTTPError as error:
-        return _message(error)
     except OSError as error:
         return f"does not answer at {request.full_url} ({error})"
-
-
-def _message(error: urllib.error.HTTPError) -> str:
-    try:
-        return str(json.load(error)["message"])
-    except (ValueError, KeyError):
-        return f"answered {error.code}"
 
 
 def _problem(part: str, problem: str | None) -> str | None:

@@ -111,7 +111,7 @@ class EventDelivery:
         """The event's id if every target has accepted it; None if delivery must be repeated."""
         try:
             for rule in self._rules:
-                if self._is_for(rule, event.document):
+                if is_match(rule.pattern, event.document):
                     for target in rule.targets:
                         self._send(rule, target, event.document)
         except (BotoCoreError, ClientError) as error:
@@ -122,13 +122,6 @@ class EventDelivery:
             self._store.postpone_event(event.event_id, time.monotonic() + wait_seconds)
             return None
         return event.event_id
-
-    def _is_for(self, rule: EventRule, event: Mapping[str, Any]) -> bool:
-        answer = is_match(rule.pattern, event)
-        if answer is None:
-            asked = self._events.test_event_pattern(EventPattern=json.dumps(rule.pattern), Event=json.dumps(event))
-            answer = asked["Result"]
-        return answer
 
     def _send(self, rule: EventRule, target: Mapping[str, Any], event: Mapping[str, Any]) -> None:
         arn = target["Arn"]
@@ -141,35 +134,23 @@ class EventDelivery:
         self._functions.invoke(FunctionName=arn, InvocationType="Event", Payload=payload.encode())
 
 
-def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool | None:
-    """Whether the event matches the rule's pattern; None if EventBridge must decide, because the pattern uses another
-    comparison than plain values and prefixes.
-    """
-    answers = [_member_matches(wanted, event.get(name)) for name, wanted in pattern.items()]
-    if False in answers:
-        return False
-    return None if None in answers else True
+def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    """Whether the event matches the rule's pattern of plain values and prefixes; nothing matches another comparison."""
+    return all(_member_matches(wanted, event.get(name)) for name, wanted in pattern.items())
 
 
-def _member_matches(wanted: Any, found: Any) -> bool | None:
+def _member_matches(wanted: Any, found: Any) -> bool:
     if isinstance(wanted, Mapping):
-        return is_match(wanted, found) if isinstance(found, Mapping) else False
-    if not isinstance(wanted, list):
-        return None
+        return isinstance(found, Mapping) and is_match(wanted, found)
     values = found if isinstance(found, list) else [found]
-    answers = [_value_matches(choice, value) for choice in wanted for value in values]
-    if True in answers:
-        return True
-    return None if None in answers else False
+    return isinstance(wanted, list) and any(_value_matches(choice, value) for choice in wanted for value in values)
 
 
-def _value_matches(choice: Any, value: Any) -> bool | None:
+def _value_matches(choice: Any, value: Any) -> bool:
     if not isinstance(choice, Mapping):
         return bool(choice == value)
     prefix = choice.get("prefix")
-    if len(choice) == 1 and isinstance(prefix, str):
-        return isinstance(value, str) and value.startswith(prefix)
-    return None
+    return isinstance(prefix, str) and isinstance(value, str) and value.startswith(prefix)
 
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ class AwsDouble:
         self.invocations: list[dict[str, Any]] = []
         self.log_lines: list[tuple[str, str]] = []
         self.logs_came_at: dict[str, float] = {}
-        self.asked_patterns: list[dict[str, Any]] = []
         self.failing_invocations = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -43,9 +42,6 @@ class AwsDouble:
                 }
             case "ListTargetsByRule":
                 return {"Targets": [{"Id": "1", "Arn": FUNCTION_ARN}]}
-            case "TestEventPattern":
-                self.asked_patterns.append(json.loads(request["EventPattern"]))
-                return {"Result": True}
             case "PutLogEvents":
                 self.logs_came_at[request["logStreamName"]] = time.time()
                 self.log_lines += [(request["logStreamName"], event["message"]) for event in request["logEvents"]]

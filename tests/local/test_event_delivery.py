@@ -87,13 +87,8 @@ def test_events_wait_on_disk_while_eventbridge_is_away(quiet_aws: AwsDouble, tmp
         ({"d": {"name": [{"prefix": "x"}]}}, False),
         ({"d": {"absent": ["x"]}}, False),
         ({"list": ["q"]}, True),
-        ({"a": [{"numeric": [">", 0]}]}, None),
-        ({"a": [{"numeric": [">", 0]}], "d": {"name": ["no"]}}, False),
-        ({"$or": [{"a": [1]}, {"a": [2]}]}, None),
     ],
 )
-def test_plain_values_and_prefixes_are_matched_here_and_the_rest_by_eventbridge(
-    pattern: dict[str, Any], answer: bool | None
-) -> None:
+def test_plain_values_and_prefixes_are_matched(pattern: dict[str, Any], answer: bool) -> None:
     event = {"a": 1, "d": {"name": "training"}, "list": ["p", "q"]}
     assert is_match(pattern, event) is answer

@@ -10,7 +10,6 @@ from typer import BadParameter
 from typer.testing import CliRunner
 
 from tests.unit.sagemaker.test_imported_jobs import DECISIONS, job_of
-from tests.unit.step_log_samples import file_name, log_lines
 from traindyno.api.suite_loading import load_suite
 from traindyno.api.suite_text import read_suite_text
 from traindyno.cli.commands.import_command import (
@@ -18,15 +17,12 @@ from traindyno.cli.commands.import_command import (
     notes,
     price_job,
     suite_text,
-    whole_training_lines,
     write_new,
 )
 from traindyno.cli.main import commands
 from traindyno.core.costs.prices import Price
-from traindyno.core.step_log.reader import read_step_log
 from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.suite_of_job import Decisions, import_job
-from traindyno.sagemaker.imported.whole_training import measure_log
 
 TRICKY = (
     *("1e-5", "1E5", "0x1f", "0o17", "1_000", ".5", "1.", "+1", "true", "no", "null", "~", "", " a", "a: b", "# c"),
@@ -117,22 +113,3 @@ def test_the_cost_on_another_type_is_an_estimate_at_the_same_speed() -> None:
 def test_the_cost_of_a_running_job_is_unknown(status: Any) -> None:
     seconds, rows = price_job(job_of(TrainingJobStatus=status), ["ml.g5.xlarge"], {})
     assert list(cost_lines(seconds, rows)) == ["cost: the job's billed seconds are not known yet"]
-
-
-def test_the_whole_training_is_projected_from_the_jobs_own_step_log() -> None:
-    job = job_of(CreationTime=1000, TrainingStartTime=1040, TrainingEndTime=1200, TrainingTimeInSeconds=160)
-    job["BillableTimeInSeconds"] = 160
-    measured = measure_log(read_step_log({file_name(): log_lines(step_seconds=[0.5] * 200)}))
-    assert measured is not None
-    _, rows = price_job(job, ["ml.g6.xlarge"], {"ml.g5.xlarge": price("ml.g5.xlarge", "3.60")})
-    own, other = whole_training_lines(job, measured, rows, examples=16_000)
-    # 8 samples in 0.5 s are 16 a second: 1,000 s, and 60 s of the 160 s were no steps: 1,060 s at $0.001. With the
-    # 40 s before the training: 1,100 s.
-    assert own.startswith(
-        "all 16,000 examples on 1 × ml.g5.xlarge: $1.06, 18 min 20 s (an estimate from 16.0 samples/s"
-    )
-    assert other.startswith("all 16,000 examples on 1 × ml.g6.xlarge: unknown, 18 min 20 s (an estimate: as if")
-
-
-def test_a_log_without_steps_projects_nothing() -> None:
-    assert measure_log(read_step_log({file_name(): log_lines(step_seconds=[])})) is None

@@ -25,11 +25,9 @@ from traindyno.cli.lab_choice import AccountChoice, with_options_of
 from traindyno.cli.option_values import finite, job_name
 from traindyno.cli.output import print_text, tell
 from traindyno.core.costs.prices import Price, PriceList, cost_usd
-from traindyno.core.costs.quantity_text import exact_usd_text, number_text, seconds_text, usd_text
+from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
 from traindyno.core.errors import TraindynoError
-from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
-from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
 from traindyno.sagemaker.imported.axes import suggest_axes
 from traindyno.sagemaker.imported.program import (
     DRIVERS_CHANNEL,
@@ -49,10 +47,8 @@ from traindyno.sagemaker.imported.suite_of_job import (
 from traindyno.sagemaker.imported.suite_of_job import (
     import_job as suite_of_job,
 )
-from traindyno.sagemaker.imported.whole_training import measure_log, project_training, step_log_uri
 from traindyno.sagemaker.job_description import read_billed
 from traindyno.sagemaker.launcher import CODE_CHANNEL
-from traindyno.store.results_bucket import ResultsBucket
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -138,20 +134,6 @@ def price_job(
     return seconds, tuple(rows)
 
 
-def read_measured(job: Mapping[str, Any], *, s3: "S3Client") -> MeasuredRun | None:
-    """What the job's own step log shows; None if it has none that can be read and measured."""
-    uri = step_log_uri(job)
-    if not is_s3_uri(uri):
-        return None
-    bucket, _, prefix = uri.removeprefix(S3_SCHEME).partition("/")
-    try:
-        found = ResultsBucket(s3, bucket).step_log_files(prefix)
-        files = {name: lines for name, lines in found.items() if name.startswith(f"{name_in_request(job)}/")}
-        return measure_log(read_step_log(files)) if files else None
-    except (ClientError, StepLogInvalid):
-        return None
-
-
 def prices_of(instances: Iterable[str]) -> PriceList:
     return read_prices(clients.pricing(), instances, region=account_region(), now=time.time())
 
@@ -200,9 +182,7 @@ def import_job(
         write_new(output, text)
     types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
     seconds, rows = price_job(described, types, given or prices_of(types))
-    measured = read_measured(described, s3=clients.s3()) if examples else None
-    whole = whole_training_lines(described, measured, rows, examples=examples) if measured and examples else ()
-    for line in (*notes(found), *cost_lines(seconds, rows), *whole):
+    for line in (*notes(found), *cost_lines(seconds, rows)):
         tell(line)
 
 
@@ -274,21 +254,6 @@ def cost_lines(seconds: int | None, rows: Sequence[CostEstimate]) -> Iterator[st
         price = "no price found" if row.price is None else f"{exact_usd_text(row.price.usd_per_hour)}/h"
         what = f"billed {seconds_text(seconds)}, on demand" if row.is_own else SAME_SPEED
         yield f"cost on {row.instance_count} × {row.instance}: {usd_text(row.usd)} ({price}; {what})"
-
-
-def whole_training_lines(
-    job: Mapping[str, Any], measured: MeasuredRun, rows: Sequence[CostEstimate], *, examples: int
-) -> Iterator[str]:
-    """The whole training by the job's step log: on its own type, and as fast on the others."""
-    for row in rows:
-        price = None if row.price is None else row.price.usd_per_hour
-        projection = project_training(job, measured, examples=examples, usd_per_instance_hour=price)
-        if projection is None or measured.throughput is None:
-            return
-        rate = f"{number_text(measured.throughput.samples_per_second)} samples/s by its step log"
-        what = f"an estimate from {rate}" if row.is_own else f"{SAME_SPEED}, {rate}"
-        cost = f"{usd_text(projection.usd)}, {seconds_text(projection.seconds)}"
-        yield f"all {examples:,} examples on {row.instance_count} × {row.instance}: {cost} ({what})"
 
 
 def _decimal(value: float | None) -> Decimal | None:
