@@ -95,8 +95,6 @@ TEXT_FILES = {
     "NUL behind the first megabytes": DataCase(
         files={"a.txt": b"word\n" * 500_000 + b"o\0e"}, message="a.txt holds NUL bytes in line 500001"
     ),
-    "text beside a README": DataCase(files={"a.txt": b"one", "README.md": b"# About"}, texts=["one"]),
-    "only a README": DataCase(files={"README.md": b"# About"}, message="has no data files; it has README.md"),
     "text for classification": DataCase(
         files={"a.txt": b"one"},
         with_labels=True,
@@ -118,10 +116,6 @@ CSV_FILES = {
     "csv in latin-1": DataCase(
         files={"a.csv": _csv("text", "café", encoding="latin-1")},
         message="a.csv, line 2: b'text\\ncaf\\xe9\\n' is not UTF-8",
-    ),
-    "csv beside a README": DataCase(files={"a.csv": _csv("text", "one"), "README.md": b"# About"}, texts=["one"]),
-    "csv beside its dataset's description": DataCase(
-        files={"a.csv": _csv("text", "one"), "dataset_infos.json": b"{}", "LICENSE": b"MIT"}, texts=["one"]
     ),
     "a row longer than a megabyte": DataCase(files={"a.csv": _csv("text", LONG, "short")}, texts=[LONG, "short"]),
     "a row with too many columns": DataCase(

@@ -73,15 +73,3 @@ def test_the_page_lists_the_quotas_that_it_needs_and_its_cap(suite: str, folder:
     for missing in NEEDED[suite]:
         fewer = {**NEEDED[suite], missing: NEEDED[suite][missing] - 1}
         assert plan(folder, suite, granted=fewer)["is_refused"], f"{missing} is not needed"
-
-
-def test_the_gpu_suite_runs_one_gpu_compiled_too_four_gpus_and_two_instances(folder: Path) -> None:
-    cells = [cell.get("settings", cell) for cell in plan(folder, "smoke_gpu")["cells"]]
-    cells = [settings[1] if isinstance(settings, list) else settings for settings in cells]
-    found = {(each["instance"], each["instance_count"], each["compiler"]) for each in cells}
-    assert found == {
-        ("ml.g5.xlarge", 1, "none"),
-        ("ml.g5.xlarge", 1, "inductor"),
-        ("ml.g5.12xlarge", 1, "none"),
-        ("ml.g5.xlarge", 2, "none"),
-    }
