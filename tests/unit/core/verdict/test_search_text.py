@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.verdict_samples import SECOND, make_estimate, make_row, make_verdict
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.open_text import describe_search, none_near
 from traindyno.core.verdict.verdict import Verdict
 
@@ -29,6 +31,12 @@ def test_a_sole_leader_says_why_no_other_cell_was_compared(ratio: float, failed:
 
 def test_without_a_race_nothing_is_said_of_dropped_cells() -> None:
     assert none_near(verdict_of({})) is None
+
+
+def test_seeds_make_times_to_a_quality_scatter_more() -> None:
+    verdict = replace(verdict_of({SECOND: 1 / 1.4}), goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.8))
+    assert none_near(verdict) == "no other cell was within 10 % of it"
+    assert "closest alternative was 9.0 %" in (none_near(replace(verdict, dropped={SECOND: 1 / 1.09})) or "")
 
 
 def test_a_cell_that_only_an_outpaced_run_dropped_was_not_near() -> None:
