@@ -58,17 +58,19 @@ def _inverse(gram: Sequence[Column], places: int, penalty: float) -> list[Column
 
 
 def _places(cells: Sequence[Sequence[Trial]]) -> list[Column]:
-    """A line over the places, and being first, around their means; as many as there are degrees of freedom for."""
+    """A line over the places, around their mean, and being first, which a warm job is not; as many as there are degrees
+    of freedom for.
+    """
     trials = [trial for cell in cells for trial in cell]
     known = [trial.job is not None and trial.place is not None for trial in trials]
     jobs = {(trial.job, trial.block) for trial in trials if trial.job is not None}
     sharing = sum(any(trial.job is not None for trial in cell) for cell in cells)
     degrees = sum(known) - sharing - len(jobs) + 1
-    found = []
+    found: list[Column] = []
     for effect in EFFECTS[: max(0, degrees // LEAST_DEGREES)]:
-        values = [effect(trial.place or 0) if is_known else None for trial, is_known in zip(trials, known, strict=True)]
-        center = fmean(value for value in values if value is not None)
-        found.append([0.0 if value is None else value - center for value in values])
+        values = [effect(trial.place or 0) for trial in trials]
+        center = 0.0 if found else fmean(value for value, is_known in zip(values, known, strict=True) if is_known)
+        found.append([value - center if is_known else 0.0 for value, is_known in zip(values, known, strict=True)])
     return found
 
 

@@ -50,6 +50,8 @@ def test_what_a_place_in_the_job_does_is_no_difference_between_cells() -> None:
             cells[cell].append(trial(levels[cell] + 0.05 * job + effect, block="1", job=str(job), place=place))
     means = cell_means(cells)
     assert [each - means[0] for each in means] == pytest.approx(levels, abs=1e-3)
+    # of a warm job's run in the mean place, over three jobs
+    assert means[0] == pytest.approx(0.02 * 2.5 + 0.05, abs=1e-3)
 
 
 def test_groups_without_a_common_block_differ_by_the_means_of_their_jobs() -> None:
