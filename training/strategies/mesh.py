@@ -20,7 +20,14 @@ from training.strategies.passes import Passes, StagedPasses, WholePasses
 from training.strategies.tensor_layers import OTHER_PLAN, check_replicated_gradients
 
 # In PyTorch's errors where a layer or a view gets features of another number than its own
-WRONG_SHAPES = ("shape", "size of tensor", "split_sizes", "sizes of tensors")
+WRONG_SHAPES = (
+    "shape",
+    "size of tensor",
+    "split_sizes",
+    "izes of tensors",
+    "same reduction dim",
+    "Sharding propagation",
+)
 
 
 class MeshParallel:
