@@ -99,7 +99,7 @@ class Functions(LabFunctions):
         quotas = ("GetServiceQuota", "GetAWSDefaultServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
         grants = [
             *self._grants.objects(reads=True, writes=True),
-            without_resources(*(f"servicequotas:{name}" for name in quotas), "cloudwatch:GetMetricStatistics"),
+            without_resources(*(f"servicequotas:{name}" for name in quotas)),
             self._grants.all_jobs_listed(),
             self._grants.all_jobs_described(),
         ]

@@ -23,7 +23,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
         try:
             more = check_quotas(
                 event["execution_id"],
-                quotas=Quotas(clients.service_quotas(), clients.cloudwatch(), sagemaker, sleep=time.sleep),
+                quotas=Quotas(clients.service_quotas(), sagemaker, sleep=time.sleep),
                 bucket=ResultsBucket(clients.s3(), environment.bucket),
                 now=time.time(),
             )

@@ -21,7 +21,6 @@ STATES = {
 }
 # Actions that AWS lets nobody narrow to a resource.
 WITHOUT_RESOURCES = {
-    "cloudwatch:GetMetricStatistics",
     "cloudwatch:PutMetricData",
     "ecr:GetAuthorizationToken",
     "pricing:GetProducts",

@@ -63,7 +63,7 @@ class TestQuotas(QuotasContract):
                 granted = () if applied is None else ("--grant-quotas", str(applied))
                 endpoint = running.enter_context(start_service(tmp_path, NO_AWS, *granted)).endpoint
                 service_quotas, sagemaker = (client(name, endpoint) for name in ("service-quotas", "sagemaker"))
-                return Quotas(service_quotas, client("cloudwatch", NO_AWS), sagemaker, sleep=no_wait)
+                return Quotas(service_quotas, sagemaker, sleep=no_wait)
 
             yield quotas_of
 

@@ -53,7 +53,6 @@ COPYING = (
 PUBLISHING = (Need("kms:Decrypt", "$TOPIC_KEY"), Need("kms:GenerateDataKey", "$TOPIC_KEY"))
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
-    "cloudwatch:GetMetricStatistics": (Need("cloudwatch:GetMetricStatistics", EVERYTHING),),
     "dynamodb:GetItem": (Need("dynamodb:GetItem", TABLE),),
     "dynamodb:PutItem": (Need("dynamodb:PutItem", TABLE),),
     "dynamodb:Query": (

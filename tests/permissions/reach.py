@@ -20,7 +20,6 @@ FOLDERS = ("lambdas", "traindyno/lab", "traindyno/store", "traindyno/aws")
 CLIENTS = {
     "Boto3Table": "dynamodb",
     "CloudFormationClient": "cloudformation",
-    "CloudWatchClient": "cloudwatch",
     "EventBridgeClient": "events",
     "ListingClient": "s3",
     "LogsClient": "logs",

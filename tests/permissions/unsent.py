@@ -10,7 +10,6 @@ _BY_REASON = {
         "check_build_quota service-quotas:ListAWSDefaultServiceQuotas",
         "check_build_quota service-quotas:ListServiceQuotas",
     ),
-    "Only where Service Quotas names a metric of a quota's usage.": ("check_quotas cloudwatch:GetMetricStatistics",),
     "Only where a quota's code is not known.": (
         "check_quotas service-quotas:ListAWSDefaultServiceQuotas",
         "check_quotas service-quotas:ListServiceQuotas",

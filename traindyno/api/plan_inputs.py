@@ -97,7 +97,7 @@ def read_quotas(suite: Suite, cells: Sequence[Cell], *, now: float) -> QuotaRead
     needed = needed_quotas(suite, cells)
     if not needed:
         return {}
-    quotas = Quotas(clients.service_quotas(), clients.cloudwatch(), clients.sagemaker(), sleep=time.sleep)
+    quotas = Quotas(clients.service_quotas(), clients.sagemaker(), sleep=time.sleep)
     return quotas.read(needed, now=now)
 
 

@@ -8,7 +8,6 @@ from botocore.config import Config
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb.service_resource import Table
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_pricing import PricingClient
@@ -30,11 +29,6 @@ PRICING_REGION = "us-east-1"
 @cache
 def cloudformation() -> "CloudFormationClient":
     return boto3.client("cloudformation", config=CONFIG)
-
-
-@cache
-def cloudwatch() -> "CloudWatchClient":
-    return boto3.client("cloudwatch", config=CONFIG)
 
 
 @cache

@@ -1,10 +1,7 @@
-"""Limits of the account from Service Quotas, and the instances in use: from the quota's usage metric, else from the
-jobs.
-"""
+"""Limits of the account from Service Quotas, and the instances in use by its training jobs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +13,9 @@ from traindyno.core.planning.quotas import SERVICE_CODE, HeldInstances, Quota, Q
 from traindyno.sagemaker.held_instances import read_held_instances, read_job_names
 
 if TYPE_CHECKING:
-    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_sagemaker import SageMakerClient
     from mypy_boto3_service_quotas import ServiceQuotasClient
 
-USAGE_WINDOW = timedelta(minutes=15)
 # SageMaker allows two listings and five descriptions a second; the lab's other functions need some of them.
 BETWEEN_LISTINGS_SECONDS = 0.7
 BETWEEN_DESCRIPTIONS_SECONDS = 0.3
@@ -51,13 +46,11 @@ class Quotas:
     def __init__(
         self,
         service_quotas: "ServiceQuotasClient",
-        cloudwatch: "CloudWatchClient",
         sagemaker: "SageMakerClient",
         *,
         sleep: Callable[[float], None],
     ) -> None:
         self._service_quotas = service_quotas
-        self._cloudwatch = cloudwatch
         self._sagemaker = sagemaker
         self._sleep = sleep
 
@@ -67,7 +60,7 @@ class Quotas:
         return {name: self._with_usage(_limit(quota, answer), answer, now) for name, (quota, answer) in answers.items()}
 
     def read_limits(self, quotas: Iterable[Quota]) -> dict[str, QuotaReading]:
-        """Readings by name without the instances in use, whose reading needs CloudWatch and a listing of jobs."""
+        """Readings by name without the instances in use, whose reading needs a listing of jobs."""
         return {name: _limit(quota, answer) for name, (quota, answer) in self._answers(quotas).items()}
 
     def _answers(self, quotas: Iterable[Quota]) -> dict[str, tuple[Quota, _Answer]]:
@@ -102,14 +95,7 @@ class Quotas:
         )
 
     def _with_usage(self, reading: QuotaReading, answer: _Answer, now: float) -> QuotaReading:
-        if answer is NOT_LISTED:
-            return reading
-        metric = (answer.found or {}).get("UsageMetric")
-        measured = self._measured(metric, now) if metric else None
-        if measured:
-            as_of, in_use = measured
-            return replace(reading, in_use=in_use, in_use_source=UsageSource.METRIC, in_use_as_of=as_of)
-        if reading.quota.counts is None or self._held is None:
+        if answer is NOT_LISTED or reading.quota.counts is None or self._held is None:
             return reading
         in_use_now = count_in_use(reading.quota, self._held)
         return replace(reading, in_use=in_use_now, in_use_source=UsageSource.JOBS, in_use_as_of=now)
@@ -131,24 +117,6 @@ class Quotas:
                 return None
             raise
         return answer["Quota"]
-
-    def _measured(self, metric: Mapping[str, Any], now: float) -> tuple[float, int] | None:
-        """The time and the value of the latest data point."""
-        statistic = metric.get("MetricStatisticRecommendation", "Maximum")
-        end = datetime.fromtimestamp(now, UTC)
-        answer = self._cloudwatch.get_metric_statistics(
-            Namespace=metric["MetricNamespace"],
-            MetricName=metric["MetricName"],
-            Dimensions=[{"Name": name, "Value": value} for name, value in metric["MetricDimensions"].items()],
-            StartTime=end - USAGE_WINDOW,
-            EndTime=end,
-            Period=300,
-            Statistics=[statistic],
-        )
-        points = sorted(answer["Datapoints"], key=lambda point: point["Timestamp"])
-        if not points:
-            return None
-        return points[-1]["Timestamp"].timestamp(), int(points[-1][statistic])  # type: ignore[literal-required]
 
 
 def _limit(quota: Quota, answer: _Answer) -> QuotaReading:

@@ -32,11 +32,9 @@ ALWAYS_THERE = {
     "stepfunctions": {"name": "optional only in answers that the lab does not read"},
     "pricing": {"PriceList": "the call's answer"},
     "cloudformation": {"Stacks": "the call's answer", "OutputKey": "an output's name", "OutputValue": "its value"},
-    "cloudwatch": {"Datapoints": "the call's answer", "Timestamp": "of a data point"},
     "service-quotas": {
         "Quota": "the call's answer",
         **dict.fromkeys(("QuotaName", "QuotaCode"), "rows without them are passed over"),
-        **dict.fromkeys(("MetricNamespace", "MetricName", "MetricDimensions"), "of a usage metric that is named"),
     },
     "events": {"Entries": "one for each event that is sent"},
     "sagemaker": {"Tags": "the call's answer"},
@@ -45,7 +43,6 @@ ALWAYS_THERE = {
 GUARDED = {
     "account_checks": {"Value"},
     "objects": {"Body"},
-    "quotas": {"MetricName", "Timestamp"},
     "quota_names": {"Value"},
     "job_description": {"TrainingStartTime", "EndTime", "ResourceConfig", "SecondaryStatus", "InstanceCount"},
     "held_instances": {"InstanceType", "InstanceCount"},

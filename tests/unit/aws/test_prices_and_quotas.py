@@ -1,5 +1,4 @@
 import json
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -109,27 +108,16 @@ def job(name: str, count: int, instance_type: str = P4D, **more: Any) -> dict[st
     return {"TrainingJobName": name, "ResourceConfig": resources, **more}
 
 
-def usage_metric() -> dict[str, Any]:
-    return {
-        "MetricNamespace": "AWS/Usage",
-        "MetricName": "ResourceCount",
-        "MetricDimensions": {"Service": "SageMaker", "Resource": f"training-job/{P4D}"},
-        "MetricStatisticRecommendation": "Maximum",
-    }
-
-
 def read_quota(
     *,
     applied: dict[str, Any] | None,
     default: dict[str, Any] | None = None,
-    points: list[dict[str, Any]] | None = None,
     jobs: list[dict[str, Any]] | None = None,
 ) -> QuotaReading:
     """``jobs`` are those that describe_training_job will be asked for; None: nobody may ask for any."""
     asked = {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649"}
     with (
         stubbed("service-quotas") as (quotas, stubber),
-        stubbed("cloudwatch") as (cloudwatch, metrics),
         stubbed("sagemaker") as (sagemaker, sweep),
     ):
         if applied is None:
@@ -137,20 +125,9 @@ def read_quota(
             stubber.add_response("get_aws_default_service_quota", {"Quota": default or {}}, asked)
         else:
             stubber.add_response("get_service_quota", {"Quota": applied}, asked)
-        if points is not None:
-            metrics.add_response("get_metric_statistics", {"Datapoints": points})
         if jobs is not None:
             lay_out_sweep(sweep, jobs)
-        return Quotas(quotas, cloudwatch, sagemaker, sleep=no_wait).read([QUOTA], now=NOW)[QUOTA.name]
-
-
-def test_an_applied_value_counts_with_what_is_in_use_of_it_at_the_latest() -> None:
-    points = [
-        {"Timestamp": datetime.fromtimestamp(NOW - 60, UTC), "Maximum": 3.0},
-        {"Timestamp": datetime.fromtimestamp(NOW - 360, UTC), "Maximum": 8.0},
-    ]
-    reading = read_quota(applied={"Value": 16.0, "UsageMetric": usage_metric()}, points=points)
-    assert (reading.applied, reading.in_use, reading.available) == (16, 3, 13)
+        return Quotas(quotas, sagemaker, sleep=no_wait).read([QUOTA], now=NOW)[QUOTA.name]
 
 
 def test_without_an_applied_value_the_default_holds() -> None:
@@ -162,13 +139,7 @@ def test_an_applied_value_of_zero_is_a_value() -> None:
     assert read_quota(applied={"Value": 0.0}, jobs=[]).limit == 0
 
 
-def test_a_metric_says_how_old_it_is() -> None:
-    points = [{"Timestamp": datetime.fromtimestamp(NOW - 60, UTC), "Maximum": 3.0}]
-    reading = read_quota(applied={"Value": 16.0, "UsageMetric": usage_metric()}, points=points)
-    assert (reading.in_use_source, reading.in_use_as_of) == (UsageSource.METRIC, NOW - 60)
-
-
-def test_without_a_metric_the_jobs_that_run_are_counted() -> None:
+def test_the_jobs_that_run_are_counted() -> None:
     jobs = [
         job("a", 2),
         job("b", 3),
@@ -181,17 +152,11 @@ def test_without_a_metric_the_jobs_that_run_are_counted() -> None:
     assert (reading.in_use_source, reading.in_use_as_of) == (UsageSource.JOBS, NOW)
 
 
-def test_a_metric_without_a_measurement_leaves_it_to_the_jobs() -> None:
-    reading = read_quota(applied={"Value": 4.0, "UsageMetric": usage_metric()}, points=[], jobs=[job("a", 1)])
-    assert (reading.in_use, reading.in_use_source) == (1, UsageSource.JOBS)
-
-
 def test_jobs_are_swept_once_for_all_quotas_and_slowly() -> None:
     quotas_read = [QUOTA, instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)]
     waits: list[float] = []
     with (
         stubbed("service-quotas") as (quotas, stubber),
-        stubbed("cloudwatch") as (cloudwatch, _),
         stubbed("sagemaker") as (sagemaker, sweep),
     ):
         for _quota in quotas_read:
@@ -199,7 +164,7 @@ def test_jobs_are_swept_once_for_all_quotas_and_slowly() -> None:
         groups = [{"InstanceType": P4D, "InstanceCount": 1, "InstanceGroupName": "a"}] * 2
         mixed = {"TrainingJobName": "c", "ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}}
         lay_out_sweep(sweep, [job("a", 2), job("b", 1, "ml.g5.xlarge"), mixed, job("local", 1, "local.cpu")])
-        read_back = Quotas(quotas, cloudwatch, sagemaker, sleep=waits.append).read(quotas_read, now=NOW)
+        read_back = Quotas(quotas, sagemaker, sleep=waits.append).read(quotas_read, now=NOW)
     assert [reading.in_use for reading in read_back.values()] == [4, 1, 5]
     # no more than two listings and five descriptions a second
     assert (len(waits), min(waits[:3]), min(waits[3:])) == (7, 0.7, 0.3)
@@ -214,7 +179,6 @@ def look_up(*names: str) -> QuotaReading:
     rows = [{"QuotaName": name, "QuotaCode": f"L-{index}", "Value": 3.0} for index, name in enumerate(names)]
     with (
         stubbed("service-quotas") as (quotas, stubber),
-        stubbed("cloudwatch") as (cloudwatch, _),
         stubbed("sagemaker") as (sagemaker, sweep),
     ):
         listing = {"ServiceCode": "sagemaker", "MaxResults": 100}
@@ -226,7 +190,7 @@ def look_up(*names: str) -> QuotaReading:
             lay_out_sweep(sweep, [])
         else:
             stubber.add_response("list_service_quotas", {"Quotas": []}, listing)
-        return Quotas(quotas, cloudwatch, sagemaker, sleep=no_wait).read([NEW_QUOTA], now=NOW)[NEW_QUOTA.name]
+        return Quotas(quotas, sagemaker, sleep=no_wait).read([NEW_QUOTA], now=NOW)[NEW_QUOTA.name]
 
 
 def test_a_quota_whose_code_is_not_known_is_found_by_its_name() -> None:
@@ -244,11 +208,10 @@ def test_a_quota_that_aws_answers_without_a_value_is_unknown_with_its_reason() -
     row = {"ErrorReason": {"ErrorCode": "DEPENDENCY_ACCESS_DENIED_ERROR", "ErrorMessage": "no access to its metric"}}
     with (
         stubbed("service-quotas") as (quotas, stubber),
-        stubbed("cloudwatch") as (cloudwatch, _),
         stubbed("sagemaker") as (sagemaker, _),
     ):
         stubber.add_response("get_service_quota", {"Quota": row})
-        reading = Quotas(quotas, cloudwatch, sagemaker, sleep=no_wait).read_limits([QUOTA])[QUOTA.name]
+        reading = Quotas(quotas, sagemaker, sleep=no_wait).read_limits([QUOTA])[QUOTA.name]
     assert (reading.limit, reading.available) == (None, None)
     assert "DEPENDENCY_ACCESS_DENIED_ERROR: no access to its metric" in str(reading.unknown_because)
 

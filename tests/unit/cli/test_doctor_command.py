@@ -100,10 +100,6 @@ def good_account(
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
         for number, name in enumerate(QUOTAS)
     ]
-    # No answer to this metric is laid out: the doctor reads no usage, which a caller may be denied to read.
-    in_order[0]["UsageMetric"] = {
-        "MetricNamespace": "AWS/Usage", "MetricName": "ResourceCount", "MetricDimensions": {"Service": "SageMaker"}
-    }  # fmt: skip
     endpoint_quota = in_order[-1]
     product = {
         "product": {"attributes": {"usagetype": f"USE1-Train:{SMOKE_INSTANCE}"}},
@@ -129,7 +125,6 @@ def good_account(
             ("list_aws_default_service_quotas", {"Quotas": [endpoint_quota]}),
             ("get_service_quota", {"Quota": endpoint_quota}),
         ],
-        "cloudwatch": [],
         "sagemaker": [],
         "pricing": [("get_products", {"PriceList": [json.dumps(product)] if price else []})],
         "cloudformation": [("describe_stacks", {"Stacks": [stack]})],

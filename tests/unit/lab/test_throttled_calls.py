@@ -244,7 +244,7 @@ def connect_to(patch: pytest.MonkeyPatch, services: Any) -> None:
         def get_paginator(self, _: str) -> Any:
             return SimpleNamespace(paginate=lambda **_: iter([pages]))
 
-    for name in ("stepfunctions", "service_quotas", "cloudwatch", "sagemaker_with_more_retries"):
+    for name in ("stepfunctions", "service_quotas", "sagemaker_with_more_retries"):
         patch.setattr(clients, name, lambda: None)
     patch.setattr(clients, "s3", MemoryBuckets)
     patch.setattr(clients, "pricing", Pricing)

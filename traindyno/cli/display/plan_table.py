@@ -37,7 +37,6 @@ LANE_HEADINGS = (
     "worst case",
 )
 SOURCES = {
-    UsageSource.METRIC: "its usage metric",
     UsageSource.JOBS: "training jobs",
     UsageSource.FILE: "the file",
 }

@@ -109,7 +109,7 @@ USES = (
 
 def check_quotas(connect: Callable[[str], Any]) -> list[Check]:
     """Reads limits only: the instances in use need rights that no deployment needs. ``connect`` makes a client."""
-    quotas = Quotas(connect("service-quotas"), connect("cloudwatch"), connect("sagemaker"), sleep=time.sleep)
+    quotas = Quotas(connect("service-quotas"), connect("sagemaker"), sleep=time.sleep)
     limits = quotas.read_limits(use.quota for use in USES)
     return [_check_quota(use, limits[use.quota.name]) for use in USES]
 

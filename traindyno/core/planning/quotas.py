@@ -32,7 +32,6 @@ class Counted(StrEnum):
 class UsageSource(StrEnum):
     """Where the number of instances in use comes from."""
 
-    METRIC = "usage_metric"
     JOBS = "training_jobs"
     FILE = "file"
 
