@@ -21,12 +21,8 @@ from training.strategies.tensor_layers import OTHER_PLAN, check_replicated_gradi
 
 # In PyTorch's errors where a layer or a view gets features of another number than its own
 WRONG_SHAPES = (
-    "shape",
-    "size of tensor",
-    "split_sizes",
-    "izes of tensors",
-    "same reduction dim",
-    "Sharding propagation",
+    *("shape", "size of tensor", "split_sizes", "izes of tensors", "same reduction dim"),
+    *("Sharding propagation", "mixed torch.Tensor and DTensor"),
 )
 
 
