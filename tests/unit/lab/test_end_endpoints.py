@@ -160,7 +160,7 @@ def test_one_that_can_not_be_read_or_ended_keeps_no_other() -> None:
     lab.sagemaker.fault = fault
     _, errors = sweep_endpoints(lab.serving, now=NOW + 4000)
     assert set(lab.sagemaker.endpoints) == {names[1]}
-    assert [type(error).__name__ for error in errors] == ["ClientError", "DocumentDamaged"]
+    assert [type(error).__name__ for error in errors] == ["ClientError", "StoredDocumentDamaged"]
 
 
 def test_a_lab_is_kept_by_endpoints_that_would_outlive_it() -> None:
