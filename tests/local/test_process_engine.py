@@ -430,6 +430,7 @@ def test_a_helper_that_holds_the_output_open_keeps_the_job_until_its_limit(aws: 
     sagemaker.create_training_job(**job_request("held", StoppingCondition={"MaxRuntimeInSeconds": 8}))
     job = wait_until(sagemaker, "held")
     assert (job["TrainingJobStatus"], job["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    assert b"its output is still open in process " in aws.objects[f"{BUCKET}/out/held/logs/algo-1.log"]
 
 
 def test_a_scripts_arguments_are_read_by_a_shell_as_in_the_toolkit(aws: AwsDouble, sagemaker: Any) -> None:

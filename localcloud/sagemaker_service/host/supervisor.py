@@ -4,7 +4,7 @@ Its argument names the file with its order. It reads commands from standard inpu
 processes, to the launcher only or to none, and SIGKILL to all after the grace time. If the input ends, because the
 service has ended, the grace time is at most two seconds.
 
-The processes write their output to a pipe, which this program copies to the log file.
+The processes write their output to a pipe. This program copies it to the log file, whose size it bounds.
 """
 
 import contextlib
@@ -29,16 +29,64 @@ LOOK_AGAIN_SECONDS = 0.1
 ORPHANED_GRACE_SECONDS = 2.0
 LAST_OUTPUT_SECONDS = 5.0
 COPIED_BYTES = 2**20
+LINE_BYTES = 2**16
+MOST_BYTES, FIRST_BYTES, LAST_BYTES = 64 * 2**20, 8 * 2**20, 16 * 2**20
 
 
-def copy_output(source: int, log: Path) -> None:
+class OutputFile:
+    """A log file of bounded size. When it exceeds ``most_bytes``, only its first and its last bytes are kept, with a
+    note between them.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        first_bytes: int = FIRST_BYTES,
+        last_bytes: int = LAST_BYTES,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._size = os.fstat(self._descriptor).st_size
+        self._first_bytes, self._last_bytes, self._most_bytes = first_bytes, last_bytes, most_bytes
+        self._note_begin = self._note_end = self._left_out = 0
+
+    def write(self, output: bytes) -> None:
+        self._size += os.pwrite(self._descriptor, output, self._size)
+        if self._size > self._most_bytes:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        if not self._note_end:
+            self._note_begin = self._note_end = self._line_after(self._first_bytes)
+        kept = self._line_after(self._size - self._last_bytes)
+        self._left_out += kept - self._note_end
+        begins_line = self._read(self._note_begin - 1, 1) == b"\n"
+        text = f"[traindyno: {self._left_out} bytes of output are left out here]"
+        note = f"{text}\n" if begins_line else f"\n{text}\n"
+        self._note_end = end = self._note_begin + os.pwrite(self._descriptor, note.encode(), self._note_begin)
+        for position in range(kept, self._size, COPIED_BYTES):
+            block = self._read(position, min(COPIED_BYTES, self._size - position))
+            end += os.pwrite(self._descriptor, block, end)
+        os.ftruncate(self._descriptor, end)
+        self._size = end
+
+    def _line_after(self, position: int) -> int:
+        """Where the next line begins; the position itself in the midst of a very long line."""
+        found = self._read(position, LINE_BYTES).find(b"\n")
+        return position + found + 1
+
+    def _read(self, position: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, position)
+
+
+def copy_output(source: int, file: OutputFile) -> None:
     """Returns when no process has the pipe open any more. Without space on the disk, output is lost: a process must not
     wait for it.
     """
-    with log.open("ab", buffering=0) as file:
-        while block := os.read(source, COPIED_BYTES):
-            with contextlib.suppress(OSError):
-                file.write(block)
+    while block := os.read(source, COPIED_BYTES):
+        with contextlib.suppress(OSError):
+            file.write(block)
 
 
 def main(order_path: str) -> int:
@@ -61,19 +109,27 @@ def main(order_path: str) -> int:
         preexec_fn=partial(_before_launch, order["memory_bytes"]),  # noqa: PLW1509 -- one thread until the launcher runs
     )
     os.close(sink)
-    copying = threading.Thread(target=copy_output, args=(source, Path(order["log"])), daemon=True)
+    file = OutputFile(Path(order["log"]))
+    copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
     copying.start()
-    code = _watch(launcher, copying, order["grace_seconds"], stops=order["stops"])
+    code = _watch(launcher, copying, file, order["grace_seconds"], stops=order["stops"])
     _end_descendants()
     copying.join(LAST_OUTPUT_SECONDS)
     return code
 
 
-def _watch(launcher: "subprocess.Popen[bytes]", copying: threading.Thread, grace_seconds: float, *, stops: str) -> int:
+def _watch(
+    launcher: "subprocess.Popen[bytes]",
+    copying: threading.Thread,
+    file: OutputFile,
+    grace_seconds: float,
+    *,
+    stops: str,
+) -> int:
     """Returns when the launcher and the copying of its output have ended: the training toolkit reads until each process
     has closed its output, so that one which outlives the script keeps the job until its limit.
     """
-    deadline = float("inf")
+    deadline = tells_at = float("inf")
     inputs, ends = [sys.stdin.fileno()], _end_of(launcher)
     was_held_open = False
     while launcher.poll() is None or copying.is_alive():
@@ -92,10 +148,28 @@ def _watch(launcher: "subprocess.Popen[bytes]", copying: threading.Thread, grace
         if time.monotonic() >= deadline:
             _signal_descendants(signal.SIGKILL)
         if ends and launcher.poll() is not None:
-            ends = []
+            ends, tells_at = [], time.monotonic() + LAST_OUTPUT_SECONDS
+        if time.monotonic() >= tells_at:
+            tells_at = float("inf")
+            file.write(_held_open_text().encode())
     if (was_held_open or time.monotonic() >= deadline) and not launcher.returncode:
         return 128 + signal.SIGKILL  # the toolkit, which still read, did not end by itself
     return launcher.returncode if launcher.returncode >= 0 else 128 - launcher.returncode
+
+
+def _held_open_text() -> str:
+    holders = "; ".join(f"process {process_id} ({_command_of(process_id)})" for process_id in _descendants())
+    return (
+        f"The script has ended, and its output is still open in {holders}. As on SageMaker, the job goes on until it is"
+        " closed, at most to the job's limit.\n"
+    )
+
+
+def _command_of(process_id: int) -> str:
+    try:
+        return Path(f"/proc/{process_id}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return "unknown"
 
 
 def _end_of(launcher: "subprocess.Popen[bytes]") -> list[int]:
