@@ -10,6 +10,7 @@ BESIDE := .envs/mutants .envs/syne_tune
 LISTED := requirements/xla images/pytorch_requirements images/neuron/requirements $(basename $(wildcard experiments/requirements/frozen_*.in))
 SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
+TEMPLATES := $(TEMPLATE) build/cdk.out/LabImages.template.json
 # One more than the cores, because tests of the local cloud wait part of their time; four need 8 GiB of memory.
 TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
 # requirements/lock.txt has requirements.txt's versions with the hashes of all files of each: pip resolves nothing. PyTorch,
@@ -66,8 +67,8 @@ rules: install
 	$(BIN)/cdk synth --quiet --no-notices --context rules=on --output build/cdk.out
 
 templates: rules .envs/lint/.installed
-	.envs/lint/bin/cfn-lint $(TEMPLATE)
-	.envs/lint/bin/checkov --config-file .checkov.yaml --file $(TEMPLATE)
+	.envs/lint/bin/cfn-lint $(TEMPLATES)
+	.envs/lint/bin/checkov --config-file .checkov.yaml --file $(TEMPLATES)
 	$(BIN)/python -m infra.state_machine_text $(TEMPLATE) build/state_machines
 	for file in build/state_machines/*.json; do $(BIN)/node node_modules/asl-validator/dist/bin/asl-validator.js --json-path $$file || exit 1; done
 

@@ -1,10 +1,5 @@
 """The CDK app: one lab. Its name, target and settings come from the context: cdk.json, or --context lab=my-lab."""
 
-import gc
-
-# Searches for reference cycles would take a sixth of this process's time; without them it needs no more memory.
-gc.disable()
-
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -9,7 +9,6 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
-from infra.shared import queue_arn
 from traindyno.sagemaker import job_names
 
 ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
@@ -64,15 +63,10 @@ def add_rule(
     when: events.EventPattern | events.Schedule,
     dead_letters: sqs.IQueue | None,
 ) -> None:
-    rule = events.Rule(
+    events.Rule(
         scope,
         construct_id,
         event_pattern=when if isinstance(when, events.EventPattern) else None,
         schedule=when if isinstance(when, events.Schedule) else None,
-        targets=[targets.LambdaFunction(function.function)],
+        targets=[targets.LambdaFunction(function.function, dead_letter_queue=dead_letters)],
     )
-    if dead_letters:
-        # The target's own property would need one more statement of the queue's policy for each rule.
-        resource = rule.node.default_child
-        assert isinstance(resource, events.CfnRule)
-        resource.add_property_override("Targets.0.DeadLetterConfig.Arn", queue_arn(dead_letters))

@@ -1,6 +1,6 @@
 """The lab's functions for states and events, each with the actions and resources that its handler uses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -11,9 +11,8 @@ from infra.budget import Notifications
 from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
 from infra.lab_grants import LabGrants, pass_role, without_resources
 from infra.lab_jobs import lab_jobs_environment
-from infra.permissions import Grant
+from infra.permissions import Grant, arn
 from infra.serving import ending_endpoints
-from infra.shared import arn
 from traindyno.sagemaker.job_settings import LabJobs
 
 LONG_SECONDS = 300
@@ -24,25 +23,25 @@ RECORDING_MIB = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """The settings of every training job of the lab. ``data_buckets`` are the user's own."""
+    """The settings of every training job of the lab. ``data_buckets`` are the user's own; ``image_parameters`` hold
+    the addresses of the lab's images, which the local cloud does not build.
+    """
 
     training_role: iam.IRole
     source_s3_uri: str
     source_arn: str
-    image_uris: Mapping[str, str]
     data_buckets: Sequence[str]
     jobs: LabJobs
     seconds_between_starts: float
+    image_parameters: Sequence[str]
 
     @property
     def environment(self) -> dict[str, str]:
-        """The code and images of jobs, as environment variables of functions."""
-        images = {f"{name.upper()}_IMAGE_URI": uri for name, uri in self.image_uris.items()}
+        """The code of jobs, as environment variables of functions."""
         return {
             "SECONDS_BETWEEN_STARTS": f"{self.seconds_between_starts:g}",
             "TRAINING_ROLE_ARN": self.training_role.role_arn,
             "SOURCE_S3_URI": self.source_s3_uri,
-            **images,
             **lab_jobs_environment(self.jobs),
         }
 
@@ -59,7 +58,7 @@ class Functions(LabFunctions):
         sweep_lease_seconds: float,
     ) -> None:
         super().__init__(scope, construct_id, setup)
-        self._grants = LabGrants.of(self, setup, output_key_arn=launch.jobs.output_key_arn)
+        self._grants = LabGrants.of(self, setup)
         self.state_machine_arn = self._grants.state_machine_arn
         self.plan_suite = self._plan_suite(launch)
         self.check_quotas = self._check_quotas()
@@ -89,7 +88,13 @@ class Functions(LabFunctions):
             self._grants.listing(*launch.data_buckets),
             without_resources("pricing:GetProducts"),
         ]
-        return self._function("PlanSuite", grants, timeout_seconds=LONG_SECONDS, environment=launch.environment)
+        environment = dict(launch.environment)
+        if launch.image_parameters:
+            stack = cdk.Stack.of(self)
+            addresses = [arn(stack, "ssm", f"parameter{name}") for name in launch.image_parameters]
+            grants.append(Grant(actions=["ssm:GetParameters"], resources=addresses))
+            environment["HAS_IMAGES"] = "on"
+        return self._function("PlanSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment)
 
     def _plan_round(self) -> LabFunction:
         grants = [*self._grants.objects(reads=True, writes=True), *self._grants.tokens(reads=True, writes=False)]
@@ -110,7 +115,6 @@ class Functions(LabFunctions):
             *self._grants.objects(reads=True, writes=False),
             self._grants.job_documents(),
             self._grants.step_logs(),
-            *self._grants.output_key(),
             self._grants.rows("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
             self._grants.jobs("CreateTrainingJob", "AddTags"),
             self._grants.task_answers(),

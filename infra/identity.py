@@ -6,9 +6,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.permissions import Grant
+from infra.permissions import Grant, arn
 from infra.sagemaker_role import data_grants, image_grants, log_grant, metric_grant, sagemaker_role
-from infra.shared import arn
 
 JOB_LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 # Repositories of AWS's own training containers, which are in one AWS account per region.

@@ -11,7 +11,6 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.permissions import Grant, make_role
-from infra.shared import architecture, python_runtime, queue_arn, seconds
 from infra.storage import Storage
 
 SHORT_SECONDS = 120
@@ -34,6 +33,7 @@ class LabFunction(Construct):
         timeout: cdk.Duration,
         memory_mib: int,
         dead_letters: sqs.IQueue | None = None,
+        function_name: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = construct_id
@@ -42,28 +42,25 @@ class LabFunction(Construct):
         )
         # The group's ARN attribute ends with ":*", its streams, so the statement itself holds no wildcard.
         log = Grant(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
-        unhandled = [Grant(actions=["sqs:SendMessage"], resources=[queue_arn(dead_letters)])] if dead_letters else []
+        unhandled = [Grant(actions=["sqs:SendMessage"], resources=[dead_letters.queue_arn])] if dead_letters else []
+        role = make_role(self, "Role", service="lambda.amazonaws.com", grants=[log, *unhandled, *grants])
         self.function = lambda_.Function(
             self,
             "Function",
-            runtime=python_runtime(),
-            architecture=architecture(),
+            function_name=function_name,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            architecture=lambda_.Architecture.ARM_64,
             code=code,
             handler=f"lambdas.{_snake_case(construct_id)}.handler.handle",
-            role=make_role(self, "Role", service="lambda.amazonaws.com", grants=[log, *unhandled, *grants]),
+            # The CDK would add a second policy for the queue, which may be made too late.
+            role=role.without_policy_updates(),
+            dead_letter_queue=dead_letters,
             environment={**environment},
             timeout=timeout,
             memory_size=memory_mib,
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
         )
-        if dead_letters:
-            # The function's property would add a second policy to the role, which may be made too late.
-            resource = self.function.node.default_child
-            assert isinstance(resource, lambda_.CfnFunction)
-            resource.dead_letter_config = lambda_.CfnFunction.DeadLetterConfigProperty(
-                target_arn=queue_arn(dead_letters)
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +95,18 @@ class LabFunctions(Construct):
             state,
             code=self._setup.code,
             environment={"LAB": self._setup.lab, **self._setup.storage.environment, **(environment or {})},
-            grants=grants,
-            timeout=seconds(timeout_seconds),
+            grants=[*grants, *key_grants(self._setup.storage, grants)],
+            timeout=cdk.Duration.seconds(timeout_seconds),
             memory_mib=memory_mib,
             dead_letters=self._setup.dead_letters if is_for_events else None,
         )
+
+
+def key_grants(storage: Storage, grants: Sequence[Grant]) -> list[Grant]:
+    """The use of the key that encrypts the results bucket, by a role that reads or writes objects there."""
+    used = {action for each in grants if each.resources[0].startswith(storage.bucket_arn) for action in each.actions}
+    actions = ["kms:Decrypt"] * ("s3:GetObject" in used) + ["kms:GenerateDataKey"] * ("s3:PutObject" in used)
+    return [Grant(actions=actions, resources=[storage.key_arn])] if storage.key_arn and actions else []
 
 
 def _snake_case(state_name: str) -> str:

@@ -9,8 +9,7 @@ from constructs import Construct
 
 from infra.identity import JOB_LOG_GROUP
 from infra.lab_function import FunctionSetup
-from infra.permissions import Conditions, Grant
-from infra.shared import arn
+from infra.permissions import Conditions, Grant, arn
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, jobs_prefix, state_machine_name
 from traindyno.core.s3_keys import CODE_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX, job_document_key
 
@@ -25,17 +24,14 @@ class LabGrants:
     stack: cdk.Stack
     bucket_arn: str
     table_arn: str
-    output_key_arn: str | None
 
     @classmethod
-    def of(cls, scope: Construct, setup: FunctionSetup, *, output_key_arn: str | None = None) -> Self:
-        """``output_key_arn``: the key that encrypts the jobs' outputs, if the lab has its own."""
+    def of(cls, scope: Construct, setup: FunctionSetup) -> Self:
         return cls(
             lab=setup.lab,
             stack=cdk.Stack.of(scope),
             bucket_arn=setup.storage.bucket_arn,
             table_arn=setup.storage.table_arn,
-            output_key_arn=output_key_arn,
         )
 
     @property
@@ -116,9 +112,6 @@ class LabGrants:
         executions = self.state_machine_arn.replace(":stateMachine:", ":execution:")
         return Grant(actions=["states:DescribeExecution"], resources=[f"{executions}:*"], wildcard_reason=PER_EXECUTION)
 
-    def output_key(self) -> list[Grant]:
-        return [Grant(actions=["kms:Decrypt"], resources=[self.output_key_arn])] if self.output_key_arn else []
-
     def job_logs(self, *groups: str, reason: str) -> Grant:
         """Read access to the log groups, which SageMaker makes."""
         named = [arn(self.stack, "logs", f"log-group:{group}") for group in groups]
@@ -137,7 +130,6 @@ class LabGrants:
             self.step_logs(),
             self.rows("GetItem", "UpdateItem"),
             self.jobs("StopTrainingJob"),
-            *self.output_key(),
             self.job_logs(f"{JOB_LOG_GROUP}:*", reason=PER_JOB),
         ]
 

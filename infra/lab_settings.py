@@ -37,7 +37,8 @@ class LabSettings:
     ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
     read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the
     security rules; `make check` asks for it. ``data_keys`` are the KMS keys of the data buckets.
-    ``permissions_boundary``: the ARN of the policy that bounds every role of the lab.
+    ``permissions_boundary``: the ARN of the policy that bounds every role of the lab. ``keeps_results``: the results
+    bucket and the table outlive the lab.
     """
 
     lab: str
@@ -52,6 +53,7 @@ class LabSettings:
     permissions_boundary: str | None
     budget_usd: Decimal | None
     budget_scope: BudgetScope
+    keeps_results: bool
 
 
 def read_lab_settings(app: Node, *, region: str | None = None) -> LabSettings:
@@ -71,6 +73,7 @@ def read_lab_settings(app: Node, *, region: str | None = None) -> LabSettings:
         checks_rules=read_switch(node, "rules"),
         budget_usd=_budget_usd(node, target),
         budget_scope=_budget_scope(node),
+        keeps_results=read_switch(node, "keep_results"),
         jobs=read_lab_jobs(node),
         data_keys=data_keys(node),
         permissions_boundary=_boundary(node),

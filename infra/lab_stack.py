@@ -1,8 +1,4 @@
-"""One lab in one stack, with its dead-letter queue and the guard of its deletion.
-
-The images are in it too: CloudFormation refuses to change an export that another stack imports, and each build of an
-image has a new tag.
-"""
+"""One lab: its stack, with its dead-letter queue and the guard of its deletion, and the stack of its images."""
 
 from pathlib import Path
 
@@ -18,7 +14,7 @@ from infra.budget import Budget, Notifications
 from infra.event_rules import EventRules
 from infra.functions import Functions, Launch
 from infra.identity import Identity
-from infra.images import Images
+from infra.images import Image, ImageBuild, ImageStore, LabImages
 from infra.lab_function import FunctionSetup, LabFunctions
 from infra.lab_grants import LabGrants
 from infra.lab_jobs import training_grants
@@ -26,11 +22,11 @@ from infra.lab_settings import LabSettings, Target, read_lab_settings
 from infra.lambda_source import pack_lambda_source
 from infra.monitoring import Monitoring
 from infra.orchestration import Orchestration
-from infra.permissions import acknowledge, check_rules, rules_are_checked
+from infra.permissions import acknowledge, check_rules
 from infra.serving import Serving, ending_endpoints
 from infra.storage import Storage
 from traindyno.bundle import pack, training_files
-from traindyno.core.lab_names import LAB_TAG, LEASE_SECONDS, LabOutput, lab_stack_name
+from traindyno.core.lab_names import LAB_TAG, LEASE_SECONDS, LabOutput, image_parameter, lab_stack_name
 
 GUARD_SECONDS = 60
 ANSWER_WITHIN = cdk.Duration.minutes(2)
@@ -74,15 +70,6 @@ class DeadLetters(Construct):
             retention_period=KEPT,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
-        rules = cdk.Stack.of(self).format_arn(service="events", resource="rule", resource_name="*")
-        self.queue.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal("events.amazonaws.com")],
-                actions=["sqs:SendMessage"],
-                resources=[self.queue.queue_arn],
-                conditions={"ArnLike": {"aws:SourceArn": rules}},
-            )
-        )
         acknowledge(self.queue, "AwsSolutions-SQS3", "This is the dead-letter queue itself.")
 
 
@@ -105,13 +92,20 @@ class LabStack(cdk.Stack):
     ) -> None:
         super().__init__(scope, construct_id, stack_name=stack_name, description="A Traindyno lab")
         is_local = settings.target is Target.LOCAL
-        storage = Storage(self, "Storage", lab=settings.lab, empties_bucket=not is_local)
+        storage = Storage(
+            self,
+            "Storage",
+            lab=settings.lab,
+            empties_bucket=not is_local,
+            key_arn=settings.jobs.output_key_arn,
+            keeps_results=settings.keeps_results,
+        )
         notifications = Notifications(self, "Notifications", email=settings.notify_email)
         budgets = self._budgets(settings, notifications)
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         code = lambda_.Code.from_asset(str(lambda_source))
         identity = self._identity(settings, storage)
-        images = None if is_local else Images(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
+        store, images = (None, None) if is_local else self._images(settings, code)
         dead_letters = None if is_local else DeadLetters(self, "DeadLetters")
         setup = FunctionSetup(
             lab=settings.lab, code=code, storage=storage, dead_letters=dead_letters.queue if dead_letters else None
@@ -121,7 +115,7 @@ class LabStack(cdk.Stack):
             "Functions",
             setup,
             notifications=notifications,
-            launch=_launch(settings, identity, source, images),
+            launch=_launch(settings, identity, source),
             sweep_lease_seconds=LOCAL_LEASE_SECONDS if is_local else LEASE_SECONDS,
         )
         orchestration = Orchestration(
@@ -129,7 +123,7 @@ class LabStack(cdk.Stack):
             "Orchestration",
             lab=settings.lab,
             functions=functions,
-            results=storage.results,
+            storage=storage,
             concurrency=settings.concurrency,
         )
         watchers = self._watchers(
@@ -138,8 +132,14 @@ class LabStack(cdk.Stack):
         serving = Serving(self, "Serving", setup, jobs=settings.jobs)
         guard = Guard(self, "Guard", setup)
         parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, serving]
-        guard.watch(*parts, *(part for part in (images, dead_letters) if part))
+        guard.watch(*parts, *(part for part in (store, images, dead_letters) if part))
         self._outputs(orchestration, storage, identity, notifications, source)
+
+    def _images(self, settings: LabSettings, code: lambda_.Code) -> tuple[ImageStore, ImageBuild]:
+        store = ImageStore(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
+        built = ImageBuild(self, "CpuImage", lab=settings.lab, image=Image.CPU)
+        built.build.node.add_dependency(store)
+        return store, built
 
     def _identity(self, settings: LabSettings, storage: Storage) -> Identity:
         return Identity(
@@ -172,7 +172,7 @@ class LabStack(cdk.Stack):
         notifications: Notifications,
         dead_letters: sqs.IQueue | None,
         *,
-        images: Images | None,
+        images: ImageBuild | None,
     ) -> list[Construct]:
         is_local = settings.target is Target.LOCAL
         return [
@@ -218,15 +218,16 @@ class LabStack(cdk.Stack):
             cdk.CfnOutput(self, output.value, value=value)
 
 
-def _launch(settings: LabSettings, identity: Identity, source: s3_assets.Asset, images: Images | None) -> Launch:
+def _launch(settings: LabSettings, identity: Identity, source: s3_assets.Asset) -> Launch:
+    is_local = settings.target is Target.LOCAL
     return Launch(
         training_role=identity.training_role,
         source_s3_uri=source.s3_object_url,
         source_arn=source.bucket.arn_for_objects(source.s3_object_key),
-        image_uris=images.uris if images else {},
+        image_parameters=[] if is_local else [image_parameter(settings.lab, each.value) for each in Image],
         data_buckets=settings.data_buckets,
         jobs=settings.jobs,
-        seconds_between_starts=0.0 if settings.target is Target.LOCAL else SECONDS_BETWEEN_STARTS,
+        seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
     )
 
 
@@ -240,18 +241,20 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
     ``staging`` is an empty folder that must exist until this call returns; assets are copied from it.
     """
     settings = read_lab_settings(app.node, region=region)
-    with rules_are_checked(settings.checks_rules):
-        stack = LabStack(
-            app,
-            "Lab",
-            stack_name=lab_stack_name(settings.lab),
-            settings=settings,
-            # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
-            lambda_source=_write(
-                staging / "lambda.zip", pack_lambda_source(with_boto3=settings.target is not Target.LOCAL)
-            ),
-            training_source=_write(staging / "sourcedir.tar.gz", pack(training_files())),
-        )
+    stack = LabStack(
+        app,
+        "Lab",
+        stack_name=lab_stack_name(settings.lab),
+        settings=settings,
+        # MiniStack's environment has boto3; otherwise each worker would import its own copy without bytecode.
+        lambda_source=_write(
+            staging / "lambda.zip", pack_lambda_source(with_boto3=settings.target is not Target.LOCAL)
+        ),
+        training_source=_write(staging / "sourcedir.tar.gz", pack(training_files())),
+    )
+    if settings.target is not Target.LOCAL:
+        wanted = [image for image in settings.images if image is not Image.CPU]
+        LabImages(app, "LabImages", lab=settings.lab, wanted=wanted).add_stack_dependency(stack)
     if settings.permissions_boundary:
         boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
         iam.PermissionsBoundary.of(app).apply(boundary)

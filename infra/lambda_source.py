@@ -16,8 +16,8 @@ BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "u
 # Service models are most of botocore's size. The asset has those of the services that functions call.
 SERVICES = frozenset(
     {
-        *("cloudwatch", "dynamodb", "events", "logs", "pricing"),
-        *("s3", "sagemaker", "service-quotas", "sns", "stepfunctions"),
+        *("cloudwatch", "codebuild", "dynamodb", "events", "logs", "pricing"),
+        *("s3", "sagemaker", "service-quotas", "sns", "ssm", "stepfunctions"),
     }
 )
 MODEL_FOLDERS = frozenset({"botocore/data", "boto3/data"})

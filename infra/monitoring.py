@@ -5,6 +5,7 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
@@ -12,7 +13,6 @@ from constructs import Construct
 
 from infra.functions import Functions
 from infra.lab_function import LabFunction
-from infra.shared import sns_action
 from traindyno.core.lab_names import (
     FAILED_SUITES_METRIC,
     METRIC_NAMESPACE,
@@ -154,7 +154,7 @@ def add_alarm(
         treat_missing_data=missing,
         alarm_description=description,
     )
-    alarm.add_alarm_action(sns_action(topic))
+    alarm.add_alarm_action(actions.SnsAction(topic))
     return alarm
 
 

@@ -9,8 +9,8 @@ from constructs import Construct
 from infra.functions import Functions
 from infra.lab_settings import FixedConcurrency
 from infra.retries import retry_next_attempts
-from infra.shared import discarded, entire_input
 from infra.state_machines import answered_step, make_machine, state_machine_role, waiting_step
+from infra.storage import Storage
 from traindyno.core.errors import StartLater
 from traindyno.core.lab_names import state_machine_name
 
@@ -26,13 +26,13 @@ class Orchestration(Construct):
         *,
         lab: str,
         functions: Functions,
-        results: s3.IBucket,
+        storage: Storage,
         concurrency: FixedConcurrency | None,
     ) -> None:
         super().__init__(scope, construct_id)
         self._functions = functions
-        self._lanes = RunLanes(self, "Lanes", functions=functions, results=results, concurrency=concurrency)
-        role = state_machine_role(self, "Role", functions=functions, results=results)
+        self._lanes = RunLanes(self, "Lanes", functions=functions, results=storage.results, concurrency=concurrency)
+        role = state_machine_role(self, "Role", functions=functions, storage=storage)
         self.state_machine = make_machine(
             self, name=state_machine_name(lab), definition=self._definition(), role=role, timeout=GIVE_UP_AFTER
         )
@@ -44,7 +44,7 @@ class Orchestration(Construct):
             self,
             "PlanSuite",
             self._functions.plan_suite,
-            payload={"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": entire_input()},
+            payload={"execution_id": sfn.JsonPath.string_at("$$.Execution.Name"), "suite": sfn.JsonPath.entire_payload},
         )
         check_quotas = answered_step(self, "CheckQuotas", self._functions.check_quotas)
         plan_round = answered_step(self, "PlanRound", self._functions.plan_round)
@@ -88,7 +88,7 @@ class PrepareData(Construct):
             state_name="PrepareData",
             items_path="$.preparations",
             max_concurrency=1,
-            result_path=discarded(),
+            result_path=sfn.JsonPath.DISCARD,
         )
         self.state.item_processor(submit_task(self, "SubmitPreparation", functions))
 
@@ -120,7 +120,7 @@ class RunLanes(Construct):
             max_concurrency_path=None if concurrency else "$.concurrency",
             tolerated_failure_percentage=100,
             map_execution_type=sfn.StateMachineType.STANDARD,
-            result_path=discarded(),
+            result_path=sfn.JsonPath.DISCARD,
         )
         runs.item_processor(self._item())
         self.state = sfn.Map(
@@ -130,7 +130,7 @@ class RunLanes(Construct):
             items_path="$.lanes",
             max_concurrency=concurrency.lanes if concurrency else None,
             max_concurrency_path=None if concurrency else "$.lanes_at_once",
-            result_path=discarded(),
+            result_path=sfn.JsonPath.DISCARD,
         )
         self.state.item_processor(self._one_after_another(runs))
 
@@ -142,7 +142,7 @@ class RunLanes(Construct):
             state_name="RunWaves",
             items_path="$.packs",
             max_concurrency=1,
-            result_path=discarded(),
+            result_path=sfn.JsonPath.DISCARD,
         )
         return waves.item_processor(runs)
 
@@ -169,7 +169,7 @@ class RunLanes(Construct):
             },
             max_concurrency=RECORDED_AT_ONCE,
             # Otherwise the outputs of a lane's children, which its Distributed Map collects, would exceed 256 KiB.
-            output_path=discarded(),
+            output_path=sfn.JsonPath.DISCARD,
         )
         record = answered_step(self, "RecordSharedRun", self._functions.record_run)
         # Otherwise a run that can't be recorded would take the others of its job with it.
@@ -177,7 +177,7 @@ class RunLanes(Construct):
         record.add_catch(
             sfn.Pass(self, "NotRecorded", state_name="NotRecorded"),
             errors=["States.ALL"],
-            result_path=discarded(),
+            result_path=sfn.JsonPath.DISCARD,
         )
         return runs.item_processor(record)
 
@@ -191,7 +191,7 @@ def submit_task(scope: Construct, name: str, functions: Functions) -> tasks.Lamb
         scope,
         name,
         functions.submit_run,
-        payload={"item": entire_input()},
+        payload={"item": sfn.JsonPath.entire_payload},
         result_path="$.end",
         timeout=sfn.Timeout.at("$.timeout_seconds"),
     )

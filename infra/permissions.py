@@ -1,19 +1,12 @@
 """IAM statements of a role, with a reason for each wildcard."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
-
-from infra.shared import principal
-
-# Each acknowledgement costs some messages to the CDK's process. Nothing needs them where no rules are checked.
-_are_rules_checked = ContextVar("are_rules_checked", default=True)
 
 
 def check_rules(app: cdk.App) -> None:
@@ -24,27 +17,13 @@ def check_rules(app: cdk.App) -> None:
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), cdk.CloudFormationValidatePlugin())
 
 
-@contextmanager
-def rules_are_checked(are_checked: bool) -> Iterator[None]:
-    """Whether the rules are checked over the constructs that are made inside."""
-    token = _are_rules_checked.set(are_checked)
-    try:
-        yield
-    finally:
-        _are_rules_checked.reset(token)
-
-
-def acknowledges() -> bool:
-    return _are_rules_checked.get()
-
-
 def acknowledge(scope: IConstruct, finding: str, reason: str) -> None:
     acknowledge_all(scope, {finding: reason})
 
 
 def acknowledge_all(scope: IConstruct, reasons: Mapping[str, str]) -> None:
     """``reasons``: finding → reason."""
-    if reasons and acknowledges():
+    if reasons:
         excused = [cdk.Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items()]
         cdk.Validations.of(scope).acknowledge(*excused)
 
@@ -69,9 +48,8 @@ class Grant:
     def wild_resources(self) -> list[str]:
         return [resource for resource in self.resources if "*" in resource]
 
-    def statement(self) -> dict[str, Any]:
-        condition = {"Condition": self.conditions} if self.conditions else {}
-        return {"Effect": "Allow", "Action": [*self.actions], "Resource": [*self.resources], **condition}
+    def statement(self) -> iam.PolicyStatement:
+        return iam.PolicyStatement(actions=[*self.actions], resources=[*self.resources], conditions=self.conditions)
 
 
 def make_role(
@@ -84,19 +62,20 @@ def make_role(
     description: str | None = None,
 ) -> iam.Role:
     """One policy within the role: the role is complete before anything can use it."""
-    document = {"Version": "2012-10-17", "Statement": [grant.statement() for grant in grants]}
     role = iam.Role(
         scope,
         construct_id,
-        assumed_by=iam.ServicePrincipal(service, conditions=trust_conditions)
-        if trust_conditions
-        else principal(service),
+        assumed_by=iam.ServicePrincipal(service, conditions=trust_conditions),
         description=description,
-        inline_policies={"Grants": iam.PolicyDocument.from_json(document)},
+        inline_policies={"Grants": iam.PolicyDocument(statements=[grant.statement() for grant in grants])},
     )
-    if acknowledges():
-        acknowledge_all(role, _wildcards(cdk.Stack.of(scope), grants))
+    acknowledge_all(role, _wildcards(cdk.Stack.of(scope), grants))
     return role
+
+
+def arn(stack: cdk.Stack, service: str, resource: str, *, account: str | None = None) -> str:
+    """The ARN of a resource; ``account`` of None: the stack's own."""
+    return f"arn:{stack.partition}:{service}:{stack.region}:{account or stack.account}:{resource}"
 
 
 def _wildcards(stack: cdk.Stack, grants: Sequence[Grant]) -> dict[str, str]:

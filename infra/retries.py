@@ -6,7 +6,6 @@ from typing import Protocol
 import aws_cdk as cdk
 from aws_cdk import aws_stepfunctions as sfn
 
-from infra.shared import seconds
 from traindyno.core.errors import CapacityUnavailable, RunsLeft, ServiceFault, SlotUnavailable, Throttled
 
 LAMBDA_FAULTS = (
@@ -63,9 +62,9 @@ def _retry(
 ) -> None:
     state.add_retry(
         errors=[*errors],
-        interval=seconds(interval_seconds),
+        interval=cdk.Duration.seconds(interval_seconds),
         backoff_rate=2,
         max_attempts=tries,
-        max_delay=seconds(max_delay_seconds),
+        max_delay=cdk.Duration.seconds(max_delay_seconds),
         jitter_strategy=sfn.JitterType.FULL,
     )

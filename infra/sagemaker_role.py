@@ -6,8 +6,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from infra.permissions import Conditions, Grant, make_role
-from infra.shared import arn
+from infra.permissions import Conditions, Grant, arn, make_role
 
 
 def sagemaker_role(scope: Construct, construct_id: str, *, description: str, grants: Iterable[Grant]) -> iam.Role:

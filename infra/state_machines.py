@@ -5,16 +5,15 @@ from collections.abc import Mapping
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from infra.functions import Functions
-from infra.lab_function import LabFunction
+from infra.lab_function import LabFunction, key_grants
 from infra.permissions import Grant, make_role
 from infra.retries import retry_faults
-from infra.shared import task_token
+from infra.storage import Storage
 
 
 def make_machine(
@@ -64,7 +63,7 @@ TRACING = (
 )
 
 
-def state_machine_role(scope: Construct, construct_id: str, *, functions: Functions, results: s3.IBucket) -> iam.Role:
+def state_machine_role(scope: Construct, construct_id: str, *, functions: Functions, storage: Storage) -> iam.Role:
     """The CDK's own grants would reach every version of each function and the whole bucket."""
     steps = (
         functions.plan_suite,
@@ -79,7 +78,7 @@ def state_machine_role(scope: Construct, construct_id: str, *, functions: Functi
         Grant(actions=["lambda:InvokeFunction"], resources=[step.function.function_arn for step in steps]),
         Grant(
             actions=["s3:GetObject"],
-            resources=[f"{results.bucket_arn}/suites/*"],
+            resources=[f"{storage.bucket_arn}/suites/*"],
             wildcard_reason="The runs are stored under their execution's prefix, which does not exist at deployment.",
         ),
         Grant(actions=["states:StartExecution"], resources=[functions.state_machine_arn]),
@@ -99,7 +98,7 @@ def state_machine_role(scope: Construct, construct_id: str, *, functions: Functi
         construct_id,
         service="states.amazonaws.com",
         trust_conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
-        grants=grants,
+        grants=[*grants, *key_grants(storage, grants)],
     )
 
 
@@ -139,7 +138,7 @@ def waiting_step(
         state_name=name,
         lambda_function=function.function,
         integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
-        payload=sfn.TaskInput.from_object({"token": task_token(), **payload}),
+        payload=sfn.TaskInput.from_object({"token": sfn.JsonPath.task_token, **payload}),
         retry_on_service_exceptions=False,
         result_path=result_path,
         task_timeout=timeout,

@@ -2,12 +2,12 @@
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
 from infra.permissions import acknowledge
-from infra.shared import days
 from traindyno.core.lab_names import LAB_TAG, OPEN_ATTEMPTS_INDEX
 from traindyno.core.s3_keys import CODE_PREFIX, DATA_PREFIX, PREPARED_PREFIX, RUNS_PREFIX, TOKEN_MARKERS_PREFIX
 
@@ -18,14 +18,32 @@ EMPTYING = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
 class Storage(Construct):
     """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK provides.
 
-    The ARNs and ``environment``, for functions, are read once: each reading is a message to the CDK's process.
+    ``key_arn`` encrypts all that is written to the results bucket, checkpoints and copies of models too.
+    ``keeps_results``: bucket and table stay when the stack is destroyed.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, lab: str, empties_bucket: bool) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        lab: str,
+        empties_bucket: bool,
+        key_arn: str | None = None,
+        keeps_results: bool = False,
+    ) -> None:
         super().__init__(scope, construct_id)
         self._empties_bucket = empties_bucket
-        self.access_logs = self._bucket("AccessLogs", None, [s3.LifecycleRule(expiration=days(90))])
-        self.results = self._bucket("Results", self.access_logs, _results_lifecycle())
+        self._results_policy = cdk.RemovalPolicy.RETAIN if keeps_results else cdk.RemovalPolicy.DESTROY
+        self.key_arn = key_arn
+        self.access_logs = self._bucket("AccessLogs", lifecycle=[s3.LifecycleRule(expiration=cdk.Duration.days(90))])
+        self.results = self._bucket(
+            "Results",
+            lifecycle=_results_lifecycle(),
+            access_logs=self.access_logs,
+            key=kms.Key.from_key_arn(self, "Key", key_arn) if key_arn else None,
+            removal=self._results_policy,
+        )
         self.table = self._table()
         self.bucket_arn, self.table_arn = self.results.bucket_arn, self.table.table_arn
         self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
@@ -43,20 +61,28 @@ class Storage(Construct):
         )
 
     def _bucket(
-        self, construct_id: str, access_logs: s3.IBucket | None, lifecycle: list[s3.LifecycleRule]
+        self,
+        construct_id: str,
+        *,
+        lifecycle: list[s3.LifecycleRule],
+        access_logs: s3.IBucket | None = None,
+        key: kms.IKey | None = None,
+        removal: cdk.RemovalPolicy = cdk.RemovalPolicy.DESTROY,
     ) -> s3.Bucket:
         return s3.Bucket(
             self,
             construct_id,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            encryption=s3.BucketEncryption.S3_MANAGED,
+            encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            bucket_key_enabled=True if key else None,
             enforce_ssl=True,
             minimum_tls_version=1.2,
             server_access_logs_bucket=access_logs,
             lifecycle_rules=lifecycle,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            auto_delete_objects=self._empties_bucket,
+            removal_policy=removal,
+            auto_delete_objects=self._empties_bucket and removal is cdk.RemovalPolicy.DESTROY,
         )
 
     def _table(self) -> dynamodb.TableV2:
@@ -75,7 +101,7 @@ class Storage(Construct):
                     index_name=OPEN_ATTEMPTS_INDEX, partition_key=_text("open"), sort_key=_text("execution_id")
                 )
             ],
-            removal_policy=cdk.RemovalPolicy.DESTROY,
+            removal_policy=self._results_policy,
         )
 
 
@@ -103,16 +129,18 @@ def _text(name: str) -> dynamodb.Attribute:
 def _results_lifecycle() -> list[s3.LifecycleRule]:
     # Results are written once under their own name, so the bucket keeps no versions that would bill.
     return [
-        s3.LifecycleRule(abort_incomplete_multipart_upload_after=days(7)),
+        s3.LifecycleRule(abort_incomplete_multipart_upload_after=cdk.Duration.days(7)),
         s3.LifecycleRule(  # models and checkpoints; results, step logs and reports are smaller and are kept
-            prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=days(30)
+            prefix=RUNS_PREFIX, object_size_greater_than=LARGE_OBJECT_BYTES, expiration=cdk.Duration.days(30)
         ),
         # 90 days are more than the longest time of reuse (60 days) plus the longest execution (28 days).
         *(
-            s3.LifecycleRule(prefix=prefix, expiration=days(90))
+            s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(90))
             for prefix in (PREPARED_PREFIX, TOKEN_MARKERS_PREFIX, CODE_PREFIX, DATA_PREFIX)
         ),
         s3.LifecycleRule(
-            transitions=[s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=days(30))]
+            transitions=[
+                s3.Transition(storage_class=s3.StorageClass.INTELLIGENT_TIERING, transition_after=cdk.Duration.days(30))
+            ]
         ),
     ]

@@ -1,15 +1,18 @@
 """State PlanSuite: check and price a suite, and find the tokens that it needs, before any job starts."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.data_listing import DataListing
+from traindyno.aws.image_addresses import read_image_addresses
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.lab.environment import LaunchEnvironment, read_environment
 from traindyno.lab.plan_suite import plan_execution, refusal_answer
 from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
+from traindyno.sagemaker.job_settings import JobSettings
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
@@ -20,7 +23,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
                 event["suite"],
                 execution_id=execution_id,
                 services=connect(environment),
-                settings=environment.job_settings,
+                settings=_settings(environment),
                 pricing=clients.pricing(),
                 listing=DataListing(clients.s3()),
                 now=time.time(),
@@ -30,3 +33,14 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
             return refusal_answer(error)
         line.note(runs=plan.run_count)
     return {"execution_id": execution_id, "round": 0}
+
+
+def _settings(environment: LaunchEnvironment) -> JobSettings:
+    """With the images that are built now: the suite's jobs keep them."""
+    built = read_image_addresses(clients.ssm(), environment.lab) if environment.has_images == "on" else {}
+    return replace(
+        environment.job_settings,
+        cpu_image_uri=built.get("cpu"),
+        gpu_image_uri=built.get("efa"),
+        neuron_image_uri=built.get("neuron"),
+    )

@@ -12,7 +12,7 @@ import pytest
 
 from infra.lab_stack import add_lab
 from tests.infra.synthesis import KEY, OTHER_LAB, REPO_ROOT, flat, lab, synthesise
-from traindyno.core.lab_names import LabOutput, lab_stack_name
+from traindyno.core.lab_names import LabOutput, images_stack_name, lab_stack_name
 
 
 def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
@@ -43,14 +43,15 @@ def test_the_stack_is_named_after_the_lab_so_that_two_can_share_an_account() -> 
         for artifact in manifest["artifacts"].values()
         if artifact["type"] == "aws:cloudformation:stack"
     }
-    assert stacks == {lab_stack_name("other-lab")}
+    assert stacks == {lab_stack_name("other-lab"), images_stack_name("other-lab")}
 
 
 def test_a_deployment_assumes_the_roles_that_the_doctor_checks() -> None:
     folder = synthesise(**OTHER_LAB).folder
-    (assets,) = [json.loads(path.read_text()) for path in folder.glob("*.assets.json")]
-    assert assets["dockerImages"] == {}
-    assumed = {place["assumeRoleArn"] for file in assets["files"].values() for place in file["destinations"].values()}
+    manifests = [json.loads(path.read_text()) for path in folder.glob("*.assets.json")]
+    assert [each["dockerImages"] for each in manifests] == [{}, {}]
+    files = [file for each in manifests for file in each["files"].values()]
+    assumed = {place["assumeRoleArn"] for file in files for place in file["destinations"].values()}
     artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].values()
     assumed |= {found["properties"]["assumeRoleArn"] for found in artifacts if "cloudformation" in found["type"]}
     names = {re.fullmatch(r".*:role/cdk-hnb659fds-(.+)-role-.*", arn)[1] for arn in assumed}  # type: ignore[index]

@@ -31,6 +31,8 @@ PARTS = {
     "prices": ("pricing:*",),
     "messages": ("sns:*",),
     "events": ("events:*",),
+    "builds": ("codebuild:*",),
+    "images": ("ssm:*",),
 }
 # They come with an action above, or are Lambda's own.
 ACCOMPANYING = ("sagemaker:AddTags", "iam:PassRole", "kms:*", "logs:CreateLogStream", "logs:PutLogEvents", "sqs:*")
@@ -45,6 +47,8 @@ ADAPTERS = {
     "LogTail": {"logs"},
     "Quotas": {"quotas", "metrics", "jobs"},
     "PricingClient": {"prices"},
+    "CodeBuildClient": {"builds"},
+    "ParametersClient": {"images"},
     "ServiceQuotasClient": {"quotas"},
     "SNSClient": {"messages"},
     "EventBridgeClient": {"events"},

@@ -7,18 +7,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import aws_cdk as cdk
 import pytest
 
 from infra import images
 from infra.images import Image
 from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
-from tests.infra.synthesis import REPO_ROOT, Assembly, Template, flat, lab, synthesise
+from tests.infra.synthesis import REPO_ROOT, Assembly, Template, as_list, flat, lab, synthesise
 
 IMAGES = [image.value for image in Image]
-BUILD = "Custom::CDKContainerImageBuild"
+BUILD, PROJECT = "Custom::TraindynoImage", "AWS::CodeBuild::Project"
 # SageMaker ends a job after 28 days.
 LONGEST_EXECUTION_DAYS = 28
 PINNED = re.compile(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")
@@ -30,12 +28,12 @@ def template() -> Template:
 
 
 @pytest.fixture(scope="module")
-def with_neuron() -> Template:
-    return lab(target="aws", neuron="true")
+def accelerators() -> Template:
+    return synthesise(target="aws", neuron="true").template("LabImages")
 
 
-def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_them(with_neuron: Template) -> None:
-    repositories = with_neuron.of_type("AWS::ECR::Repository")
+def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_them() -> None:
+    repositories = lab(target="aws", neuron="true").of_type("AWS::ECR::Repository")
     assert len(repositories) == len(IMAGES)
     for repository in repositories.values():
         assert repository["ImageTagMutability"] == "IMMUTABLE"
@@ -46,89 +44,87 @@ def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_th
         assert repository["EmptyOnDelete"]
 
 
-def image_variables(template: Template, state: str) -> dict[str, Any]:
-    functions = template.of_type("AWS::Lambda::Function")
-    (function,) = [function for name, function in functions.items() if state in name]
-    variables = function["Environment"]["Variables"]
-    return {name: value for name, value in variables.items() if name.endswith("_IMAGE_URI")}
+def test_a_failed_image_for_accelerators_leaves_the_lab_whole(template: Template, accelerators: Template) -> None:
+    """It stands in a stack of its own, which imports nothing. The lab builds the CPU image, on a medium machine."""
+    assert template.only(PROJECT)["Environment"]["ComputeType"] == "BUILD_GENERAL1_MEDIUM"
+    projects = accelerators.of_type(PROJECT).values()
+    assert {each["Environment"]["ComputeType"] for each in projects} == {"BUILD_GENERAL1_LARGE"}
+    assert len(projects) == 2
+    assert len(synthesise(target="aws").template("LabImages").of_type(BUILD)) == 1
+    for each in (template, accelerators):
+        assert "Fn::ImportValue" not in json.dumps(each.document)
+        assert not [output for output in each.document.get("Outputs", {}).values() if "Export" in output]
 
 
-def test_the_neuron_image_is_built_only_where_the_context_asks_for_it(
-    template: Template, with_neuron: Template
+def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
+    template: Template, accelerators: Template
 ) -> None:
-    both = {"CPU_IMAGE_URI", "EFA_IMAGE_URI"}
-    assert len(template.of_type(BUILD)) == 2
-    assert set(image_variables(template, "SubmitRun")) == both
-    assert len(with_neuron.of_type(BUILD)) == 3
-    for state in ("SubmitRun", "PlanSuite"):
-        assert set(image_variables(with_neuron, state)) == {*both, "NEURON_IMAGE_URI"}
+    addresses = {
+        each["Name"]: flat(each["Value"])
+        for stack in (template, accelerators)
+        for each in stack.of_type("AWS::SSM::Parameter").values()
+    }
+    assert sorted(addresses) == [f"/traindyno/traindyno/images/{name}" for name in IMAGES]
+    (statement,) = [each for each in template.statements("PlanSuiteRole") if each["Action"] == "ssm:GetParameters"]
+    assert [flat(each).partition(":parameter")[2] for each in as_list(statement["Resource"])] == sorted(addresses)
+    for stack in (template, accelerators):
+        for resource in stack.resources("AWS::SSM::Parameter").values():
+            assert set(resource["DependsOn"]) & set(stack.of_type(BUILD))
+    for name, address in addresses.items():
+        assert f"traindyno-lab/{name.rpartition('/')[2]}:" in address
 
 
-def test_a_changed_image_changes_no_export_of_a_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CloudFormation refuses to change an export that another stack imports, and each build makes a new tag."""
+def test_a_changed_image_builds_that_image_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = tmp_path / "images"
     shutil.copytree(REPO_ROOT / "images", changed / "images")
-    first = synthesise(target="aws", lab="redeployed")
+    first = synthesise(target="aws", neuron="true")
     monkeypatch.setattr(images, "REPO_ROOT", changed)
     with (changed / "images/efa/check_image.py").open("a") as file:
         file.write("# changed\n")
-    second = synthesise.__wrapped__(target="aws", lab="redeployed")
-    before, after = (each.template("Lab").of_type(BUILD) for each in (first, second))
-    assert sorted(before) == sorted(after)
-    assert before != after
-    for assembly in (first, second):
-        templates = [json.loads(path.read_text()) for path in assembly.folder.glob("*.template.json")]
-        outputs = [output for each in templates for output in each.get("Outputs", {}).values()]
-        assert outputs
-        assert not [output for output in outputs if "Export" in output]
-        assert "Fn::ImportValue" not in json.dumps(templates)
+    second = synthesise.__wrapped__(target="aws", neuron="true")
+    before, after = (each.template("LabImages").of_type(BUILD) for each in (first, second))
+    assert [name for name, build in before.items() if build["Image"] != after[name]["Image"]] == [
+        name for name in before if "Efa" in name
+    ]
+    assert first.template("Lab").of_type(BUILD) == second.template("Lab").of_type(BUILD)
 
 
-def test_the_quota_is_checked_first_and_images_are_built_one_after_another(with_neuron: Template) -> None:
-    (check,) = with_neuron.resources("Custom::TraindynoBuildQuota")
-    cpu, efa, neuron = sorted(with_neuron.resources(BUILD))
-    waits_for = {name: set(resource["DependsOn"]) for name, resource in with_neuron.resources(BUILD).items()}
-    assert check in waits_for[cpu]
-    assert cpu in waits_for[efa]
-    assert efa in waits_for[neuron]
-
-
-def test_slow_build_fails_before_its_project_and_cloudformation_give_up(template: Template) -> None:
-    project = template.only("AWS::CodeBuild::Project")
-    for build in template.of_type(BUILD).values():
-        limit = re.fullmatch(r"timeout (\d+)m (docker buildx build .*)", build["buildCommand"])
-        assert limit
-        assert int(limit[1]) < project["TimeoutInMinutes"] < int(build["ServiceTimeout"]) / 60
-        assert int(build["ServiceTimeout"]) <= 3600
-
-
-def test_the_time_limit_stands_before_the_constructs_own_command(template: Template) -> None:
-    from deploy_time_build import ContainerImageBuild
-
-    stack = cdk.Stack(cdk.App(), "Plain")
-    for name in ("cpu", "efa"):
-        ContainerImageBuild(stack, name, directory=str(REPO_ROOT / "images"), file=f"{name}/Dockerfile")
-    plain = cdk.assertions.Template.from_stack(stack).find_resources(BUILD).values()
-    limited = {build["buildCommand"].partition("m ")[2] for build in template.of_type(BUILD).values()}
-    assert limited == {build["Properties"]["buildCommand"] for build in plain}
+def test_slow_build_fails_before_its_project_and_cloudformation_give_up(accelerators: Template) -> None:
+    for name, project in accelerators.of_type(PROJECT).items():
+        limit = re.search(
+            r"timeout (\d+)m docker buildx build .*--provenance=false", flat(project["Source"]["BuildSpec"])
+        )
+        assert limit, name
+        assert int(limit[1]) < project["TimeoutInMinutes"]
+    for build in accelerators.of_type(BUILD).values():
+        assert project["TimeoutInMinutes"] < int(build["ServiceTimeout"]) / 60 <= 60
 
 
 @pytest.mark.parametrize("succeeds", [True, False])
 def test_cloudformation_can_read_the_answer_of_a_build(template: Template, tmp_path: Path, succeeds: bool) -> None:
-    buildspec = json.loads(template.only("AWS::CodeBuild::Project")["Source"]["BuildSpec"])
-    answering = buildspec["phases"]["post_build"]["commands"][-1]
-    script = "\n".join(line for line in answering.splitlines() if not line.strip().startswith("curl "))
-    environment = {"CODEBUILD_BUILD_SUCCEEDING": str(int(succeeds)), "AWS_REGION": "eu-west-1", "imageTag": "t"}
-    subprocess.run(["bash", "-c", script], cwd=tmp_path, env={**os.environ, **environment}, check=True)
-    answer = json.loads((tmp_path / "payload.json").read_text())
-    assert answer["Status"] == ("SUCCESS" if succeeds else "FAILED")
-    assert succeeds or "https://eu-west-1.console.aws.amazon.com/cloudwatch" in answer["Reason"]
+    buildspec = json.loads(flat(template.only(PROJECT)["Source"]["BuildSpec"]))
+    *answering, send = buildspec["phases"]["post_build"]["commands"]
+    ids = {"LOGICAL_ID": "Build", "STACK_ID": "stack", "REQUEST_ID": "request"}
+    url = "https://console/%3Alog"
+    environment = {"CODEBUILD_BUILD_SUCCEEDING": str(int(succeeds)), "CODEBUILD_BUILD_URL": url, **ids}
+    script = "\n".join(answering)
+    subprocess.run(["bash", "-ec", script], cwd=tmp_path, env={**os.environ, **environment}, check=True)
+    answer = json.loads((tmp_path / "answer.json").read_text())
+    assert answer == {
+        "Status": "SUCCESS" if succeeds else "FAILED",
+        "Reason": f"the log of the build: {url}",
+        "PhysicalResourceId": "Build",
+        "StackId": "stack",
+        "RequestId": "request",
+        "LogicalResourceId": "Build",
+    }
+    assert '--data @answer.json "$RESPONSE_URL"' in send
 
 
 def built_files(assembly: Assembly) -> dict[str, dict[str, bytes]]:
     """Image → path → content, as CodeBuild gets them."""
-    manifest = json.loads((assembly.folder / "Lab.assets.json").read_text())
-    folders = [assembly.folder / each["source"]["path"] for each in manifest["files"].values()]
+    manifests = [json.loads(path.read_text()) for path in assembly.folder.glob("*.assets.json")]
+    folders = [assembly.folder / each["source"]["path"] for one in manifests for each in one["files"].values()]
     found = [
         {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         for folder in folders
@@ -145,26 +141,18 @@ def test_each_image_is_built_from_its_own_folder_and_what_the_images_share() -> 
         assert {"check_packages.py", "pytorch_requirements.txt"} <= set(files)
 
 
-def test_failed_build_links_to_a_log_that_outlives_the_rollback(template: Template) -> None:
-    project_name, project = next(iter(template.resources("AWS::CodeBuild::Project").items()))
-    groups = template.resources("AWS::Logs::LogGroup")
-    (name,) = [name for name in groups if "ImageBuildLogs" in name]
-    group = groups[name]
-    # deploy-time-build's text links to CodeBuild's default group, which CodeBuild uses without another setting
-    assert flat(group["Properties"]["LogGroupName"]) == f"/aws/codebuild/{project_name}"
-    assert "LogsConfig" not in project["Properties"]
-    assert (group["DeletionPolicy"], group["Properties"]["RetentionInDays"]) == ("Retain", 30)
-    assert all(name in build["DependsOn"] for build in template.resources(BUILD).values())
-
-
-def test_builds_have_room_for_the_base_image(template: Template) -> None:
-    assert template.only("AWS::CodeBuild::Project")["Environment"]["ComputeType"] == "BUILD_GENERAL1_LARGE"
+def test_failed_build_writes_a_log_that_outlives_the_rollback(accelerators: Template) -> None:
+    groups = accelerators.resources("AWS::Logs::LogGroup")
+    for project in accelerators.of_type(PROJECT).values():
+        group = groups[project["LogsConfig"]["CloudWatchLogs"]["GroupName"]["Ref"]]
+        assert (group["DeletionPolicy"], group["Properties"]["RetentionInDays"]) == ("Retain", 30)
 
 
 def test_the_local_cloud_builds_no_images() -> None:
     assert not lab(target="local").of_type(BUILD)
+    assert not (synthesise(target="local").folder / "LabImages.template.json").exists()
     functions = lab(target="local").of_type("AWS::Lambda::Function")
-    assert not [name for name, each in functions.items() if "EFA_IMAGE_URI" in each["Environment"]["Variables"]]
+    assert not [name for name, each in functions.items() if "HAS_IMAGES" in each["Environment"]["Variables"]]
 
 
 @pytest.mark.parametrize("name", IMAGES)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from infra.orchestration import GIVE_UP_AFTER
-from tests.infra.synthesis import OTHER_LAB, as_list, flat, lab
+from tests.infra.synthesis import KEY, OTHER_LAB, Template, as_list, flat, lab
 from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
 from traindyno.store.token_cache import USABLE_SECONDS
 
@@ -66,6 +66,27 @@ def test_open_attempts_are_found_by_an_index_that_holds_nothing_else() -> None:
     assert [key["AttributeName"] for key in table["KeySchema"]] == ["pk", "sk"]
 
 
+def test_results_are_encrypted_with_the_labs_key_and_kept_where_the_context_asks_for_it() -> None:
+    template = lab(target="aws", keep_results="on", output_key=KEY)
+    (name,) = [each for each in template.of_type("AWS::S3::Bucket") if "Results" in each]
+    (rule,) = template.of_type("AWS::S3::Bucket")[name]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}
+    resources = template.document["Resources"]
+    kept = {each for each, found in resources.items() if found.get("DeletionPolicy") == "Retain"}
+    assert {name, *template.of_type("AWS::DynamoDB::GlobalTable")} <= kept
+    emptied = {flat(each["BucketName"]) for each in template.of_type("Custom::S3AutoDeleteObjects").values()}
+    assert name not in emptied
+    uses = resources_of(template, "OrchestrationRole", "kms:Decrypt") | resources_of(
+        template, "PlanRoundRole", "kms:Decrypt"
+    )
+    assert uses == {KEY}
+
+
+def resources_of(template: Template, role: str, action: str) -> set[str]:
+    found = [each for each in template.statements(role) if action in as_list(each["Action"])]
+    return {flat(resource) for each in found for resource in as_list(each["Resource"])}
+
+
 def test_destroying_the_lab_leaves_the_log_of_image_builds_only() -> None:
     template = lab(target="aws")
     kept = [
@@ -74,7 +95,7 @@ def test_destroying_the_lab_leaves_the_log_of_image_builds_only() -> None:
         if resource.get("DeletionPolicy", "Delete") != "Delete"
     ]
     # The log of a failed build must outlive the rollback of the deployment.
-    assert [re.sub(r"[0-9A-F]{8}$", "", name) for name in kept] == ["ImageBuildLogs"]
+    assert [re.sub(r"[0-9A-F]{8}$", "", name) for name in kept] == ["CpuImageLogs"]
     emptied = template.of_type("Custom::S3AutoDeleteObjects").values()
     assert {flat(each["BucketName"]) for each in emptied} == set(template.of_type("AWS::S3::Bucket"))
     groups = template.of_type("AWS::Logs::LogGroup").values()

@@ -36,23 +36,25 @@ ENDPOINT = f"arn:aws:sagemaker:{OURS}:endpoint/{{EndpointName}}"
 LOG_STREAM = f"arn:aws:logs:{OURS}:log-group:{{logGroupName}}:log-stream:"
 MACHINE = f"arn:aws:states:{OURS}:stateMachine:{{Machine}}"
 TAGGED = ("Tags", ".+")
-# What jobs write is encrypted with the lab's output key, if it has one.
-BY_JOBS = r"\$BUCKET/(runs|prepared)/\*"
+# The lab's bucket is encrypted with its output key, if it has one.
+IN_BUCKET = r"\$BUCKET/.+"
 
 READING = (
     Need("s3:GetObject", OBJECT),
     # Without it, S3 answers a missing object with "access denied" instead of "not found".
     Need("s3:ListBucket", BUCKET),
-    Need("kms:Decrypt", "$OUTPUT_KEY", where=("Object", BY_JOBS)),
+    Need("kms:Decrypt", "$OUTPUT_KEY", where=("Object", IN_BUCKET)),
 )
 COPYING = (
     Need("s3:GetObject", SOURCE),
     Need("s3:PutObject", OBJECT),
-    Need("kms:Decrypt", "$OUTPUT_KEY", where=("Source", BY_JOBS)),
+    Need("kms:Decrypt", "$OUTPUT_KEY", where=("Source", IN_BUCKET)),
+    Need("kms:GenerateDataKey", "$OUTPUT_KEY", where=("Object", IN_BUCKET)),
 )
 PUBLISHING = (Need("kms:Decrypt", "$TOPIC_KEY"), Need("kms:GenerateDataKey", "$TOPIC_KEY"))
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "codebuild:StartBuild": (Need("codebuild:StartBuild", f"arn:aws:codebuild:{OURS}:project/{{projectName}}"),),
     "dynamodb:GetItem": (Need("dynamodb:GetItem", TABLE),),
     "dynamodb:PutItem": (Need("dynamodb:PutItem", TABLE),),
     "dynamodb:Query": (
@@ -70,7 +72,10 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "s3:DeleteObject": (Need("s3:DeleteObject", OBJECT),),
     "s3:GetObject": READING,
     "s3:ListObjectsV2": (Need("s3:ListBucket", BUCKET),),
-    "s3:PutObject": (Need("s3:PutObject", OBJECT),),
+    "s3:PutObject": (
+        Need("s3:PutObject", OBJECT),
+        Need("kms:GenerateDataKey", "$OUTPUT_KEY", where=("Object", IN_BUCKET)),
+    ),
     "sagemaker:CreateTrainingJob": (
         Need("sagemaker:CreateTrainingJob", JOB),
         Need("sagemaker:AddTags", JOB, where=TAGGED),
@@ -90,6 +95,7 @@ NEEDS: Mapping[str, tuple[Need, ...]] = {
     "service-quotas:ListAWSDefaultServiceQuotas": (Need("servicequotas:ListAWSDefaultServiceQuotas", EVERYTHING),),
     "service-quotas:ListServiceQuotas": (Need("servicequotas:ListServiceQuotas", EVERYTHING),),
     "sns:Publish": (Need("sns:Publish", "{TopicArn}"), *PUBLISHING),
+    "ssm:GetParameters": (Need("ssm:GetParameters", f"arn:aws:ssm:{OURS}:parameter{{Name}}"),),
     "stepfunctions:DescribeExecution": (Need("states:DescribeExecution", "{executionArn}"),),
     "stepfunctions:ListExecutions": (Need("states:ListExecutions", "{stateMachineArn}"),),
     "stepfunctions:SendTaskFailure": (Need("states:SendTaskFailure", MACHINE),),

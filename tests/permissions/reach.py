@@ -20,9 +20,11 @@ FOLDERS = ("lambdas", "traindyno/lab", "traindyno/store", "traindyno/aws")
 CLIENTS = {
     "Boto3Table": "dynamodb",
     "CloudFormationClient": "cloudformation",
+    "CodeBuildClient": "codebuild",
     "EventBridgeClient": "events",
     "ListingClient": "s3",
     "LogsClient": "logs",
+    "ParametersClient": "ssm",
     "PricingClient": "pricing",
     "S3Client": "s3",
     "SFNClient": "stepfunctions",

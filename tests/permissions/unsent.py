@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 
 from tests.permissions.calls import Call
+from traindyno.aws.image_addresses import IMAGES
 
 _BY_REASON = {
     "The local service knows SageMaker's quotas only, and a lab in the local cloud builds no image.": (
-        "check_build_quota service-quotas:GetServiceQuota",
-        "check_build_quota service-quotas:ListAWSDefaultServiceQuotas",
-        "check_build_quota service-quotas:ListServiceQuotas",
+        "build_image service-quotas:GetServiceQuota",
+        "build_image service-quotas:ListAWSDefaultServiceQuotas",
+        "build_image service-quotas:ListServiceQuotas",
+        *(f"build_image codebuild:StartBuild projectName=$LAB-lab-image-{name}" for name in IMAGES),
+        *(f"plan_suite ssm:GetParameters Name=/traindyno/$LAB/images/{name}" for name in IMAGES),
     ),
     "Only where a quota's code is not known.": (
         "check_quotas service-quotas:ListAWSDefaultServiceQuotas",

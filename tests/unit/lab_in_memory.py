@@ -100,7 +100,7 @@ class MemoryObjects(ResultsBucket):
         self.write(key, content or source_s3_uri.encode(), "")
         return f"{own}{key}"
 
-    def copy_large(self, key: str, target_key: str, *, key_arn: str | None = None) -> bool:
+    def copy_large(self, key: str, target_key: str) -> bool:
         if key in self.contents:
             self.write(target_key, self.contents[key], "")
         return key in self.contents

@@ -198,7 +198,6 @@ MAY_IMPORT = {
         "aws_cdk",
         "constructs",
         "cdk_nag",
-        "deploy_time_build",
         "cattrs",
         "attr",
         "attrs",

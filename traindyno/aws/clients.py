@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sns import SNSClient
     from mypy_boto3_stepfunctions import SFNClient
 
+    from traindyno.aws.image_addresses import ParametersClient
+    from traindyno.aws.image_builds import CodeBuildClient
     from traindyno.aws.log_tail import LogsClient
 
 CONFIG = Config(retries={"mode": "standard", "total_max_attempts": 5}, connect_timeout=5, read_timeout=25)
@@ -29,6 +31,12 @@ PRICING_REGION = "us-east-1"
 @cache
 def cloudformation() -> "CloudFormationClient":
     return boto3.client("cloudformation", config=CONFIG)
+
+
+@cache
+def codebuild() -> "CodeBuildClient":
+    client: CodeBuildClient = boto3.client("codebuild", config=CONFIG)
+    return client
 
 
 @cache
@@ -76,6 +84,12 @@ def service_quotas() -> "ServiceQuotasClient":
 @cache
 def sns() -> "SNSClient":
     return boto3.client("sns", config=CONFIG)
+
+
+@cache
+def ssm() -> "ParametersClient":
+    client: ParametersClient = boto3.client("ssm", config=CONFIG)
+    return client
 
 
 @cache

@@ -63,14 +63,10 @@ class Objects:
             raise OriginalMissing(f"nothing is at {source_s3_uri}") from error
         return s3_uri(self.name, key)
 
-    def copy_large(self, key: str, target_key: str, *, key_arn: str | None = None) -> bool:
-        """Copy an object of any size within the bucket, in parts; False if there is no such object.
-
-        ``key_arn``: the KMS key that encrypts the copy; None: the bucket's own encryption.
-        """
-        encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key_arn} if key_arn else {}
+    def copy_large(self, key: str, target_key: str) -> bool:
+        """Copy an object of any size within the bucket, in parts; False if there is no such object."""
         try:
-            self._s3.copy({"Bucket": self.name, "Key": key}, self.name, target_key, ExtraArgs=encryption)
+            self._s3.copy({"Bucket": self.name, "Key": key}, self.name, target_key)
         except ClientError as error:
             if error_code(error) not in MISSING:
                 raise

@@ -35,6 +35,16 @@ def lab_stack_name(lab: str) -> str:
     return f"{lab}-lab"
 
 
+def images_stack_name(lab: str) -> str:
+    """The stack of the images for accelerators."""
+    return f"{lab_stack_name(lab)}-images"
+
+
+def image_parameter(lab: str, image: str) -> str:
+    """The SSM parameter with the address of an image, which exists once the image is built."""
+    return f"/traindyno/{lab}/images/{image}"
+
+
 def state_machine_name(lab: str) -> str:
     return f"{lab}-suites"
 

@@ -52,15 +52,13 @@ class JudgeEnvironment(BucketEnvironment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchEnvironment(BucketEnvironment):
-    """The settings of training jobs. Without an image address, jobs use AWS's stock image. ``lab_jobs`` is JSON."""
+    """The settings of training jobs. ``has_images``: "on" in a lab that builds its images. ``lab_jobs`` is JSON."""
 
     aws_region: str
     training_role_arn: str
     source_s3_uri: str
     seconds_between_starts: str
-    cpu_image_uri: str | None = None
-    efa_image_uri: str | None = None
-    neuron_image_uri: str | None = None
+    has_images: str = "off"
     lab_jobs: str = "{}"
 
     @property
@@ -71,9 +69,6 @@ class LaunchEnvironment(BucketEnvironment):
             results_bucket=self.bucket,
             lab=self.lab,
             source_s3_uri=self.source_s3_uri,
-            cpu_image_uri=self.cpu_image_uri,
-            gpu_image_uri=self.efa_image_uri,
-            neuron_image_uri=self.neuron_image_uri,
             jobs=read_lab_jobs(self.lab_jobs),
             seconds_between_starts=float(self.seconds_between_starts),
         )

@@ -37,7 +37,7 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     assert instance_type is not None, "a parsed suite names known instance types only"
     if instance_type.is_local:
         return LOCAL_XLA_IMAGE if settings.compiler is Compiler.XLA else LOCAL_IMAGE
-    stock = _stock_key(settings, instance_type)
+    stock = image_kind(settings, instance_type)
     lab_image = {
         "gpu": job_settings.gpu_image_uri,
         # AWS's CPU image has none of the built-in tasks' packages.
@@ -82,7 +82,7 @@ def stock_image_uri(name: str, region: str) -> str:
     return f"{accounts[region]}.dkr.ecr.{region}.{_domain(region)}/{name}"
 
 
-def _stock_key(settings: Settings, instance_type: InstanceType) -> str:
+def image_kind(settings: Settings, instance_type: InstanceType) -> str:
     if TRAITS[settings.strategy].sagemaker_collectives:
         return "smddp"
     if settings.compiler is Compiler.XLA and instance_type.accelerator_kind is AcceleratorKind.GPU:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.lab_names import DEFAULT_LAB, images_stack_name
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.file_systems import parse_file_system
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.sagemaker.images import unavailable_images
+from traindyno.sagemaker.images import image_kind, unavailable_images
 from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 
 
@@ -54,11 +55,20 @@ def _isolation_conflicts(suite: Suite) -> Iterator[str]:
 
 
 def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
-    """A lab without images only simulates; a lab with a GPU image only can't train on Trainium."""
-    has_own_images = settings.gpu_image_uri is not None
-    if suite.workload.task is Task.SCRIPT or not has_own_images or settings.neuron_image_uri is not None:
+    """A lab without images only simulates. Each other has one for CPUs; those for accelerators are built later."""
+    if settings.cpu_image_uri is None:
         return
-    for name in sorted({cell.settings.instance for cell in cells if not (cell.settings.image or suite.workload.image)}):
-        found = find_instance_type(name)
-        if found is not None and found.accelerator_kind is AcceleratorKind.NEURON:
-            yield f"{name}: this lab has no image for Trainium: deploy it with -c neuron=true, or set workload.image"
+    script, stack = suite.workload.task is Task.SCRIPT, images_stack_name(settings.lab)
+    command = "cdk deploy --all" + (f" -c lab={settings.lab}" if settings.lab != DEFAULT_LAB else "")
+    plain = [cell.settings for cell in cells if not (cell.settings.image or suite.workload.image)]
+    needed = {
+        (each.instance, image_kind(each, found)) for each in plain if (found := find_instance_type(each.instance))
+    }
+    for name, kind in sorted(needed):
+        missing = None
+        if kind == "gpu" and settings.gpu_image_uri is None:
+            missing = f"GPUs: build it, in stack {stack}, with: {command}"
+        if kind == "neuron" and settings.neuron_image_uri is None and not script:
+            missing = f"Trainium: build it, in stack {stack}, with: {command} -c neuron=true"
+        if missing:
+            yield f"{name}: this lab has no image for {missing}; or set workload.image"

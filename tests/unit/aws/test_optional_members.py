@@ -16,7 +16,7 @@ READERS = ("job_description", "held_instances")
 READ_ANSWERS = ("DescribeTrainingJob", "ListTrainingJobs", "ListTags")
 ADAPTERS = [
     *sorted((ROOT / "aws").glob("*.py")),
-    ROOT / "lab/check_build_quota.py",
+    ROOT / "lab/build_image.py",
     *(ROOT / f"sagemaker/{name}.py" for name in READERS),
 ]
 SERVICES = (

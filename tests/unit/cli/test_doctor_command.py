@@ -94,8 +94,8 @@ def good_account(
     price: bool = True,
     diagnostics: tuple[dict[str, str], ...] = (),
 ) -> dict[str, list[tuple[str, Any]]]:
-    quota_name = "Concurrently running builds for Linux/Large environment"
-    build_quota = {"QuotaCode": "L-1", "QuotaName": quota_name, "Value": builds}
+    names = [f"Concurrently running builds for Linux/{size} environment" for size in ("Medium", "Large")]
+    build_quotas = [{"QuotaCode": "L-1", "QuotaName": name, "Value": builds} for name in names]
     in_order = [
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
         for number, name in enumerate(QUOTAS)
@@ -119,8 +119,14 @@ def good_account(
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
         "service-quotas": [
-            ("list_aws_default_service_quotas", {"Quotas": [build_quota]}),
-            ("get_service_quota", {"Quota": build_quota}),
+            *(
+                answer
+                for each in build_quotas
+                for answer in (
+                    ("list_aws_default_service_quotas", {"Quotas": build_quotas}),
+                    ("get_service_quota", {"Quota": each}),
+                )
+            ),
             *(("get_service_quota", {"Quota": quota}) for quota in in_order[:-1]),
             ("list_aws_default_service_quotas", {"Quotas": [endpoint_quota]}),
             ("get_service_quota", {"Quota": endpoint_quota}),

@@ -254,7 +254,7 @@ def connect_to(patch: pytest.MonkeyPatch, services: Any) -> None:
 
 
 # CloudFormation calls them.
-OTHERS = {"check_build_quota", "guard_lab"}
+OTHERS = {"build_image", "guard_lab"}
 
 
 def running_execution() -> MemoryExecutions:

@@ -59,13 +59,22 @@ def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[s
     assert conflicts(suite_with(**IN_S3), isolates_network=True) == []
 
 
-def test_trainium_needs_the_labs_image_for_it() -> None:
-    suite = small_suite(training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={})
-    with_gpu = replace(SETTINGS, gpu_image_uri="lab:efa")
-    (found,) = conflicts(suite, with_gpu)
-    assert found.startswith("ml.trn1.32xlarge: this lab has no image for Trainium: deploy it with -c neuron=true")
-    assert conflicts(suite, replace(with_gpu, neuron_image_uri="lab:neuron")) == []
-    assert conflicts(suite) == [], "a lab without any image rehearses"
+def test_accelerators_need_the_labs_image_for_them() -> None:
+    """The stack of these images may have failed, or be built later: the lab works on CPUs without it."""
+    trainium = small_suite(training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={})
+    built = replace(SETTINGS, lab="mine", cpu_image_uri="lab:cpu")
+    (found,) = conflicts(trainium, replace(built, gpu_image_uri="lab:efa"))
+    assert found.startswith("ml.trn1.32xlarge: this lab has no image for Trainium: build it, in stack mine-lab-images")
+    assert "cdk deploy --all -c lab=mine -c neuron=true" in found
+    assert conflicts(trainium, replace(built, neuron_image_uri="lab:neuron")) == []
+    (found,) = conflicts(small_suite(), built)
+    assert found == (
+        "ml.g5.xlarge: this lab has no image for GPUs: build it, in stack mine-lab-images, with: cdk deploy --all -c"
+        " lab=mine; or set workload.image"
+    )
+    assert conflicts(small_suite(), replace(built, gpu_image_uri="lab:efa")) == []
+    assert conflicts(small_suite(training={"instance": "ml.m5.large"}), built) == []
+    assert conflicts(trainium) == [], "a lab without any image rehearses"
 
 
 def test_what_a_person_decided_about_jobs_survives_a_functions_environment() -> None:

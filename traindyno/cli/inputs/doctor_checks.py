@@ -22,7 +22,7 @@ from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, ac
 from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import REMOTE_INSTANCE
-from traindyno.lab.check_build_quota import refusal_to_build
+from traindyno.lab.build_image import refusal_to_build
 
 OLDEST_PYTHON = (3, 11)
 NEEDED_DISK_GB = 10
@@ -189,7 +189,9 @@ def _bootstrap(ssm: Any, region: str | None, qualifier: str) -> Check:
 
 
 def _builds(service_quotas: Any, region: str | None) -> Check:
-    refusal = refusal_to_build(service_quotas, region=region or "")
+    sizes = ("Medium", "Large")  # the CPU image, and those for accelerators
+    refusals = [refusal_to_build(service_quotas, size=size, region=region or "") for size in sizes]
+    refusal = " ".join(filter(None, refusals)) or None
     return Check(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
 
 

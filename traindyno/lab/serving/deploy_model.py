@@ -37,7 +37,7 @@ def deploy_model(
     name, bucket = deployment.name, serving.bucket
     bucket.write_json(deployment_key(name), deployment_document(deployment))
     saved = saved_model_key(deployment.execution_id, deployment.run_id, deployment.job_name)
-    if not bucket.copy_large(saved, served_model_key(name), key_arn=settings.jobs.output_key_arn):
+    if not bucket.copy_large(saved, served_model_key(name)):
         raise ModelNotServable(
             f"the model of {deployment.job_name} is no longer at s3://{bucket.name}/{saved}:"
             " large models expire 30 days after their training: run the suite again"

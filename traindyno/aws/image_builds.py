@@ -1,0 +1,33 @@
+"""CodeBuild's StartBuild."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from botocore.exceptions import ClientError
+
+from traindyno.aws.client_errors import error_code
+from traindyno.core.errors import TraindynoError
+
+
+class NoBuildAllowed(TraindynoError):
+    """The account's limit is 0: that of a new account may be lower than its quota, and StartBuild alone tells."""
+
+
+class CodeBuildClient(Protocol):
+    """The calls of boto3's ``codebuild`` client that are used here."""
+
+    def start_build(self, **request: Any) -> Any: ...
+
+
+def run_build(builds: CodeBuildClient, project: str, variables: Mapping[str, str], **changes: Any) -> str:
+    """Start a build of the project: its id. ``changes`` are further members of the request."""
+    given = [{"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()]
+    try:
+        answer = builds.start_build(projectName=project, environmentVariablesOverride=given, **changes)
+    except ClientError as error:
+        if error_code(error) != "AccountLimitExceededException":
+            raise
+        raise NoBuildAllowed(
+            f"{error}. Ask AWS Support to raise CodeBuild's limit on builds, then try again"
+        ) from error
+    return str(answer["build"]["id"])
