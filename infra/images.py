@@ -147,7 +147,7 @@ class ImageBuild(Construct):
             resource_type="Custom::TraindynoImage",
             service_token=arn(stack, "lambda", f"function:{_function_name(lab)}"),
             service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
-            properties={"Project": project.project_name, "Size": image.compute_type.name.title(), "Image": uri},
+            properties={"Project": project.project_name, "Size": image.compute_type.name.title(), "Address": uri},
         )
         self.build.node.add_dependency(project)
         address = ssm.StringParameter(

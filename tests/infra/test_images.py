@@ -83,7 +83,7 @@ def test_a_changed_image_builds_that_image_again(tmp_path: Path, monkeypatch: py
         file.write("# changed\n")
     second = synthesise.__wrapped__(target="aws", neuron="true")
     before, after = (each.template("LabImages").of_type(BUILD) for each in (first, second))
-    assert [name for name, build in before.items() if build["Image"] != after[name]["Image"]] == [
+    assert [name for name, build in before.items() if build["Address"] != after[name]["Address"]] == [
         name for name in before if "Efa" in name
     ]
     assert first.template("Lab").of_type(BUILD) == second.template("Lab").of_type(BUILD)

@@ -16,4 +16,6 @@ class ParametersClient(Protocol):
 def read_image_addresses(ssm: ParametersClient, lab: str) -> dict[str, str]:
     """Image → address; an image that is not built is missing."""
     names = {image_parameter(lab, image): image for image in IMAGES}
-    return {names[each["Name"]]: each["Value"] for each in ssm.get_parameters(Names=[*names])["Parameters"]}
+    found = ssm.get_parameters(Names=[*names]).get("Parameters", [])
+    values = {each.get("Name"): each.get("Value") for each in found}
+    return {image: values[name] for name, image in names.items() if values.get(name)}
