@@ -158,7 +158,7 @@ class ImageBuild(Construct):
 
 
 def _acknowledge(project: codebuild.Project) -> None:
-    name = cdk.Stack.of(project).resolve(project.node.default_child.ref)
+    name = cdk.Stack.of(project).resolve(project.project_name)
     group = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:/aws/codebuild/<{name['Ref']}>:*"
     reasons = {
         f"IAM5[Resource::{group}]": "The CDK's grant: CodeBuild names a stream per build in the project's group.",
