@@ -5,8 +5,10 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
+import aws_cdk
 import aws_cdk as cdk
 import pytest
 
@@ -110,3 +112,16 @@ def test_a_region_of_another_partition_is_refused(region: str, tmp_path: Path) -
     with pytest.raises(ValueError, match=f"region {region}: expected a region of AWS's standard partition"):
         add_lab(app, staging=tmp_path, region=region)
     assert context["@aws-cdk/core:target-partitions"] == ["aws"]
+
+
+def test_every_feature_flag_that_the_installed_cdk_recommends_is_set() -> None:
+    """`cdk flags --unstable=flags --set --recommended --all` writes them."""
+    (packed,) = Path(aws_cdk.__file__).parent.glob("_jsii/aws-cdk-lib@*.jsii.tgz")
+    with tarfile.open(packed) as archive:
+        found = archive.extractfile("package/recommended-feature-flags.json")
+        assert found is not None
+        recommended = json.load(found)
+    context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
+    # A lab is refused in other partitions, and no stack imports a value of another.
+    own = {"@aws-cdk/core:target-partitions", "@aws-cdk/core:defaultCrossStackReferences"}
+    assert {name for name, value in recommended.items() if context.get(name) != value} == own
