@@ -35,7 +35,7 @@ LAB, BUCKET, TABLE = "serving", "serving-results", "serving-rows"
 HANDLER = "def model_fn(folder): return None"
 DUE = ModelDeployment(
     name="serving--answers",
-    created_at=time.time() - 3600,
+    created_at=0,
     hours=1,
     execution_id="e1",
     run_id="answers",
@@ -64,8 +64,9 @@ def go_through_everything(functions: Lambdas) -> None:
     sagemaker, role = boto3.client("sagemaker"), "arn:aws:iam::000000000000:role/serving"
     settings = ServingSettings(region="us-east-1", role_arn=role, bucket=BUCKET, lab=LAB, jobs=LabJobs())
     serving = open_serving(BucketEnvironment(lab=LAB, bucket=BUCKET, table=TABLE))
+    began = time.time() - 3600
     for deployment in (DUE, LEFT):
-        deploy_model(deployment, serving, settings, clock=lambda: DUE.created_at)
+        deploy_model(replace(deployment, created_at=began), serving, settings, clock=lambda: began)
         waiter = partial(sagemaker.describe_endpoint, EndpointName=deployment.name)
         eventually(lambda waiter=waiter: waiter()["EndpointStatus"] == "InService", seconds=60)
     functions.call("reconcile_runs", {})
