@@ -54,7 +54,7 @@ def test_smoke_suite_goes_from_preparation_to_report_for_less_than_its_cap() -> 
         assert all(uri.startswith("s3://results/prepared/") for uri in uris)
         measure(lab, item)
     # Time and disk for an image of several gigabytes
-    assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1800] * 2
+    assert [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in lab.jobs.requests] == [1320] * 2
     assert [request["ResourceConfig"]["VolumeSizeInGB"] for request in lab.jobs.requests[1:]] == [100]
     assert plan_next_round(EXECUTION, finished_rounds=1, bucket=lab.bucket)["lanes"] == []
     verdict = judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)

@@ -1,5 +1,6 @@
 """The suites that come with the project: each can be read and planned, and asks for jobs that SageMaker knows."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,3 +99,13 @@ def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(
     assert {cell.settings.instance_count for cell in planned.cells} <= {2, 4}
     # All runs and the preparation in three minutes, at some 15 seconds each
     assert planned.run_count <= 10
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_a_page_promises_the_upper_bound_that_plan_says(pack: str) -> None:
+    page = (SUITES.parent / "docs" / "experiments" / f"{pack}.md").read_text()
+    promised = re.search(r"Upper bound at[^:]*: \$([0-9,]+)", page)
+    planned = plan(load_suite(SUITES / pack / "original.yaml").suite).one_attempt_usd
+    assert promised is not None
+    assert planned is not None
+    assert promised[1] == f"{planned:,.0f}"
