@@ -124,13 +124,18 @@ def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
     behind = left_behind(verdict)
     within = none_nearer_of(has_target=verdict.goal.target is not None)
-    if not verdict.dropped and not any(row.outpaced and not row.trials for row in verdict.rows):
+    ended = [row.least_behind for row in verdict.rows if row.outpaced and not row.trials]
+    if not verdict.dropped and not ended:
         return None
     if verdict.dropped and not behind:
         return "only it was measured again, and trials of the others failed"
     if behind and behind[0] < within + RUNS_APART * (scatter_of_runs(verdict) or 0.0):
         closest = share_text(behind[0])
         return f"only it was measured again; the closest alternative was {closest} behind in its single run"
+    closest_ended = min((least for least in ended if least is not None), default=within)
+    if closest_ended < within:
+        least = share_text(closest_ended, digits=0)
+        return f"only it was measured again; the closest alternative was at least {least} behind when its run was ended"
     return f"no other cell was within {share_text(within, digits=0)} of it"
 
 
