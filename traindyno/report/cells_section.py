@@ -13,9 +13,8 @@ from traindyno.report.markup import Column, Markup, draw_table, element, estimat
 CAPTION = (
     "For the whole workload, projected from each trial: overhead once, then all time after the warm-up at its rate,"
     " with the cell's own failures and the expected interruptions. Time is wall clock, from the job's creation to its"
-    " end. The recommended cell's figures are corrected for its selection as the best. Those of a cell that was"
-    " compared with it are the same, divided by the compared ratio, which leaves out what rounds, jobs and places in"
-    " them did."
+    " end. All means are of one model (cell, place in the job, block, hosts), so that table, order and ratios agree."
+    " The recommended cell's intervals are corrected for its selection as the best."
 )
 
 
