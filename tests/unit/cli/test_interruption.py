@@ -52,6 +52,7 @@ class Target:
 
 def interrupted(target: Target, monkeypatch: pytest.MonkeyPatch, number: int = signal.SIGINT) -> list[str]:
     told: list[str] = []
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
 
     def follow(*_: Any) -> None:
         os.kill(os.getpid(), number)

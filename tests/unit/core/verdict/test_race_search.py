@@ -151,7 +151,7 @@ def test_an_open_answer_goes_on_until_the_trials_are_used_up() -> None:
     assert planned(suite, [*results, *noisy, *more], 4) == ()
 
 
-def test_a_dropped_cell_that_the_noise_does_not_tell_from_the_sole_leader_runs_again() -> None:
+def test_a_dropped_cell_that_noise_hides_from_the_sole_leader_runs_again() -> None:
     suite = suite_of()
     first = first_round(suite, {1: 1.0, 2: 1.09, 4: 1.6, 8: 1.7})
     assert named(planned(suite, first)) == [(1, 2), (1, 3)]
