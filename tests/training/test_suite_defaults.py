@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from traindyno.api.suite_defaults import complete
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_startable_suite
+from traindyno.core.errors import SuiteInvalid
 
 SUITES = Path(__file__).parents[2] / "suites"
 ROWS = [
@@ -163,3 +164,44 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
     assert shown[1].strip() in (SUITES / "own_model.yaml").read_text()
     suite = load_startable_suite(SUITES / "own_model.yaml", local=True)
     assert [f"default {default}" for default in suite.defaults] == re.findall(r"^    (default .*)$", page, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"dataset": "./missing.csv"}, ["workload.dataset.path: './missing.csv' does not exist on this machine"]),
+        ({"dataset": None}, ["workload.dataset: got nothing, expected a file or folder, an s3:// URI or a Hub id"]),
+        ({"dataset": "one.csv"}, ["workload.label_count: got one label only in one.csv ('x'), expected at least two"]),
+        (
+            {"dataset": "semicolons.csv"},
+            ["workload.dataset.path: its columns are review;sentiment; a .csv file is read"],
+        ),
+        ({"limits": {"max_minutes": 0}}, ["limits.max_minutes: got 0, expected a number above 0"]),
+        ({"limits": {"max_minutes": 1, "max_hours": 1}}, ["limits.max_minutes: got it beside max_hours"]),
+        ({"limits": {"max_hours": 0}}, ["limits.max_hours: got 0"]),
+        ({"workload": {"task": "causal-lm"}}, ["task: got it here and in workload, expected task in one of the two"]),
+    ],
+)
+def test_what_is_wrong_is_named_and_not_what_follows_from_it(
+    changes: dict[str, Any], told: list[str], tmp_path: Path
+) -> None:
+    write_data(tmp_path, "csv")
+    (tmp_path / "one.csv").write_text(csv_text([(f"a b c {row}", "x") for row in range(9)]))
+    (tmp_path / "semicolons.csv").write_text("review;sentiment\na b c;1\n")
+    suite = {
+        "task": "sequence-classification",
+        "model": "nobody/bert",
+        "dataset": "data.csv",
+        "matrix": MATRIX,
+        **changes,
+    }
+    with pytest.raises(SuiteFileInvalid) as caught:
+        Suite.from_text(json.dumps(suite), folder=tmp_path, local=True)
+    lines = [line.split(": ", 1)[1] for line in caught.value.lines]
+    assert [line[: len(start)] for line, start in zip(lines, told, strict=True)] == told
+
+
+def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SuiteInvalid) as caught:
+        Suite.of(folder=tmp_path, local=True, source="nowhere", examples=9, matrix={"hyperparameters.a": [1, 2]})
+    assert [problem.path for problem in caught.value.problems] == ["workload.source"]

@@ -14,9 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from traindyno.api.local_paths import find_local
+from traindyno.api.local_paths import find_local, path_problem, source_problem
 from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
 from traindyno.api.training_code import has_training_code, missing_libraries
+from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
@@ -40,6 +41,7 @@ SHORTEST, LONGEST_OF_MODEL = 16, 1024
 POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
 #: Configurations of RoBERTa's kind count from behind the padding's position.
 OFFSET_MODELS = frozenset({"roberta", "xlm-roberta", "camembert", "longformer", "mpnet", "data2vec-text"})
+OTHER_DELIMITERS = ";|\t,"
 #: A larger file is not read whole: its examples are asked for.
 MOST_DATA_BYTES = 2**28
 
@@ -88,9 +90,14 @@ class _Completing:
     """Fills ``document`` in place; a section that is no mapping is left to the check of the form."""
 
     def __init__(self, document: Mapping[str, Any], *, folder: Path, is_local: bool) -> None:
-        self.document = _spread(document)
         self.defaults: list[Default] = []
         self.problems: list[Problem] = []
+        self.document = _spread(document)
+        for name in (
+            WORKLOAD_FIELDS & self.document.keys() if isinstance(self.document.get("workload"), Mapping) else ()
+        ):
+            del self.document[name]
+            self._refuse(name, f"got it here and in workload, expected {name} in one of the two places")
         self._folder, self._is_local = folder, is_local
         for name in ("workload", "training", "limits"):
             if isinstance(self.document.get(name), Mapping):
@@ -153,22 +160,28 @@ class _Completing:
         limits = self.document.setdefault("limits", {})
         if not isinstance(limits, dict):
             return
-        minutes = limits.pop("max_minutes", None)
-        if _is_number(minutes) and "max_hours" not in limits:
-            limits["max_hours"] = round(minutes / 60, 4)
-        elif minutes is not None:
-            self._refuse("limits.max_minutes", "expected a number, and no max_hours beside it")
+        if "max_minutes" in limits:
+            minutes = limits.pop("max_minutes")
+            if "max_hours" in limits:
+                self._refuse("limits.max_minutes", "got it beside max_hours, expected one of the two")
+            elif _is_number(minutes) and minutes > 0:
+                limits["max_hours"] = round(minutes / 60, 4)
+            else:
+                self._refuse("limits.max_minutes", f"got {shown(minutes)}, expected a number above 0")
         if self._is_local:
             self._give("limits.max_usd", LOCAL_USD, "nothing is paid on this machine")
             self._give("limits.max_hours", LOCAL_HOURS, "of this machine")
         hours = limits.get("max_hours")
-        if _is_number(hours) and hours > 0:
+        if _is_number(hours):
             seconds = min(max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / JOBS_IN_A_ROW)), MOST_JOB_SECONDS)
             self._give("limits.max_job_seconds", seconds, "a quarter of max_hours, so that leaders run again")
 
     def _fill_script(self, workload: Mapping[str, Any]) -> None:
         self._give("workload.task", "script", "there is a source")
         source = workload.get("source")
+        wrong = source_problem(source, None, self._folder) if isinstance(source, str) else None
+        if wrong is not None:
+            self._refuse(f"workload.{wrong[0]}", wrong[1])
         folder = _find_local(source, self._folder) if isinstance(source, str) else None
         if "entry_point" in workload or folder is None or not folder.is_dir():
             return
@@ -186,6 +199,14 @@ class _Completing:
         config = _model_config(workload.get("model"), self._folder)
         with_labels = workload.get("task") == Task.SEQUENCE_CLASSIFICATION
         wanted = {"examples", "sequence_length", *(["label_count"] if with_labels else [])}
+        path = named.get("path") if isinstance(named, Mapping) else None
+        if not wanted <= workload.keys():
+            problem = path_problem(path, self._folder) if isinstance(path, str) else None
+            if named is None:
+                self._refuse("workload.dataset", "got nothing, expected a file or folder, an s3:// URI or a Hub id")
+            elif problem is not None:
+                self._refuse("workload.dataset.path", problem)
+                return
         columns = {"text_column", *(["label_column"] if with_labels else [])}
         if not isinstance(named, Mapping) or (wanted <= workload.keys() and columns <= named.keys()):
             return
@@ -218,8 +239,13 @@ class _Completing:
         except WorkloadError as error:
             self._refuse("workload.dataset.path", str(error))
             return
-        if with_labels:
-            self._give("workload.label_count", max(len(found.labels), 2), f"the labels of {dataset.path}")
+        if with_labels and len(found.labels) < 2:
+            label = ", ".join(map(repr, found.labels))
+            self._refuse(
+                "workload.label_count", f"got one label only in {dataset.path} ({label}), expected at least two"
+            )
+        elif with_labels:
+            self._give("workload.label_count", len(found.labels), f"the labels of {dataset.path}")
         self._fill_length(workload, found, config)
         if with_labels:
             self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")
@@ -230,6 +256,12 @@ class _Completing:
 
     def _fill_columns(self, named: Mapping[str, Any], columns: "Columns", *, with_labels: bool) -> bool:
         """Whether each column that is needed is known, or given."""
+        if len(columns.names) == 1 and any(mark in columns.names[0] for mark in OTHER_DELIMITERS):
+            message = (
+                f"its columns are {columns.names[0]}; a .csv file is read with commas between them, a .tsv with tabs"
+            )
+            self._refuse("workload.dataset.path", message)
+            return False
         is_known = True
         for field, usual, candidates, is_needed in (
             ("text_column", "text", columns.texts, True),

@@ -116,6 +116,14 @@ def _parsed(completed: CompletedSuite) -> CheckedSuite:
         suite = parse_suite(completed.document)
     except SuiteInvalid as error:
         known = {problem.path for problem in completed.problems}
+        if any(path.startswith("workload.dataset") for path in known):  # from which these would follow
+            known |= {f"workload.{name}" for name in ("dataset", "examples", "sequence_length", "label_count")}
+        if "workload.source" in known:
+            known.add("workload.entry_point")
+        if "limits.max_minutes" in known:
+            known.add("limits.max_hours")
+        if "limits.max_hours" in known | {problem.path for problem in error.problems}:
+            known.add("limits.max_job_seconds")
         others = [problem for problem in error.problems if problem.path not in known]
         raise SuiteInvalid([*completed.problems, *others]) from error
     if completed.problems:
