@@ -179,11 +179,13 @@ class _Completing:
     def _fill_script(self, workload: Mapping[str, Any]) -> None:
         self._give("workload.task", "script", "there is a source")
         source = workload.get("source")
+        if "entry_point" in workload:
+            return
         wrong = source_problem(source, None, self._folder) if isinstance(source, str) else None
         if wrong is not None:
             self._refuse(f"workload.{wrong[0]}", wrong[1])
         folder = _find_local(source, self._folder) if isinstance(source, str) else None
-        if "entry_point" in workload or folder is None or not folder.is_dir():
+        if folder is None or not folder.is_dir():
             return
         programs = sorted(path.name for path in folder.glob("*.py"))
         if "train.py" in programs:
