@@ -30,7 +30,7 @@ OPTIONS = ("--engine", "replay", "--grant-quotas", "1000", "--speed-up", "3000",
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
 SLOW_LANE, OVERRUNNING_LANE, CAPPED_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
 QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
-# A job takes 5 s, 5 s and 71 steps of 10 s: three times the 240 s that it may run.
+# A job takes 5 s, 5 s and 140 steps of 10 s, beyond the 1,200 s that one of 240 s may be billed for.
 OVERRUNNING_LIMIT_SECONDS = 240
 TRACES: dict[str, dict[str, Any]] = {
     "quick": QUICK,
@@ -38,7 +38,7 @@ TRACES: dict[str, dict[str, Any]] = {
     "overrunning": {
         "match": {"instance_type": OVERRUNNING_LANE},
         **{"start_seconds": 5, "download_seconds": 5, "load_seconds": 5, "upload_seconds": 0},
-        **{"step_seconds": 10, "steps": 71, "warmup_factor": 1},
+        **{"step_seconds": 10, "steps": 140, "warmup_factor": 1},
     },
 }
 # MiniStack waits this share of the real time between the attempts of a state.

@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ import pyarrow as pa
 import pytest
 import yaml
 from pyarrow import parquet
+from transformers import CONFIG_MAPPING
 
-from traindyno.api.suite_defaults import complete
+from traindyno.api import suite_defaults
+from traindyno.api.suite_defaults import CompletedSuite
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_startable_suite
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.suite.positions import longest_sequence
+from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions
 
 SUITES = Path(__file__).parents[2] / "suites"
 ROWS = [
@@ -52,7 +57,7 @@ def write_data(folder: Path, kind: str) -> str:
 def classifier(folder: Path, data: str, **changes: Any) -> Mapping[str, Any]:
     config = {"model_type": "bert", "max_position_embeddings": 64}
     document = {"task": "sequence-classification", "model": {"config": config}, "dataset": data, "matrix": MATRIX}
-    return complete({**document, **changes}, stem="my suite", folder=folder, is_local=True).document
+    return CompletedSuite({**document, **changes}, stem="my suite", folder=folder, is_local=True).document
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "jsonl", "json", "parquet"])
@@ -116,7 +121,7 @@ def test_a_language_models_examples_are_an_epoch_of_its_text(tmp_path: Path) -> 
     (tmp_path / "data.txt").write_text("word " * 8000)
     config = {"model_type": "gpt2", "n_positions": 128}
     document = {"task": "causal-lm", "model": {"config": config}, "dataset": "data.txt"}
-    workload = complete(document, stem="a", folder=tmp_path, is_local=True).document["workload"]
+    workload = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document["workload"]
     assert (workload["sequence_length"], workload["examples"]) == (128, 40_000 // (4 * 128))
 
 
@@ -136,7 +141,7 @@ def test_a_script_needs_its_source_arguments_and_examples(tmp_path: Path) -> Non
 
 def test_minutes_are_the_budget_of_the_whole_suite(tmp_path: Path) -> None:
     document = {"source": str(tmp_path), "limits": {"max_minutes": 10}}
-    limits = complete(document, stem="a", folder=tmp_path, is_local=True).document["limits"]
+    limits = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document["limits"]
     assert limits == {"max_hours": 0.1667, "max_usd": 1, "max_job_seconds": 150}
 
 
@@ -150,7 +155,7 @@ def test_on_aws_type_and_amount_are_asked_for(tmp_path: Path) -> None:
     assert told >= {"training.instance", "limits.max_usd", "limits.max_hours"}
 
 
-def test_the_stored_suite_is_complete() -> None:
+def test_the_stored_suite_is_CompletedSuite() -> None:
     suite = load_startable_suite(SUITES / "own_model.yaml", local=True)
     again = Suite.of(folder=SUITES, **suite.document)
     assert again.suite == suite.suite
@@ -174,7 +179,7 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
         ({"dataset": "one.csv"}, ["workload.label_count: got one label only in one.csv ('x'), expected at least two"]),
         (
             {"dataset": "semicolons.csv"},
-            ["workload.dataset.path: its columns are review;sentiment; a .csv file is read"],
+            ["workload.dataset.path: semicolons.csv has no column 'text'; its columns are review;sentiment; a .csv"],
         ),
         ({"limits": {"max_minutes": 0}}, ["limits.max_minutes: got 0, expected a number above 0"]),
         ({"limits": {"max_minutes": 1, "max_hours": 1}}, ["limits.max_minutes: got it beside max_hours"]),
@@ -205,3 +210,23 @@ def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SuiteInvalid) as caught:
         Suite.of(folder=tmp_path, local=True, source="nowhere", examples=9, matrix={"hyperparameters.a": [1, 2]})
     assert [problem.path for problem in caught.value.problems] == ["workload.source"]
+
+
+def test_the_longest_sequence_is_that_of_transformers_own_numbers() -> None:
+    """Over every family whose configuration builds without arguments; where config.json names none, none is given."""
+    known = 0
+    for kind in CONFIG_MAPPING:
+        with suppress(*NOT_BUILT, ImportError):
+            config = CONFIG_MAPPING[kind]()
+            positions, found = most_positions(config), longest_sequence(config.to_dict())
+            if positions is None or found is None:
+                continue
+            assert needed_positions(config, found) == positions, kind
+            known += 1
+    assert known > 100
+
+
+def test_large_data_is_not_read_and_its_settings_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_defaults, "MOST_DATA_BYTES", 10)
+    workload = classifier(tmp_path, write_data(tmp_path, "csv"))["workload"]
+    assert not {"examples", "sequence_length"} & workload.keys()

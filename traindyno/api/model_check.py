@@ -80,14 +80,10 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
     if workload.trust_remote_code:
         lines.append(f"model: jobs run Python code that is stored with {model.path} (workload.trust_remote_code)")
     folder = find_local(model.path, beside)
-    file = None if folder is None else folder / MODEL_FILE
-    if file is None or not file.is_file() or workload.task is not Task.SEQUENCE_CLASSIFICATION:
+    if folder is None or workload.task is not Task.SEQUENCE_CLASSIFICATION:
         return lines
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        return lines
-    names = config.get("id2label") if isinstance(config, dict) else None
+    config = read_configuration(folder)
+    names = config.get("id2label")
     if not isinstance(names, dict) or not names or not _has_saved_head(config):
         return lines
     shown = ", ".join(f"{number} {name}" for number, name in list(names.items())[:SHOWN_LABELS])
@@ -97,6 +93,15 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
     elif not all(str(name).startswith("LABEL_") for name in names.values()):
         lines.append(f"model: its head's labels ({shown}) keep their numbers where the data has these names")
     return lines
+
+
+def read_configuration(folder: Path) -> Mapping[str, Any]:
+    """The content of a model folder's config.json, read without transformers; empty without one that can be read."""
+    try:
+        found = json.loads((folder / MODEL_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _has_saved_head(config: Mapping[str, Any]) -> bool:

@@ -1,11 +1,8 @@
 """What a plan reads: prices and quotas, from files or from the account."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from importlib.resources import files
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
@@ -21,7 +18,6 @@ from traindyno.core.planning.quotas import SHAPE, GivenQuotas, QuotaReading, Quo
 from traindyno.core.suite.suite import Cell, Suite
 
 NO_SETTINGS = (NoRegionError, NoCredentialsError)
-SNAPSHOT_FOLDER = "localcloud.sagemaker_service.data"
 SNAPSHOT_REGION = "us-east-1"
 
 
@@ -73,19 +69,19 @@ def read_plan_inputs(
 def _snapshot_prices() -> PriceList:
     """Third parties' figures, each with its source; none without a checkout, whose local cloud has them."""
     try:
-        text = files(SNAPSHOT_FOLDER).joinpath("price_snapshot.json").read_text("utf-8")
+        from localcloud.sagemaker_service.api.pricing_api import read_snapshot  # noqa: PLC0415  (the wheel lacks it)
     except ModuleNotFoundError:
         return {}
-    snapshot = json.loads(text)
+    as_of, rows = read_snapshot()
     return {
         name: Price(
             instance_type=name,
             region=SNAPSHOT_REGION,
-            usd_per_hour=Decimal(row["usd_per_hour"]),
-            as_of=snapshot["as_of"],
-            source=f"a snapshot, not AWS's: {row['source']}",
+            usd_per_hour=usd_per_hour,
+            as_of=as_of,
+            source=f"a snapshot, not AWS's: {source}",
         )
-        for name, row in snapshot["rows"].items()
+        for name, (usd_per_hour, source) in rows.items()
     }
 
 

@@ -66,18 +66,6 @@ class StagingArea:
             workload["source"] = self._staged_source(workload["source"], workload.get("entry_point"))
         return staged
 
-    def stage_path(self, path: str, option: str) -> str:
-        """The S3 URI of a file or folder that an option names; an S3 URI is returned unchanged."""
-        if is_s3_uri(path):
-            return path
-        local = find_local(path, self.beside)
-        if local is None:
-            raise StagingRefused(
-                f"--{option} {path} does not exist on this machine; accepted: a file, a folder, or an S3 URI"
-            )
-        self.tell(f"--{option} {path}: {find_data(local, self.allowed).sentence()}")
-        return self._staged_files(local)
-
     def _staged_path(self, path: str, field: str) -> str:
         if sample_data.is_sample(path):
             with tempfile.TemporaryDirectory() as folder:

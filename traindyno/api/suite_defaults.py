@@ -6,8 +6,7 @@ The built-in tasks need a task, a model, a dataset and what varies; a script its
 import json
 import math
 import re
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,12 +14,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from traindyno.api.local_paths import find_local, path_problem, source_problem
+from traindyno.api.model_check import read_configuration
 from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
 from traindyno.api.training_code import has_training_code, missing_libraries
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.positions import longest_sequence
+from traindyno.core.suite.suite import JOB_SECONDS
 from traindyno.core.suite.workload import Dataset, Workload
 
 if TYPE_CHECKING:
@@ -30,18 +33,15 @@ WORKLOAD_FIELDS = frozenset(field.name for field in fields(Workload))
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
 #: Nothing is paid on this machine; the amount is that of its nominal price.
 LOCAL_USD, LOCAL_HOURS = 1, 1
-SECONDS_PER_HOUR = 3600
 JOBS_IN_A_ROW = 4
-LEAST_JOB_SECONDS, MOST_JOB_SECONDS = 60, 28 * 24 * 3600
+LEAST_JOB_SECONDS = 60
 #: English has 4 to 5 bytes for each token, Chinese about 3: a length that follows from 3 cuts few texts off.
 LEAST_BYTES_PER_TOKEN, BYTES_PER_TOKEN = 3, 4
 SPECIAL_TOKENS = 2
 SHORTEST, LONGEST_OF_MODEL = 16, 1024
-#: The names that transformers' configurations have for the longest sequence
-POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length")
-#: Configurations of RoBERTa's kind count from behind the padding's position.
-OFFSET_MODELS = frozenset({"roberta", "xlm-roberta", "camembert", "longformer", "mpnet", "data2vec-text"})
-OTHER_DELIMITERS = ";|\t,"
+#: What the rows of the data say
+OF_DATA = tuple(f"workload.{name}" for name in ("examples", "sequence_length", "label_count"))
+TIMES = ("limits.max_hours", "limits.max_job_seconds")
 #: A larger file is not read whole: its examples are asked for.
 MOST_DATA_BYTES = 2**28
 
@@ -56,56 +56,37 @@ class Default:
         return f"{self.path}: {json.dumps(self.value)} ({self.reason})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletedSuite:
-    """The document with its defaults, and the problems that were found on the way: what has to be named by hand."""
-
-    document: dict[str, Any]
-    defaults: tuple[Default, ...]
-    problems: tuple[Problem, ...]
-
-
-def complete(document: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool) -> CompletedSuite:
-    """``stem``: the suite file's name without its suffix. ``folder``: where relative paths start."""
-    completing = _Completing(document, folder=folder, is_local=is_local)
-    completing.fill(stem)
-    return CompletedSuite(
-        document=completing.document, defaults=tuple(completing.defaults), problems=tuple(completing.problems)
-    )
-
-
-def _spread(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with those fields of the workload that stand at its top moved into ``workload``."""
+def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The document with those fields of the workload that stand at its top moved into ``workload``, and the names of
+    those that stand there too.
+    """
     workload = document.get("workload", {})
-    if not isinstance(workload, Mapping):
-        return dict(document)
-    moved = {name: value for name, value in document.items() if name in WORKLOAD_FIELDS and name not in workload}
-    if not moved:
-        return dict(document)
+    moved = {name: value for name, value in document.items() if name in WORKLOAD_FIELDS}
+    if not moved or not isinstance(workload, Mapping):
+        return dict(document), []
     rest = {name: value for name, value in document.items() if name not in moved}
-    return {**rest, "workload": {**moved, **workload}}
+    return {**rest, "workload": {**moved, **workload}}, sorted(moved.keys() & workload.keys())
 
 
-class _Completing:
-    """Fills ``document`` in place; a section that is no mapping is left to the check of the form."""
+class CompletedSuite:
+    """``document``: with its defaults; a section that is no mapping is left to the check of the form.
 
-    def __init__(self, document: Mapping[str, Any], *, folder: Path, is_local: bool) -> None:
+    ``problems``: what has to be named by hand. ``open_paths``: what they name, and what is missing because of them.
+    """
+
+    def __init__(self, written: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool) -> None:
+        """``stem``: the suite file's name without its suffix. ``folder``: where relative paths start."""
         self.defaults: list[Default] = []
         self.problems: list[Problem] = []
-        self.document = _spread(document)
-        for name in (
-            WORKLOAD_FIELDS & self.document.keys() if isinstance(self.document.get("workload"), Mapping) else ()
-        ):
-            del self.document[name]
-            self._refuse(name, f"got it here and in workload, expected {name} in one of the two places")
+        self.open_paths: set[str] = set()
         self._folder, self._is_local = folder, is_local
+        self.document, twice = _spread(written)
+        for name in twice:
+            self._refuse(name, f"got it here and in workload, expected {name} in one of the two places")
         for name in ("workload", "training", "limits"):
             if isinstance(self.document.get(name), Mapping):
                 self.document[name] = dict(self.document[name])
-
-    def fill(self, stem: str) -> None:
-        name = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:NAME_CHARACTERS].strip("-")
-        if name:
+        if name := re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:NAME_CHARACTERS].strip("-"):
             self._give("name", name, "the file's name")
         self._fill_instance()
         if all(value.startswith("local.") for value in self._instances()):
@@ -131,8 +112,10 @@ class _Completing:
             place[name] = value
             self.defaults.append(Default(path=path, value=value, reason=reason))
 
-    def _refuse(self, path: str, message: str) -> None:
+    def _refuse(self, path: str, message: str, *, leaves_open: Iterable[str] = ()) -> None:
+        """``leaves_open``: what can't be found for this reason, and need not be asked for."""
         self.problems.append(Problem(path=path, message=message))
+        self.open_paths |= {path, *leaves_open}
 
     def _instances(self) -> list[str]:
         sections = [self.document.get(name) for name in INSTANCE_SECTIONS]
@@ -149,7 +132,9 @@ class _Completing:
             message = "got nothing, expected an instance type such as ml.g5.xlarge; with --local it is this machine"
             self._refuse("training.instance", message)
             return
-        has_gpu = shutil.which("nvidia-smi") is not None
+        from localcloud.sagemaker_service.instance_table import count_gpus  # noqa: PLC0415  (the wheel lacks it)
+
+        has_gpu = count_gpus() > 0
         self._give("training.instance", "local.gpu" if has_gpu else "local.cpu", "--local")
         training = self.document.get("training")
         matrix = self.document.get("matrix", {})
@@ -167,13 +152,18 @@ class _Completing:
             elif _is_number(minutes) and minutes > 0:
                 limits["max_hours"] = round(minutes / 60, 4)
             else:
-                self._refuse("limits.max_minutes", f"got {shown(minutes)}, expected a number above 0")
+                message = f"got {shown(minutes)}, expected a number above 0"
+                self._refuse("limits.max_minutes", message, leaves_open=TIMES)
         if self._is_local:
             self._give("limits.max_usd", LOCAL_USD, "nothing is paid on this machine")
             self._give("limits.max_hours", LOCAL_HOURS, "of this machine")
         hours = limits.get("max_hours")
+        if hours is None:
+            self.open_paths.add("limits.max_job_seconds")
         if _is_number(hours):
-            seconds = min(max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / JOBS_IN_A_ROW)), MOST_JOB_SECONDS)
+            seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / JOBS_IN_A_ROW))
+            if JOB_SECONDS.most is not None:
+                seconds = min(seconds, int(JOB_SECONDS.most))
             self._give("limits.max_job_seconds", seconds, "a quarter of max_hours, so that leaders run again")
 
     def _fill_script(self, workload: Mapping[str, Any]) -> None:
@@ -183,7 +173,7 @@ class _Completing:
             return
         wrong = source_problem(source, None, self._folder) if isinstance(source, str) else None
         if wrong is not None:
-            self._refuse(f"workload.{wrong[0]}", wrong[1])
+            self._refuse(f"workload.{wrong[0]}", wrong[1], leaves_open=["workload.entry_point"])
         folder = _find_local(source, self._folder) if isinstance(source, str) else None
         if folder is None or not folder.is_dir():
             return
@@ -205,9 +195,10 @@ class _Completing:
         if not wanted <= workload.keys():
             problem = path_problem(path, self._folder) if isinstance(path, str) else None
             if named is None:
-                self._refuse("workload.dataset", "got nothing, expected a file or folder, an s3:// URI or a Hub id")
+                message = "got nothing, expected a file or folder, an s3:// URI or a Hub id"
+                self._refuse("workload.dataset", message, leaves_open=OF_DATA)
             elif problem is not None:
-                self._refuse("workload.dataset.path", problem)
+                self._refuse("workload.dataset.path", problem, leaves_open=OF_DATA)
                 return
         columns = {"text_column", *(["label_column"] if with_labels else [])}
         if not isinstance(named, Mapping) or (wanted <= workload.keys() and columns <= named.keys()):
@@ -239,7 +230,7 @@ class _Completing:
                 return
             found = survey(dataset, root, with_labels=with_labels)
         except WorkloadError as error:
-            self._refuse("workload.dataset.path", str(error))
+            self._refuse("workload.dataset.path", str(error), leaves_open=OF_DATA)
             return
         if with_labels and len(found.labels) < 2:
             label = ", ".join(map(repr, found.labels))
@@ -258,12 +249,6 @@ class _Completing:
 
     def _fill_columns(self, named: Mapping[str, Any], columns: "Columns", *, with_labels: bool) -> bool:
         """Whether each column that is needed is known, or given."""
-        if len(columns.names) == 1 and any(mark in columns.names[0] for mark in OTHER_DELIMITERS):
-            message = (
-                f"its columns are {columns.names[0]}; a .csv file is read with commas between them, a .tsv with tabs"
-            )
-            self._refuse("workload.dataset.path", message)
-            return False
         is_known = True
         for field, usual, candidates, is_needed in (
             ("text_column", "text", columns.texts, True),
@@ -274,7 +259,8 @@ class _Completing:
             given, path = named.get(field), f"workload.dataset.{field}"
             if given is not None:
                 if given not in columns.names:
-                    self._refuse(path, f'got "{given}", expected a column of the data: {", ".join(columns.names)}')
+                    message = f'got "{given}", expected a column of the data: {", ".join(columns.names)}'
+                    self._refuse(path, message, leaves_open=OF_DATA)
                     is_known = False
             elif usual in columns.names:
                 continue  # the form's own default
@@ -284,13 +270,14 @@ class _Completing:
                 )
             else:
                 which = ", ".join(candidates or columns.names) or "none"
-                self._refuse(path, f"got nothing, expected one of the data's columns: {which}")
+                message = f"got nothing, expected one of the data's columns: {which}"
+                self._refuse(path, message, leaves_open=OF_DATA)
                 is_known = False
         return is_known
 
     def _fill_length(self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]) -> None:
         """Texts of a language model fill its sequences; a classifier's are padded to the longest."""
-        positions = _positions(config)
+        positions = longest_sequence(config)
         longest = min(positions or LONGEST_OF_MODEL, LONGEST_OF_MODEL)
         of_model = "" if positions is None else f"the model has {positions} positions"
         if workload["task"] != Task.SEQUENCE_CLASSIFICATION:
@@ -345,15 +332,4 @@ def _model_config(model: object, folder: Path) -> Mapping[str, Any]:
         return dict(model["config"])
     path = model.get("path") if isinstance(model, Mapping) else model
     local = _find_local(path, folder) if isinstance(path, str) else None
-    try:
-        found = json.loads((local / "config.json").read_text(encoding="utf-8")) if local is not None else {}
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _positions(config: Mapping[str, Any]) -> int | None:
-    found = next((config[name] for name in POSITIONS if isinstance(config.get(name), int)), 0)
-    padding = config.get("pad_token_id", 1)
-    offset = padding + 1 if config.get("model_type") in OFFSET_MODELS and isinstance(padding, int) else 0
-    return int(found) - offset if found > offset else None
+    return {} if local is None else read_configuration(local)

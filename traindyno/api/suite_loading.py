@@ -9,7 +9,7 @@ from typing import Any
 
 from traindyno.api.local_paths import find_local, find_path_problems
 from traindyno.api.model_check import find_model_problems
-from traindyno.api.suite_defaults import WORKLOAD_FIELDS, CompletedSuite, Default, complete
+from traindyno.api.suite_defaults import WORKLOAD_FIELDS, CompletedSuite, Default
 from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_text, read_suite_text
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -65,9 +65,9 @@ class Suite:
 
         Raises SuiteInvalid with all problems.
         """
-        completed = complete(_plain(sections), stem="suite", folder=Path(folder), is_local=local)
+        completed = CompletedSuite(_plain(sections), stem="suite", folder=Path(folder), is_local=local)
         suite = _parsed(completed)
-        return cls(document=completed.document, suite=suite, folder=Path(folder), defaults=completed.defaults)
+        return cls(document=completed.document, suite=suite, folder=Path(folder), defaults=tuple(completed.defaults))
 
     @property
     def staged(self) -> CheckedSuite:
@@ -100,14 +100,14 @@ def check_startable(suite: Suite) -> None:
 
 def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
     document = _with_claims(text, folder)
-    completed = complete(document, stem=text.source.stem, folder=folder, is_local=local)
+    completed = CompletedSuite(document, stem=text.source.stem, folder=folder, is_local=local)
     moved = {f"workload.{path}": line for path, line in text.line_of.items() if _is_of_workload(path)}
     text = replace(text, line_of={**moved, **text.line_of})
     try:
         suite = _parsed(completed)
     except SuiteInvalid as error:
         raise SuiteFileInvalid(error.problems, text.place) from error
-    return Suite(text=text, document=completed.document, suite=suite, folder=folder, defaults=completed.defaults)
+    return Suite(text=text, document=completed.document, suite=suite, folder=folder, defaults=tuple(completed.defaults))
 
 
 def _parsed(completed: CompletedSuite) -> CheckedSuite:
@@ -115,16 +115,7 @@ def _parsed(completed: CompletedSuite) -> CheckedSuite:
     try:
         suite = parse_suite(completed.document)
     except SuiteInvalid as error:
-        known = {problem.path for problem in completed.problems}
-        if any(path.startswith("workload.dataset") for path in known):  # from which these would follow
-            known |= {f"workload.{name}" for name in ("dataset", "examples", "sequence_length", "label_count")}
-        if "workload.source" in known:
-            known.add("workload.entry_point")
-        if "limits.max_minutes" in known:
-            known.add("limits.max_hours")
-        if "limits.max_hours" in known | {problem.path for problem in error.problems}:
-            known.add("limits.max_job_seconds")
-        others = [problem for problem in error.problems if problem.path not in known]
+        others = [problem for problem in error.problems if problem.path not in completed.open_paths]
         raise SuiteInvalid([*completed.problems, *others]) from error
     if completed.problems:
         raise SuiteInvalid(completed.problems)

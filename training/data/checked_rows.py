@@ -47,12 +47,17 @@ def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> N
     if missing:
         fields = " and ".join(COLUMN_FIELDS[: len(wanted)])
         hint = f"{fields} {'names it' if len(wanted) == 1 else 'name them'}"
-        if len(found) == 1 and any(mark in found[0] for mark in OTHER_DELIMITERS):
+        if is_delimited_otherwise(found):
             hint = "a .csv file is read with commas between its columns, a .tsv file with tabs"
         raise WorkloadError(f"{name} has no column {', '.join(map(repr, missing))}; {columns}; {hint}")
     for column in wanted:
         if found.count(column) > 1:
             raise WorkloadError(f"{name} has {found.count(column)} columns {column!r}; {columns}; expected one")
+
+
+def is_delimited_otherwise(found: Sequence[str]) -> bool:
+    """Whether the one column that was found looks like a header of several."""
+    return len(found) == 1 and any(mark in found[0] for mark in OTHER_DELIMITERS)
 
 
 def csv_header(content: io.BufferedReader, delimiter: str) -> list[str]:

@@ -15,6 +15,7 @@ from pyarrow import parquet
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.data_formats import data_suffix
 from traindyno.core.suite.workload import Dataset
+from training.data.checked_rows import is_delimited_otherwise, require_columns
 from training.data.file_text import Utf8Reader
 from training.data.files import DataFile, files_format
 from training.data.rows import arrow_batches, file_rows, find_files, json_objects
@@ -64,6 +65,8 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
     if not rows:
         return None
     names = tuple(dict.fromkeys(name for row in rows for name in row if isinstance(name, str)))
+    if is_delimited_otherwise(names):
+        require_columns([dataset.text_column], names, files[0].name)
     texts = [name for name in names if _words([row.get(name) for row in rows]) >= WORDS_OF_TEXT]
     labels = [name for name in names if name not in texts and _repeats([row.get(name) for row in rows])]
     return Columns(names=names, texts=tuple(texts), labels=tuple(labels))

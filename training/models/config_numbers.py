@@ -3,13 +3,10 @@
 from huggingface_hub.errors import StrictDataclassError
 from transformers import PreTrainedConfig
 
+from traindyno.core.suite.positions import reserved_positions
+
 # The errors that transformers raises for values from which it can't build a configuration or a model.
 NOT_BUILT = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, ZeroDivisionError, StrictDataclassError)
-# The positions of these models begin after the padding token's, so a sequence needs as many more.
-POSITIONS_BEHIND_PADDING = {
-    "camembert", "data2vec-text", "esm", "ibert", "lilt", "longformer", "luke", "markuplm", "mpnet", "prophetnet",
-    "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
-}  # fmt: skip
 
 
 def text_of(config: PreTrainedConfig) -> PreTrainedConfig:
@@ -29,10 +26,7 @@ def most_positions(config: PreTrainedConfig) -> int | None:
 def needed_positions(config: PreTrainedConfig, sequence_length: int) -> int:
     """How many position embeddings a sequence of this many tokens needs."""
     text = text_of(config)
-    if text.model_type in POSITIONS_BEHIND_PADDING:
-        more = 1 if text.model_type == "prophetnet" else 0  # it predicts the token behind the last one, too
-        return sequence_length + (text.pad_token_id or 0) + 1 + more
-    return sequence_length
+    return sequence_length + reserved_positions(text.model_type, getattr(text, "pad_token_id", None) or 0)
 
 
 def count_in(config: PreTrainedConfig, name: str) -> int | None:

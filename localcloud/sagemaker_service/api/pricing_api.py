@@ -54,11 +54,16 @@ def _is_match(attributes: Mapping[str, str], condition: Mapping[str, str]) -> bo
     return attributes.get(condition["Field"], "").lower() == condition["Value"].lower()
 
 
-def _products(region: str, given: Mapping[str, Decimal]) -> Iterator[Product]:
+def read_snapshot() -> tuple[str, dict[str, tuple[Decimal, str]]]:
+    """Its date, and instance type → USD per hour and source."""
     snapshot = json.loads(files("localcloud.sagemaker_service.data").joinpath("price_snapshot.json").read_text("utf-8"))
-    as_of = snapshot["as_of"]
+    rows = {name: (Decimal(row["usd_per_hour"]), row["source"]) for name, row in snapshot["rows"].items()}
+    return snapshot["as_of"], rows
+
+
+def _products(region: str, given: Mapping[str, Decimal]) -> Iterator[Product]:
+    as_of, training = read_snapshot()
     nominal = (LOCAL_USD_PER_HOUR, "nominal price of this machine")
-    training = {name: (Decimal(row["usd_per_hour"]), row["source"]) for name, row in snapshot["rows"].items()}
     training |= dict.fromkeys(LOCAL_TYPES, nominal)
     training |= {name: (usd_per_hour, "given to the local service in a file") for name, usd_per_hour in given.items()}
     hosting = dict.fromkeys(LOCAL_TYPES, nominal)

@@ -10,7 +10,7 @@ from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.measurement.loss_parity import LossSpread, pool_spread
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors, Trial, host_class, update_prior
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.job_time import ENDING_SECONDS
+from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
 from traindyno.core.suite.runs import most_probe_steps
 from traindyno.core.suite.suite import Limits, Suite
 from traindyno.core.suite.suite_file import measurement_document, target_document, workload_document
@@ -179,7 +179,7 @@ def _with_one_overhead(alone: Sequence[tuple[float, float]]) -> float:
 
 
 def _within(seconds: float, attempts: int, limits: Limits) -> float:
-    longest_seconds = limits.max_job_seconds + ENDING_SECONDS
+    longest_seconds = IMAGE_SECONDS + limits.max_job_seconds + ENDING_SECONDS
     return min(max(0.0, seconds), float(max(1, attempts) * longest_seconds))
 
 

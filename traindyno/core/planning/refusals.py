@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.costs.quantity_text import exact_usd_text
-from traindyno.core.instances.instance_types import instance_types
+from traindyno.core.instances.instance_types import LOCAL_PREFIX, instance_types
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.jobs import why_alone
 from traindyno.core.planning.lanes import Lane
@@ -66,6 +66,8 @@ def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Ite
 
 
 def _no_price_text(instance_type: str) -> str:
+    if instance_type.startswith(LOCAL_PREFIX):
+        return f"{instance_type} is this machine, which only its local cloud has a price for: add --local"
     return (
         f"the price of {instance_type} is unknown, so limits.max_usd can't be enforced: choose a type that the region"
         " has a price for; in the local cloud, give one with traindyno local up --prices FILE"

@@ -170,10 +170,10 @@ def test_a_script_keeps_to_no_bound_of_ours() -> None:
 
 
 def test_no_run_is_expected_to_be_billed_for_longer_than_its_attempts_can_be() -> None:
-    # 10 s, 120 s to stop, 300 s to upload and 60 s of margin
+    # 480 s for the image, 10 s, 120 s to stop, 300 s to upload and 60 s of margin
     suite = small_suite(limits={**LIMITS, "max_job_seconds": 10})
-    assert learn_from(suite, [past(billable_seconds=600.0)])["cell"].billable_seconds == 490.0
-    assert learn_from(suite, [past(billable_seconds=600.0, attempts=2)])["cell"].billable_seconds == 600.0
+    assert learn_from(suite, [past(billable_seconds=1200.0)])["cell"].billable_seconds == 970.0
+    assert learn_from(suite, [past(billable_seconds=1200.0, attempts=2)])["cell"].billable_seconds == 1200.0
 
 
 def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
