@@ -97,7 +97,7 @@ class CompletedSuite:
         if isinstance(workload, dict):
             if isinstance(workload.get("dataset"), str):
                 workload["dataset"] = {"path": workload["dataset"]}
-            if workload.get("task", Task.SCRIPT) == Task.SCRIPT and "source" in workload:
+            if workload.get("task", Task.SCRIPT if "source" in workload else None) == Task.SCRIPT:
                 self._fill_script(workload)
             else:
                 self._fill_built_in(workload)
