@@ -281,9 +281,10 @@ def _running_jobs(
             owner = owner_id(attempt.owner)
             keys = files[owner] if owner in files else list_files(attempt, target.results)
             position = find_position(attempt, keys, target.results)
+        of = attempt.owner
         yield RunningJob(
-            label=_label(attempt.owner, position, numbers),
-            instance=_instance(attempt.owner),
+            label=_label(of, position, numbers),
+            instance=of.instance if isinstance(of, DataPreparation) else runs_of(of)[0].cell.settings.instance,
             job_phase=job_phase,
             phase=position.phase,
             step=position.step,
@@ -302,7 +303,3 @@ def _label(owner: AttemptOwner, position: Position, numbers: Mapping[str, str]) 
         case Job():
             run = owner.runs[position.place - 1]
             return f"{run.cell.label} ({numbers[owner.job_id]}, run {position.place} of {len(owner.runs)})"
-
-
-def _instance(owner: AttemptOwner) -> str:
-    return owner.instance if isinstance(owner, DataPreparation) else runs_of(owner)[0].cell.settings.instance

@@ -114,7 +114,10 @@ class Lab:
     def environment(self) -> dict[str, str]:
         """The environment variables of a process that uses the lab's account."""
         if self.local:
-            return _local_environment()
+            require_checkout("the local cloud")
+            from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
+
+            return cloud.environment_of(home.Home.from_environment(), needs_service=False)
         environment = dict(os.environ)
         if self.profile:
             environment["AWS_PROFILE"] = self.profile
@@ -145,10 +148,3 @@ def require_local_service() -> None:
     from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
 
     cloud.require_ports(home.Home.from_environment())
-
-
-def _local_environment() -> dict[str, str]:
-    require_checkout("the local cloud")
-    from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)
-
-    return cloud.environment_of(home.Home.from_environment(), needs_service=False)

@@ -109,12 +109,13 @@ def _find(
         "model_path": model_path,
         "settings": [settings_document(each) for each in settings],
     }
+    path = os.pathsep.join(filter(None, (str(training_folder().parent), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(
         [sys.executable, "-m", MODULE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=_environment(),
+        env={**os.environ, "PYTHONPATH": path},
         text=True,
     )
     output, errors = process.communicate(json.dumps(request))
@@ -127,9 +128,3 @@ def _find(
         )
     for each, line in zip(settings, lines, strict=True):
         yield each, from_document(json.loads(line), MemoryFinding)
-
-
-def _environment() -> Mapping[str, str]:
-    """The variables of this process, with the training code's folder on the module path."""
-    folder = str(training_folder().parent)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))}

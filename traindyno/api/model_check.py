@@ -84,7 +84,8 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
         return lines
     config = read_configuration(folder)
     names = config.get("id2label")
-    if not isinstance(names, dict) or not names or not _has_saved_head(config):
+    has_head = any(str(name).endswith("ForSequenceClassification") for name in config.get("architectures") or ())
+    if not isinstance(names, dict) or not names or not has_head:
         return lines
     shown = ", ".join(f"{number} {name}" for number, name in list(names.items())[:SHOWN_LABELS])
     asked = workload.label_count
@@ -102,10 +103,6 @@ def read_configuration(folder: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _has_saved_head(config: Mapping[str, Any]) -> bool:
-    return any(str(name).endswith("ForSequenceClassification") for name in config.get("architectures") or ())
 
 
 def _key(

@@ -67,11 +67,9 @@ class Results(Sequence[ResultRow]):
             pandas = importlib.import_module("pandas")
         except ImportError as error:
             raise PandasMissing("a frame needs pandas, which is not installed; the rows are a sequence") from error
-        return pandas.DataFrame([row.flat() for row in self._rows], columns=self._columns())
-
-    def _columns(self) -> list[str]:
         varying = dict.fromkeys(name for row in self._rows for name in row.settings)
-        return [*(each.name for each in fields(RunSummary)), *varying]
+        columns = [*(each.name for each in fields(RunSummary)), *varying]
+        return pandas.DataFrame([row.flat() for row in self._rows], columns=columns)
 
     def __repr__(self) -> str:
         return "\n".join(" ".join(cells) for cells in self._shown())

@@ -70,17 +70,17 @@ def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] =
 
 
 def _refuse_missed(found: Travelling) -> None:
-    missed = [name for name, reason in found.left_out.items() if reason in MISSED and not _is_beside(name)]
+    missed = [
+        name
+        for name, reason in found.left_out.items()
+        if reason in MISSED and not is_hidden(name) and not is_documentation(name)
+    ]
     if missed:
         raise DatasetFilesInvalid(
             f"a part of the data would be missing: {_listed(missed)} (links, which are not followed, or unreadable); "
             f"only {_listed(list(found.files)) or 'nothing'} would be read; put the files in their place, or "
             "remove them; a link to a file can also be named with --also-send"
         )
-
-
-def _is_beside(name: str) -> bool:
-    return is_hidden(name) or is_documentation(name)
 
 
 def _split_lines(dataset: Dataset, names: list[str]) -> Iterator[str]:
@@ -178,9 +178,10 @@ def plan_in_account(
         histories=histories.by_cell,
         memory=estimate_cells(suite.suite, beside=suite.folder, say=say) if memory else (),
     )
+    unavailable = unavailable_images(planned.cells, suite.suite.workload, inputs.region) if inputs.region else ()
     return PlannedSuite(
         suite=suite,
-        plan=_with_unavailable_images(planned, suite, inputs.region),
+        plan=replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable))),
         inputs=inputs,
         histories=histories,
         files=files,
@@ -196,11 +197,6 @@ def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
     yield from travel_lines(suite.document["workload"], beside=suite.folder, allowed=allowed)
     yield from reads
     yield from model_lines(suite.suite, suite.folder)
-
-
-def _with_unavailable_images(planned: Plan, suite: Suite, region: str | None) -> Plan:
-    unavailable = unavailable_images(planned.cells, suite.suite.workload, region) if region else ()
-    return replace(planned, refusals=(*planned.refusals, *(Refusal(reason=reason) for reason in unavailable)))
 
 
 def _find_histories(suite: Suite, *, lab: str, allowed: Collection[Path], say: Say) -> FoundHistories:

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 
 from botocore.exceptions import BotoCoreError
 
@@ -175,21 +174,19 @@ class NoProgress:
 def follow(target: LabTarget, execution_id: str, display: "Display") -> Execution:
     """Returns when the execution has ended. Interrupting it leaves the execution running."""
     seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
-    observations = observe(
-        lambda: read_state(target, execution_id), target.find_stall, seconds, partial(_find_quiet, target)
-    )
+
+    def find_quiet(state: State, quiet_seconds: float) -> str | None:
+        if is_explained(state, quiet_seconds, is_local=target.is_local):
+            return None
+        return quiet_line(state, quiet_seconds, option=target.option, logs=target.function_logs)
+
+    observations = observe(lambda: read_state(target, execution_id), target.find_stall, seconds, find_quiet)
     with display:
         for seen in observations:
             display.update(seen)
             if isinstance(seen, State) and not seen.execution.is_running:
                 return seen.execution
     raise AssertionError("an execution is observed until it has ended")
-
-
-def _find_quiet(target: LabTarget, state: State, quiet_seconds: float) -> str | None:
-    if is_explained(state, quiet_seconds, is_local=target.is_local):
-        return None
-    return quiet_line(state, quiet_seconds, option=target.option, logs=target.function_logs)
 
 
 def observe(

@@ -80,7 +80,8 @@ class StagingArea:
         files = find_data(local, self.allowed).files
         digest = hashlib.sha256()
         for name, path in files.items():
-            digest.update(name.encode() + b"\0" + _sha256(path))
+            with path.open("rb") as file:
+                digest.update(name.encode() + b"\0" + hashlib.file_digest(file, "sha256").digest())
         prefix = data_prefix(digest.hexdigest())
         if self.sends:
             self._send_files(files, prefix)
@@ -115,8 +116,3 @@ class StagingArea:
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         entries = (entry for page in pages for entry in page.get("Contents", []))
         return {entry["Key"] for entry in entries if entry["LastModified"] > self.now() - RENEWED_AFTER}
-
-
-def _sha256(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()

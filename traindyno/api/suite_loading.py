@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,7 +102,8 @@ def check_startable(suite: Suite) -> None:
 def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
     document = _with_claims(text, folder)
     completed = CompletedSuite(document, stem=text.source.stem, folder=folder, is_local=local)
-    moved = {f"workload.{path}": line for path, line in text.line_of.items() if _is_of_workload(path)}
+    tops = {path: re.split(r"[.\[]", path)[0] for path in text.line_of}
+    moved = {f"workload.{path}": text.line_of[path] for path, top in tops.items() if top in WORKLOAD_FIELDS}
     text = replace(text, line_of={**moved, **text.line_of})
     try:
         suite = _parsed(completed)
@@ -120,10 +122,6 @@ def _parsed(completed: CompletedSuite) -> CheckedSuite:
     if completed.problems:
         raise SuiteInvalid(completed.problems)
     return suite
-
-
-def _is_of_workload(path: str) -> bool:
-    return path.split(".", 1)[0].split("[", 1)[0] in WORKLOAD_FIELDS
 
 
 def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:

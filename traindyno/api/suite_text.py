@@ -19,6 +19,7 @@ YAML_TAG = "tag:yaml.org,2002:"
 PLAIN_TAGS = {"str", "int", "float", "bool", "null", "seq", "map", "merge"}
 MOST_BYTES = 10 * 2**20
 SUITE_FIELDS = "name, goal, workload, matrix…"
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 LAST_PART = re.compile(r"(\.?[^.\[\]]+|\[\d+\])$")
 Value = TypeVar("Value")
 
@@ -104,23 +105,12 @@ def _check_nodes(root: yaml.Node) -> None:
             raise _too_many_values(root.start_mark)
         if node.tag.removeprefix(YAML_TAG) not in PLAIN_TAGS:
             raise _error(f"the tag {node.tag} is not one of plain YAML", node.start_mark)
-        if isinstance(node, yaml.ScalarNode) and not _is_storable(node.value):
+        if isinstance(node, yaml.ScalarNode) and UNSTORABLE.search(node.value):
             raise _error("the text contains NUL or a lone surrogate", node.start_mark)
-        waiting += _inner_nodes(node)
-
-
-def _inner_nodes(node: yaml.Node) -> list[yaml.Node]:
-    match node:
-        case yaml.MappingNode():
-            return [inner for pair in node.value for inner in pair]
-        case yaml.SequenceNode():
-            return list(node.value)
-        case _:
-            return []
-
-
-def _is_storable(text: str) -> bool:
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+        if isinstance(node, yaml.MappingNode):
+            waiting += [inner for pair in node.value for inner in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            waiting += node.value
 
 
 _Loader.yaml_implicit_resolvers = {

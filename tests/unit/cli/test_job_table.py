@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tests.unit.planned_suites import past_cell
 from tests.unit.suites import unprepared_suite
-from traindyno.cli.display.plan_totals import job_table, jobs_document, jobs_of_plan, totals_table
+from traindyno.cli.display.plan_totals import job_table, jobs_of_plan, totals_table
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
@@ -40,9 +40,9 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
     shared, alone = (next(line for line in told.splitlines() if name in line) for name in (G5, G6))
     assert all(name in shared for name in ("fp32", "bf16", "46 min"))  # 480 s for the image, 1,800 s, and 480 s to end
     assert "no other cell needs the same instances and image" in alone
-    documents = jobs_document(suite, planned)
-    assert sorted(len(document["cell_ids"]) for document in documents) == [1, 2]
-    assert {document["longest_seconds"] for document in documents} == {2760}
+    jobs = jobs_of_plan(suite, planned)
+    assert sorted(len(job.cell_ids) for job in jobs) == [1, 2]
+    assert {job.longest_seconds for job in jobs} == {2760}
     totals = text_of(totals_table(suite, planned, None, None))
     assert "9: 3 cells × 3 trials in 6 jobs" in totals
     assert "all 5 attempts of every job, and one more for each further run of the job, reach the limit" in totals

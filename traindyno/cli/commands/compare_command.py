@@ -1,6 +1,6 @@
 """`traindyno compare`: two executions of the same work side by side."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
@@ -13,8 +13,7 @@ from traindyno.core.costs.quantity_text import UNKNOWN, change_text, number_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.statistics.estimates import Comparison, Estimate
-from traindyno.core.verdict.comparison import CellChange, Change, ExecutionComparison, compare_executions
-from traindyno.core.verdict.confounds import Difference
+from traindyno.core.verdict.comparison import Change, ExecutionComparison, compare_executions
 from traindyno.store.results import load_record
 
 
@@ -50,8 +49,11 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
         ("differences in environment and price", compared.environment),
     ):
         if differences:
+            table = titled_table(title, "~", f"{compared.first_id}~", f"{compared.second_id}~")
+            for each in differences:
+                table.add_row(each.name, each.first, each.second)
             console.print()
-            console.print(_differences(title, differences, compared))
+            console.print(table)
     console.print()
     for line in _remarks(compared):
         console.print(line)
@@ -61,24 +63,23 @@ def _cells(compared: ExecutionComparison) -> Table:
     title = f"{compared.first_id} → {compared.second_id}: {compared.examples:,} examples"
     table = titled_table(title, "cell~", ">samples/s", ">change", ">cost", ">change", "finding")
     for cell in compared.cells:
+        finding = cell.change.value.replace("_", " ")
+        if cell.parity is not None and cell.parity.finding is ParityFinding.DIFFERS:
+            finding += "; losses differ, so the work is not the same"
         table.add_row(
             cell.label,
-            _pair(cell.first.samples_per_second, cell.second.samples_per_second, number_text),
+            " → ".join(_estimate(each.samples_per_second, number_text) for each in (cell.first, cell.second)),
             _change(cell.rate),
-            _pair(cell.first.usd, cell.second.usd, usd_text),
+            " → ".join(_estimate(each.usd, usd_text) for each in (cell.first, cell.second)),
             _change(cell.usd),
-            _finding(cell),
+            finding,
         )
     return table
 
 
-def _pair(first: Estimate | None, second: Estimate | None, text: Callable[[float], str]) -> str:
-    return " → ".join(UNKNOWN if each is None else _estimate(each, text) for each in (first, second))
-
-
-def _estimate(found: Estimate, text: Callable[[float], str]) -> str:
-    if found.interval is None:
-        return text(found.mean)
+def _estimate(found: Estimate | None, text: Callable[[float], str]) -> str:
+    if found is None or found.interval is None:
+        return UNKNOWN if found is None else text(found.mean)
     return f"{text(found.mean)} ± {share_text((found.interval.high - found.interval.low) / 2 / found.mean)}"
 
 
@@ -89,19 +90,6 @@ def _change(found: Comparison | None) -> str:
         return f"{change_text(found.ratio)} (one trial)"
     reach = range_text(change_text(found.interval.low).removesuffix(" %"), change_text(found.interval.high))
     return f"{change_text(found.ratio)} ({reach})"
-
-
-def _finding(cell: CellChange) -> str:
-    finding = cell.change.value.replace("_", " ")
-    differs = cell.parity is not None and cell.parity.finding is ParityFinding.DIFFERS
-    return f"{finding}; losses differ, so the work is not the same" if differs else finding
-
-
-def _differences(title: str, differences: Sequence[Difference], compared: ExecutionComparison) -> Table:
-    table = titled_table(title, "~", f"{compared.first_id}~", f"{compared.second_id}~")
-    for each in differences:
-        table.add_row(each.name, each.first, each.second)
-    return table
 
 
 def _remarks(compared: ExecutionComparison) -> Iterator[str]:

@@ -225,12 +225,12 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _quoted_where_needed(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if LOOKS_LIKE_A_NUMBER.fullmatch(text) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _quoted_where_needed)
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style='"' if LOOKS_LIKE_A_NUMBER.fullmatch(text) else None
+    ),
+)
 
 
 def notes(found: ImportedSuite) -> Iterator[str]:

@@ -135,7 +135,8 @@ PricesOption = Annotated[
 def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: PricesOption = None) -> None:
     """Start the local cloud and deploy the CDK app into it; running services are used again."""
     home = Home.from_environment()
-    options = _service_options(grant_quotas, traces, prices)
+    given = {"--grant-quotas": grant_quotas, "--traces": traces, "--prices": prices}
+    options = tuple(word for name, value in given.items() if value is not None for word in (name, str(value)))
     with home.alone(tell=tell):
         if options and cloud.status(home).sagemaker:
             raise LocalCloudFailed(
@@ -148,11 +149,6 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
         for name in failed_by_restart(home, since=started_at):
             tell(f"execution {name} was running and has failed; what it measured: traindyno report {name} --local")
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
-
-
-def _service_options(grant_quotas: int | None, traces: Path | None, prices: Path | None) -> tuple[str, ...]:
-    given = {"--grant-quotas": grant_quotas, "--traces": traces, "--prices": prices}
-    return tuple(word for name, value in given.items() if value is not None for word in (name, str(value)))
 
 
 @app.command()

@@ -5,7 +5,7 @@ from typing import Any
 from traindyno.api.plans import PlannedSuite, plan_in_account
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.cli.display.plan_table import print_plan
-from traindyno.cli.display.plan_totals import jobs_document
+from traindyno.cli.display.plan_totals import jobs_of_plan
 from traindyno.cli.inputs.plan_options import (
     AlsoSendOption,
     MemoryOption,
@@ -18,11 +18,10 @@ from traindyno.cli.inputs.plan_options import (
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.option_rules import need, refuse
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
+from traindyno.core.costs.quantity_text import counted
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import SuiteRefused
-from traindyno.core.planning.plan import Plan
-from traindyno.core.suite.suite import Suite
 
 
 @with_options_of(
@@ -71,27 +70,14 @@ def plan(
         for line in lines:
             STANDARD_OUTPUT.print(line)
     if planned.is_refused:
-        raise SuiteRefused(_refusal_text(planned))
-
-
-def _refusal_text(planned: PlannedSuite) -> list[str]:
-    count = len(planned.plan.refusals)
-    return [f"refused for {count} {'reason' if count == 1 else 'reasons'}:", *planned.refusals]
+        raise SuiteRefused([f"refused for {counted(len(planned.plan.refusals), 'reason')}:", *planned.refusals])
 
 
 def plan_document(planned: PlannedSuite, spot: SpotAssumption | None = None) -> dict[str, Any]:
-    suite = planned.suite.suite
-    return {
-        **planned.document(),
-        "jobs": jobs_document(suite, planned.plan),
-        "spot": _spot_document(suite, planned.plan, spot),
-    }
-
-
-def _spot_document(suite: Suite, planned: Plan, assumed: SpotAssumption | None) -> dict[str, Any] | None:
-    """The cost of one attempt of every run under the assumptions; None without any."""
-    if assumed is None:
-        return None
-    once = planned.one_attempt_usd
-    usd = None if once is None else assumed.usd(once, at_risk_seconds(suite))
-    return {"assumed": to_document(assumed), "one_attempt_usd": to_document(usd)}
+    """``spot``: the cost of one attempt of every run under the assumptions; None without any."""
+    suite, once, assumed = planned.suite.suite, planned.plan.one_attempt_usd, None
+    if spot is not None:
+        usd = None if once is None else spot.usd(once, at_risk_seconds(suite))
+        assumed = {"assumed": to_document(spot), "one_attempt_usd": to_document(usd)}
+    jobs = [to_document(job) for job in jobs_of_plan(suite, planned.plan)]
+    return {**planned.document(), "jobs": jobs, "spot": assumed}

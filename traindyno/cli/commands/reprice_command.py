@@ -70,8 +70,11 @@ def reprice_execution(
     target = choice.find_target()
     target.require_execution(execution)
     record = load_record(target.results, execution)
-    found = given or _price_list(record, price_region or _region_of(record))
-    _check_found(record, found, str(prices or price_region or _region_of(record)))
+    wanted = list(dict.fromkeys(cell.settings.instance for cell in record.cells))
+    region = "" if given else price_region or _region_of(record)
+    found = given or read_prices(clients.pricing(), wanted, region=region, now=time.time())
+    if not any(name in found for name in wanted):
+        raise NoPriceFound(f"{prices or region}: no price of {' or '.join(wanted)} was found")
     loss_spread, host_priors = record.loss_spread, record.host_priors
     before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_priors=host_priors)
     after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_priors=host_priors)
@@ -81,23 +84,9 @@ def reprice_execution(
         print_repriced(STANDARD_OUTPUT, execution, before=before, after=after, prices=found)
 
 
-def _instance_types(record: ExecutionRecord) -> list[str]:
-    return list(dict.fromkeys(cell.settings.instance for cell in record.cells))
-
-
 def _region_of(record: ExecutionRecord) -> str:
     known = (result.price.region for result in record.results if result.price.region)
     return next(known, str(clients.service_quotas().meta.region_name))
-
-
-def _price_list(record: ExecutionRecord, region: str) -> dict[str, Price]:
-    return read_prices(clients.pricing(), _instance_types(record), region=region, now=time.time())
-
-
-def _check_found(record: ExecutionRecord, found: Mapping[str, Price], where: str) -> None:
-    wanted = _instance_types(record)
-    if not any(name in found for name in wanted):
-        raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
 
 
 def _document(record: ExecutionRecord, before: Verdict, after: Repriced, prices: Mapping[str, Price]) -> dict[str, Any]:
@@ -117,7 +106,11 @@ def print_repriced(
         console.print(SIMULATED)
     console.print(_table(execution_id, before, after.verdict))
     console.print()
-    for line in (*_sources(after, prices), *_answers(before, after), *_changes(after)):
+    for instance, price in {result.run.cell.settings.instance: result.price for result in after.results}.items():
+        kept = "" if instance in prices else " (price of the run: no other price found)"
+        source = f"{price.source or UNKNOWN}, {price.region or UNKNOWN}, {price.date or UNKNOWN}"
+        console.print(f"{instance}: {source}{kept}")
+    for line in (*_answers(before, after), *_changes(after)):
         console.print(line)
 
 
@@ -133,6 +126,9 @@ def _table(execution_id: str, before: Verdict, after: Verdict) -> Table:
 
 
 def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]:
+    change = UNKNOWN
+    if before.usd and after.usd:
+        change = f"{(after.usd.mean / before.usd.mean - 1) * 100:+.1f} %".replace("-", "−")
     return (
         "→" if is_best else "",
         before.label,
@@ -141,15 +137,8 @@ def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]
         _price_text(after.usd_per_instance_hour),
         usd_text(before.usd.mean if before.usd else None),
         usd_text(after.usd.mean if after.usd else None),
-        _share_text(after.usd.mean / before.usd.mean - 1) if before.usd and after.usd else UNKNOWN,
+        change,
     )
-
-
-def _sources(after: Repriced, prices: PriceList) -> Iterator[str]:
-    """The source of each type's new price."""
-    for instance, price in {result.run.cell.settings.instance: result.price for result in after.results}.items():
-        kept = "" if instance in prices else " (price of the run: no other price found)"
-        yield f"{instance}: {price.source or UNKNOWN}, {price.region or UNKNOWN}, {price.date or UNKNOWN}{kept}"
 
 
 def _answers(before: Verdict, after: Repriced) -> Iterator[str]:
@@ -172,7 +161,3 @@ def _changes(after: Repriced) -> Iterator[str]:
 
 def _price_text(usd_per_hour: Decimal | None) -> str:
     return UNKNOWN if usd_per_hour is None else exact_usd_text(usd_per_hour)
-
-
-def _share_text(share: float) -> str:
-    return f"{share * 100:+.1f} %".replace("-", "−")

@@ -21,7 +21,7 @@ from traindyno.core.planning.memory import OUTSIDE_BYTES, CellMemory, fitting_ba
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import QuotaReading, UsageSource
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 
 MOST_CELLS = 30
 LANE_HEADINGS = (
@@ -65,8 +65,11 @@ def print_plan(
         console.print()
         console.print(job_table(suite, planned))
         console.print(f"note: {ORDER_NOTE}")
+    lanes = titled_table("lanes", "instance", *(f">{heading}" for heading in LANE_HEADINGS))
+    for lane in planned.lanes:
+        lanes.add_row(*_lane_cells(lane))
     console.print()
-    console.print(_lanes(planned))
+    console.print(lanes)
     if inputs.quotas:
         console.print()
         console.print(_quotas(inputs))
@@ -86,13 +89,6 @@ def _cells(suite: Suite, planned: Plan) -> Table:
         count, price = cell.settings.instance_count, prices[cell.settings.instance]
         usd = run_terms(cell.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
         table.add_row(cell.cell_id, cell.label, f"{count} × {cell.settings.instance}", usd_text(usd))
-    return table
-
-
-def _lanes(planned: Plan) -> Table:
-    table = titled_table("lanes", "instance", *(f">{heading}" for heading in LANE_HEADINGS))
-    for lane in planned.lanes:
-        table.add_row(*_lane_cells(lane))
     return table
 
 
@@ -145,8 +141,12 @@ def print_memory(console: Terminal, planned: Plan) -> None:
     table = titled_table("memory of one device, estimated", *headings)
     cells = {cell.cell_id: cell for cell in planned.cells}
     for each in planned.memory:
-        cell = cells[each.cell_id]
-        table.add_row(cell.cell_id, cell.label, *_memory_cells(each), _fits(each, cell), _batch(each, cell))
+        cell, estimate = cells[each.cell_id], each.finding.estimate
+        instance, fits = cell.settings.instance, UNKNOWN
+        if estimate is not None and each.device_bytes is not None:
+            fits = "no" if each.finding.is_too_large(instance) else "yes"
+        batch = fitting_batch(estimate, cell.settings, usable_memory_bytes(instance))
+        table.add_row(cell.cell_id, cell.label, *_memory_cells(each), fits, "-" if batch is None else f"{batch:,}")
     console.print(table)
     for note in (OUTSIDE_NOTE, BATCH_NOTE):
         console.print(f"note: {note}")
@@ -161,18 +161,6 @@ def _memory_cells(memory: CellMemory) -> tuple[str, ...]:
     parts = (estimate.peak_bytes, estimate.parameter_bytes, estimate.optimizer_bytes, estimate.activation_bytes)
     share = estimate.peak_bytes / memory.device_bytes if memory.device_bytes else None
     return (*map(bytes_text, parts), device, share_text(share, digits=0))
-
-
-def _fits(memory: CellMemory, cell: Cell) -> str:
-    if memory.finding.estimate is None or memory.device_bytes is None:
-        return UNKNOWN
-    return "no" if memory.finding.is_too_large(cell.settings.instance) else "yes"
-
-
-def _batch(memory: CellMemory, cell: Cell) -> str:
-    usable_bytes = usable_memory_bytes(cell.settings.instance)
-    batch = fitting_batch(memory.finding.estimate, cell.settings, usable_bytes)
-    return "-" if batch is None else f"{batch:,}"
 
 
 def _memory_lines(planned: Plan) -> list[str]:

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
 from rich.table import Table
 
 from traindyno.cli.output import titled_table
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.quantity_text import UNKNOWN, count_text, counted, seconds_text, share_text, usd_text
 from traindyno.core.costs.spot import SpotAssumption, at_risk_seconds, spot_cost_text
-from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.expectation import Expectation
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.plan import Plan, prices_of
@@ -47,10 +45,6 @@ def job_table(suite: Suite, planned: Plan) -> Table:
     return table
 
 
-def jobs_document(suite: Suite, planned: Plan) -> list[dict[str, Any]]:
-    return [to_document(job) for job in jobs_of_plan(suite, planned)]
-
-
 def _job_rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
     prices = {lane.instance_type: lane.price for lane in planned.lanes}
     cells = {cell.cell_id: cell for cell in planned.cells}
@@ -58,20 +52,19 @@ def _job_rows(suite: Suite, planned: Plan) -> Iterator[tuple[str, ...]]:
         price, first = prices[job.instance], cells[job.cell_ids[0]]
         usd = run_terms(first.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
         labels = ", ".join(cells[cell_id].label for cell_id in job.cell_ids)
+        if job.is_further:
+            several = len(job.cell_ids) > 1
+            again = "once" if job.runs == 1 else "forward and backward" if several else f"{job.runs} times"
+            which = f"up to {len(job.cell_ids)} cells" if several else labels
+            labels = f"again, if close behind the best one: {which}, {again}"
         yield (
             f"up to {job.count}" if job.is_further else str(job.count),
             f"{job.instance_count} × {job.instance}",
-            _contenders_text(job, labels) if job.is_further else labels,
+            labels,
             seconds_text(job.longest_seconds),
             UNKNOWN if usd is None else usd_text(usd),
             job.why_alone or "",
         )
-
-
-def _contenders_text(job: PlannedJob, labels: str) -> str:
-    cells = labels if len(job.cell_ids) == 1 else f"up to {len(job.cell_ids)} cells"
-    again = "once" if job.runs == 1 else "forward and backward" if len(job.cell_ids) > 1 else f"{job.runs} times"
-    return f"again, if close behind the best one: {cells}, {again}"
 
 
 def totals_table(suite: Suite, planned: Plan, why_none: str | None, spot: SpotAssumption | None) -> Table:
@@ -87,7 +80,9 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     image = "for the image, " if terms.image_seconds else ""
     ending = f"{terms.image_seconds + ENDING_SECONDS} s {image}to stop and to upload"
     is_shared = suite.measurement.jobs is Jobs.SHARED
-    yield "runs", f"{_runs_text(suite, planned)}; {_lanes_text(planned)}"
+    lanes = counted(len(planned.lanes), "lane")
+    at_once = f", {planned.lanes_at_once} in parallel" if len(planned.lanes) > 1 else ""
+    yield "runs", f"{_runs_text(suite, planned)}; {lanes}{at_once}"
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if any(cell.settings.batch_search for cell in planned.cells):
         yield "batch", probes_text(suite, planned)
@@ -101,8 +96,10 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     before = f"the {planned.preparation.label} and " if planned.preparation else ""
     owner = "job" if is_shared else "run"
     once = f"if {before}every {owner} takes one attempt of {limits.max_job_seconds} s (its limit)"
-    attempts, more = limits.max_attempts, ", and one more for each further run of the job," if is_shared else ""
-    worst = f"worst case: {_attempts_text(attempts)} of every {owner}{more} {_reaches_text(attempts)} the limit"
+    more = ", and one more for each further run of the job," if is_shared else ""
+    attempts = {1: "the attempt", 2: "both attempts"}.get(limits.max_attempts, f"all {limits.max_attempts} attempts")
+    reach = "reaches" if limits.max_attempts == 1 else "reach"
+    worst = f"worst case: {attempts} of every {owner}{more} {reach} the limit"
     yield "cost", expected_cost_text(planned.expected, why_none=why_none)
     yield "", f"{usd_text(planned.one_attempt_usd)} {once} and {ending}"
     yield "", f"{usd_text(planned.worst_case_usd)} {worst}, and each takes {ending}"
@@ -115,7 +112,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     yield "", f"{_hours_text(planned.worst_case_hours)} {waiting}"
     if planned.worst_case_hours > limits.max_hours:
         yield "", f"limits.max_hours {limits.max_hours} stops the suite before that"
-    for line in dict.fromkeys(_price_text(lane.price) for lane in planned.lanes if lane.price):
+    prices = [lane.price for lane in planned.lanes if lane.price]
+    for line in dict.fromkeys(f"{p.source}, {p.region}, {p.as_of}, {p.currency}" for p in prices):
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield "", "on-demand prices: spot has no list price; the billed seconds show the saving afterwards"
@@ -206,27 +204,9 @@ def _copy_text(preparation: PreparationPlan, model: Model) -> str:
         if is_there
         else "one of these jobs copies it from the Hub to the lab's bucket"
     )
-    return f"{model.path}: {how}; every run reads it there{_again_text(model)}"
-
-
-def _again_text(model: Model) -> str:
-    if names_commit(model):
-        return ""
     found = "no revision" if model.revision is None else f"revision {model.revision} is no commit"
-    return f"; {found}: copied again for each execution"
-
-
-def _lanes_text(planned: Plan) -> str:
-    count = len(planned.lanes)
-    return "1 lane" if count == 1 else f"{count} lanes, {planned.lanes_at_once} in parallel"
-
-
-def _attempts_text(count: int) -> str:
-    return {1: "the attempt", 2: "both attempts"}.get(count, f"all {count} attempts")
-
-
-def _reaches_text(count: int) -> str:
-    return "reaches" if count == 1 else "reach"
+    again = "" if names_commit(model) else f"; {found}: copied again for each execution"
+    return f"{model.path}: {how}; every run reads it there{again}"
 
 
 def _cap_text(planned: Plan, max_usd: Decimal) -> str:
@@ -241,10 +221,6 @@ def _cap_text(planned: Plan, max_usd: Decimal) -> str:
 
 def _hours_text(hours: Decimal) -> str:
     return seconds_text(float(hours) * SECONDS_PER_HOUR)
-
-
-def _price_text(price: Price) -> str:
-    return f"{price.source}, {price.region}, {price.as_of}, {price.currency}"
 
 
 def expected_cost_text(expected: Expectation, *, why_none: str | None) -> str:

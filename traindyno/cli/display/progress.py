@@ -20,14 +20,12 @@ def render_state(state: State) -> RenderableType:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     for name, text in state_rows(state):
-        table.add_row(name, _bar(state, text) if name == "runs" else text)
+        shown: RenderableType = text
+        if name == "runs":
+            shown = bar = Table.grid(padding=(0, 1))
+            bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=state.runs_ended, width=BAR_WIDTH), text)
+        table.add_row(name, shown)
     return Group("", table)
-
-
-def _bar(state: State, count: str) -> RenderableType:
-    bar = Table.grid(padding=(0, 1))
-    bar.add_row(ProgressBar(total=state.runs_planned or 1, completed=state.runs_ended, width=BAR_WIDTH), count)
-    return bar
 
 
 def follow(target: LabTarget, execution_id: str, console: Terminal) -> Execution:

@@ -8,7 +8,7 @@ from rich.table import Table
 from traindyno.cli.inputs.execution_receipt import ExecutionReceipt
 from traindyno.cli.output import SIMULATED, Terminal, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, to_cents, usd_text
-from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, exact_phase_usd
+from traindyno.core.costs.receipt import Receipt, ReceiptLine, exact_phase_usd
 
 WIDEST = 64
 SMALLEST_SPLIT_USD = Decimal(1)
@@ -68,10 +68,15 @@ def is_small(receipt: Receipt) -> bool:
 
 
 def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
-    phases = ", ".join(f"{phase.name.replace('_', ' ')} {_phase_text(phase, receipt)}" for phase in line.phases)
+    paid = [f" ({usd_text(phase.usd)})" if phase.usd and not is_small(receipt) else "" for phase in line.phases]
+    phases = ", ".join(
+        f"{phase.name.replace('_', ' ')} {seconds_text(phase.seconds)}{usd}"
+        for phase, usd in zip(line.phases, paid, strict=True)
+    )
     price = line.usd_per_instance_hour
+    place = f", {line.place_text} in the job" if line.place_text else ""
     return (
-        f"{line.job_name}\n{line.label}, {_attempt(line)}\n{phases or 'phases unknown'}",
+        f"{line.job_name}\n{line.label}, attempt {line.attempt}{place}\n{phases or 'phases unknown'}",
         line.outcome.replace("_", " "),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
         f"{line.instance_count} × {line.instance}",
@@ -79,16 +84,6 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
         UNKNOWN if line.exact_usd is None else exact_usd_text(line.exact_usd),
         usd_text(line.exact_usd if is_small(receipt) else line.usd),
     )
-
-
-def _attempt(line: ReceiptLine) -> str:
-    place = f", {line.place_text} in the job" if line.place_text else ""
-    return f"attempt {line.attempt}{place}"
-
-
-def _phase_text(phase: PhaseCost, receipt: Receipt) -> str:
-    paid = f" ({usd_text(phase.usd)})" if phase.usd and not is_small(receipt) else ""
-    return f"{seconds_text(phase.seconds)}{paid}"
 
 
 def _phases(found: ExecutionReceipt) -> Table:

@@ -72,7 +72,11 @@ def _table(verdict: Verdict) -> Table:
     title = f"{verdict.suite_name}: {verdict.examples:,} examples"
     if len(rows) > MOST_CELLS:
         title = f"{title}, the best {MOST_CELLS} of {len(rows)} cells"
-    shown = [each for each in CELL_FIGURES if _is_shown(each, rows)]
+    shown = [
+        each
+        for each in CELL_FIGURES
+        if each.in_terminal is InTerminal.ALWAYS or (each.in_terminal is InTerminal.IF_KNOWN and each.is_known_of(rows))
+    ]
     bars = interval_bars([estimate_of(row, verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance)
     numbers = (f">{figure.heading[0].lower()}{figure.heading[1:]}~" for figure in shown)
     table = titled_table(title, "", "cell~", f"{verdict.metric.value.replace('_', ' ')}, 95 %", *numbers)
@@ -84,11 +88,6 @@ def _table(verdict: Verdict) -> Table:
         figures = (_draw(each, row) for each in shown)
         table.add_row(mark, row.label or row.instance, bar, *figures, style="bold" if is_best else None)
     return table
-
-
-def _is_shown(figure: CellFigure, rows: Sequence[CellRow]) -> bool:
-    is_known = figure.in_terminal is InTerminal.IF_KNOWN and figure.is_known_of(rows)
-    return is_known or figure.in_terminal is InTerminal.ALWAYS
 
 
 def _draw(figure: CellFigure, row: CellRow) -> str:

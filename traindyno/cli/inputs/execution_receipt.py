@@ -69,16 +69,13 @@ def _shared_attempts(execution_id: str, runs: Mapping[str, RunResult], services:
     for each in services.shared_jobs.list_all(execution_id):
         rows = attempts_of(each, services.attempts)
         carried = runs_of(rows[0].owner) if rows else ()
-        if all(_is_known(runs.get(run.run_id)) for run in carried):
+        known = [runs.get(run.run_id) for run in carried]
+        if all(run and all(each.billable_seconds is not None for each in run.attempts) for run in known):
             continue
         ends = [row.end or _unfinished(row) for row in rows]
         if shared := shared_runs_of(rows[-1], services):
             for run in carried:
                 yield _Owned(owner=run, rows=rows, attempts=shared.attempts_of(run.run_id, ends))
-
-
-def _is_known(result: RunResult | None) -> bool:
-    return result is not None and all(attempt.billable_seconds is not None for attempt in result.attempts)
 
 
 def _refreshed(result: Result, services: LabServices) -> Result:
