@@ -1,11 +1,12 @@
 """The description of one field of a document: its help, bounds and unit, and its name in the document."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 KEY = "description"
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,23 +59,19 @@ class FieldDescription:
     default: str | None = None
 
 
-def describe(
-    meaning: str,
-    *,
-    bound: Bound | None = None,
-    unit: str | None = None,
-    name: str | None = None,
-    none_word: str | None = None,
-    default: str | None = None,
-) -> Mapping[str, FieldDescription]:
-    """The ``metadata`` of a dataclass field."""
-    return as_metadata(
-        FieldDescription(meaning=meaning, bound=bound, unit=unit, name=name, none_word=none_word, default=default)
-    )
+def describe(meaning: str, **description: Any) -> Mapping[str, FieldDescription]:
+    """The ``metadata`` of a dataclass field without a default."""
+    return {KEY: FieldDescription(meaning=meaning, **description)}
 
 
-def as_metadata(description: FieldDescription) -> Mapping[str, FieldDescription]:
-    return {KEY: description}
+def described(
+    value: Value, meaning: str, *, kind: type[FieldDescription] = FieldDescription, **description: Any
+) -> Value:
+    """A field of a dataclass with this default. Each object gets its own mapping where the default is one."""
+    metadata = {KEY: kind(meaning=meaning, **description)}
+    if isinstance(value, dict):
+        return field(default_factory=value.copy, metadata=metadata)  # type: ignore[return-value]
+    return field(default=value, metadata=metadata)
 
 
 def description_of(field: Field[Any]) -> FieldDescription | None:
@@ -90,7 +87,5 @@ def document_name(field: Field[Any]) -> str:
 
 def described_fields(kind: Any) -> Iterator[tuple[Field[Any], FieldDescription]]:
     """The fields of a dataclass that have a description."""
-    for field in fields(kind):
-        description = description_of(field)
-        if description is not None:
-            yield field, description
+    found = ((each, description_of(each)) for each in fields(kind))
+    return ((each, description) for each, description in found if description is not None)

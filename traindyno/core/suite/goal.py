@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from traindyno.core.documents.field_description import NOT_NEGATIVE, POSITIVE, Bound, describe
+from traindyno.core.documents.field_description import NOT_NEGATIVE, POSITIVE, Bound, describe, described
 from traindyno.core.suite.choices import GoalKind, Quality
 
 # Bounds that only keep numbers within what a database row and 64 bits can hold.
@@ -36,16 +36,11 @@ class QualityTarget:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     kind: GoalKind
-    hours: Decimal | None = field(default=None, metadata=describe("the longest acceptable time", bound=HOURS))
-    usd: Decimal | None = field(default=None, metadata=describe("the highest acceptable cost", bound=USD))
-    accuracy: float | None = field(
-        default=None,
-        metadata=describe("the evaluation accuracy to reach, a share", bound=Bound(above=0, most=1)),
-    )
-    loss: float | None = field(default=None, metadata=describe("the evaluation loss to reach", bound=POSITIVE))
-    perplexity: float | None = field(
-        default=None, metadata=describe("the evaluation perplexity to reach", bound=Bound(above=1))
-    )
+    hours: Decimal | None = described(None, "the longest acceptable time", bound=HOURS)
+    usd: Decimal | None = described(None, "the highest acceptable cost", bound=USD)
+    accuracy: float | None = described(None, "the evaluation accuracy to reach, a share", bound=Bound(above=0, most=1))
+    loss: float | None = described(None, "the evaluation loss to reach", bound=POSITIVE)
+    perplexity: float | None = described(None, "the evaluation perplexity to reach", bound=Bound(above=1))
 
     @property
     def target(self) -> QualityTarget | None:
@@ -68,23 +63,19 @@ class SpotTerms:
     discount: float = field(
         metadata=describe("the share of the on-demand price that spot saves", bound=Bound(least=0, most=1))
     )
-    interruptions_per_hour: float | None = field(
-        default=None,
-        metadata=describe(
-            "interruptions of one job per hour of training; in a suite with several numbers of instances, those of a "
-            "job with the fewest",
-            bound=NOT_NEGATIVE,
-            default="0.05 for each instance, an assumption",
-        ),
+    interruptions_per_hour: float | None = described(
+        None,
+        "interruptions of one job per hour of training; in a suite with several numbers of instances, those of a "
+        "job with the fewest",
+        bound=NOT_NEGATIVE,
+        default="0.05 for each instance, an assumption",
     )
-    checkpoint_hours: float | None = field(
-        default=None,
-        metadata=describe(
-            "hours between two checkpoints of a run that writes any; its own step time and "
-            "measurement.checkpoint_every_steps count before this",
-            bound=POSITIVE,
-            default="none: an interrupted job is priced as if it started again from its first step",
-        ),
+    checkpoint_hours: float | None = described(
+        None,
+        "hours between two checkpoints of a run that writes any; its own step time and "
+        "measurement.checkpoint_every_steps count before this",
+        bound=POSITIVE,
+        default="none: an interrupted job is priced as if it started again from its first step",
     )
 
 
@@ -101,13 +92,11 @@ class PlanTerms:
 class Pricing:
     """Further prices for the same measurements. They change the report, and no run."""
 
-    spot: Mapping[str, SpotTerms] = field(
-        default_factory=dict,
-        metadata=describe(
-            "instance type → {discount, interruptions_per_hour, checkpoint_hours}; an observed discount counts before "
-            "this, and the rate weighs as much as one observed hour"
-        ),
+    spot: Mapping[str, SpotTerms] = described(
+        {},
+        "instance type → {discount, interruptions_per_hour, checkpoint_hours}; an observed discount counts before "
+        "this, and the rate weighs as much as one observed hour",
     )
-    training_plan: Mapping[str, PlanTerms] = field(
-        default_factory=dict, metadata=describe("instance type → {usd_per_hour} of a SageMaker training plan")
+    training_plan: Mapping[str, PlanTerms] = described(
+        {}, "instance type → {usd_per_hour} of a SageMaker training plan"
     )

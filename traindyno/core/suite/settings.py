@@ -1,18 +1,19 @@
 """A cell's settings. Each field has its description: meaning, bounds, strategies that use it, and its effect."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from typing import Any, get_type_hints
 
 from traindyno.core.documents.field_description import (
+    KEY,
     NOT_NEGATIVE,
     POSITIVE,
     Bound,
     FieldDescription,
-    as_metadata,
+    Value,
     describe,
+    described,
     description_of,
 )
 from traindyno.core.suite.choices import (
@@ -32,7 +33,7 @@ HYPERPARAMETER_PREFIX = "hyperparameters."
 DOCUMENT_CHECK_TOKENS = 16
 # Bounds that only keep numbers within what a job, a database row and 64 bits can hold.
 MOST_INSTANCES = 10_000
-MOST_SAMPLES = 1_000_000
+SAMPLES = Bound(least=1, most=1_000_000)
 MOST_SEED = 2**32 - 1
 
 
@@ -62,45 +63,26 @@ class SettingDescription(FieldDescription):
 
 
 def setting(
+    value: Value,
     meaning: str,
     *,
-    bound: Bound | None = None,
-    unit: str | None = None,
-    default: str | None = None,
-    used_by: tuple[Strategy, ...] = (),
     effect: Effect | None = None,
-    is_seen_by_scripts: bool = False,
-    changes_memory: bool = True,
     is_fixed_by_checkpoints: bool = False,
-) -> Mapping[str, FieldDescription]:
-    """The ``metadata`` of a field of Settings."""
-    return as_metadata(
-        SettingDescription(
-            meaning=meaning,
-            bound=bound,
-            unit=unit,
-            default=default,
-            used_by=used_by,
-            effect=effect,
-            is_seen_by_scripts=is_seen_by_scripts,
-            changes_memory=changes_memory,
-            is_fixed_by_checkpoints=is_fixed_by_checkpoints or effect is Effect.LEARNING,
-        )
-    )
+    **description: Any,
+) -> Value:
+    """A field of Settings with this default."""
+    description["is_fixed_by_checkpoints"] = is_fixed_by_checkpoints or effect is Effect.LEARNING
+    return described(value, meaning, kind=SettingDescription, effect=effect, **description)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRate:
     base: float = field(metadata=describe("the learning rate, or that of the reference batch size", bound=POSITIVE))
-    reference_batch_size: int | None = field(
-        default=None,
-        metadata=describe(
-            "the global batch size that base is meant for", bound=Bound(least=1, most=10**12), unit="samples"
-        ),
+    reference_batch_size: int | None = described(
+        None, "the global batch size that base is meant for", bound=Bound(least=1, most=10**12), unit="samples"
     )
-    scale_with: LearningRateScaling = field(
-        default=LearningRateScaling.NONE,
-        metadata=describe("global_batch scales the rate in proportion to the global batch size"),
+    scale_with: LearningRateScaling = described(
+        LearningRateScaling.NONE, "global_batch scales the rate in proportion to the global batch size"
     )
 
 
@@ -108,14 +90,12 @@ class LearningRate:
 class TensorLayers:
     """Paths of linear layers within the base model; ``*`` stands for one name. The styles are those of transformers."""
 
-    colwise: tuple[str, ...] = field(default=(), metadata=describe("layers whose outputs are divided"))
-    rowwise: tuple[str, ...] = field(default=(), metadata=describe("layers whose inputs are divided already"))
-    colwise_gather_output: tuple[str, ...] = field(
-        default=(), metadata=describe("layers whose outputs are divided, and gathered behind the layer")
+    colwise: tuple[str, ...] = described((), "layers whose outputs are divided")
+    rowwise: tuple[str, ...] = described((), "layers whose inputs are divided already")
+    colwise_gather_output: tuple[str, ...] = described(
+        (), "layers whose outputs are divided, and gathered behind the layer"
     )
-    rowwise_split_input: tuple[str, ...] = field(
-        default=(), metadata=describe("layers whose whole inputs are divided before the layer")
-    )
+    rowwise_split_input: tuple[str, ...] = described((), "layers whose whole inputs are divided before the layer")
 
     def named(self) -> tuple[tuple[str, str], ...]:
         """Each path with its style."""
@@ -134,17 +114,13 @@ class BatchSearch:
     search: BatchChoice = field(
         metadata=describe("largest: the largest batch that fits; best: of those probed, the one with the highest rate")
     )
-    begin: int = field(
-        default=1,
-        metadata=describe(
-            "the first batch that is probed, where the memory of the device is not estimated",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            unit="samples",
-        ),
+    begin: int = described(
+        1,
+        "the first batch that is probed, where the memory of the device is not estimated",
+        bound=SAMPLES,
+        unit="samples",
     )
-    argument: str | None = field(
-        default=None, metadata=describe("of a script: the hyperparameter that is its batch per device")
-    )
+    argument: str | None = described(None, "of a script: the hyperparameter that is its batch per device")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,219 +128,161 @@ class Settings:
     """Everything that a cell may vary. A suite's ``training`` section fixes some of it, ``matrix`` varies the rest."""
 
     instance: str = field(
-        metadata=setting(
-            "a SageMaker training instance type, or local.cpu or local.gpu for this machine",
-            effect=Effect.PLACEMENT,
-            is_seen_by_scripts=True,
-        )
+        metadata={
+            KEY: SettingDescription(
+                meaning="a SageMaker training instance type, or local.cpu or local.gpu for this machine",
+                effect=Effect.PLACEMENT,
+                is_seen_by_scripts=True,
+            )
+        }
     )
-    instance_count: int = field(
-        default=1,
-        metadata=setting(
-            "instances of one job",
-            bound=Bound(least=1, most=MOST_INSTANCES),
-            effect=Effect.PLACEMENT,
-            is_seen_by_scripts=True,
-        ),
+    instance_count: int = setting(
+        1,
+        "instances of one job",
+        bound=Bound(least=1, most=MOST_INSTANCES),
+        effect=Effect.PLACEMENT,
+        is_seen_by_scripts=True,
     )
-    strategy: Strategy = field(
-        default=Strategy.DDP,
-        metadata=setting(
-            "how one model is trained by several processes",
-            effect=Effect.PLACEMENT,
-            is_seen_by_scripts=True,
-            is_fixed_by_checkpoints=True,
-        ),
+    strategy: Strategy = setting(
+        Strategy.DDP,
+        "how one model is trained by several processes",
+        effect=Effect.PLACEMENT,
+        is_seen_by_scripts=True,
+        is_fixed_by_checkpoints=True,
     )
-    compiler: Compiler = field(
-        default=Compiler.NONE, metadata=setting("what compiles the model's graph", is_seen_by_scripts=True)
+    compiler: Compiler = setting(Compiler.NONE, "what compiles the model's graph", is_seen_by_scripts=True)
+    precision: Precision = setting(
+        Precision.FP32, "the number format of the forward pass; fp16 scales the loss", is_fixed_by_checkpoints=True
     )
-    precision: Precision = field(
-        default=Precision.FP32,
-        metadata=setting("the number format of the forward pass; fp16 scales the loss", is_fixed_by_checkpoints=True),
+    batch_size_per_device: int | BatchSearch = setting(
+        1,
+        "samples of one forward pass on one replica of the model: a number, or {search: largest} or {search: best}",
+        bound=SAMPLES,
+        effect=Effect.BATCH,
     )
-    batch_size_per_device: int | BatchSearch = field(
-        default=1,
-        metadata=setting(
-            "samples of one forward pass on one replica of the model: a number, or {search: largest} or {search: best}",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            effect=Effect.BATCH,
-        ),
+    gradient_accumulation_steps: int = setting(
+        1, "forward and backward passes of one optimizer step", bound=SAMPLES, effect=Effect.BATCH
     )
-    gradient_accumulation_steps: int = field(
-        default=1,
-        metadata=setting(
-            "forward and backward passes of one optimizer step",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            effect=Effect.BATCH,
-        ),
+    global_batch_size: int | None = setting(
+        None,
+        "samples of one optimizer step over all replicas of the model; gradient_accumulation_steps follows from it,"
+        " and {search: largest} finds the largest batch per device that divides it",
+        bound=Bound(least=1, most=10**9),
+        unit="samples",
+        default="batch per device × replicas × accumulation steps",
+        effect=Effect.BATCH,
     )
-    global_batch_size: int | None = field(
-        default=None,
-        metadata=setting(
-            "samples of one optimizer step over all replicas of the model; gradient_accumulation_steps follows from it,"
-            " and {search: largest} finds the largest batch per device that divides it",
-            bound=Bound(least=1, most=10**9),
-            unit="samples",
-            default="batch per device × replicas × accumulation steps",
-            effect=Effect.BATCH,
-        ),
+    optimizer: OptimizerName = setting(OptimizerName.ADAMW, "the optimizer", effect=Effect.LEARNING)
+    learning_rate: LearningRate = setting(
+        LearningRate(base=5e-5),
+        "a number, or {base, reference_batch_size, scale_with: global_batch}",
+        default="0.00005",
+        changes_memory=False,
     )
-    optimizer: OptimizerName = field(
-        default=OptimizerName.ADAMW, metadata=setting("the optimizer", effect=Effect.LEARNING)
+    weight_decay: float = setting(
+        0.0,
+        "decay of weight matrices; biases and norms have none",
+        bound=NOT_NEGATIVE,
+        effect=Effect.LEARNING,
+        changes_memory=False,
     )
-    learning_rate: LearningRate = field(
-        default=LearningRate(base=5e-5),
-        metadata=setting(
-            "a number, or {base, reference_batch_size, scale_with: global_batch}",
-            default="0.00005",
-            changes_memory=False,
-        ),
+    gradient_clip_norm: float | None = setting(
+        None, "the norm to which gradients are clipped", bound=POSITIVE, default="no clipping", effect=Effect.LEARNING
     )
-    weight_decay: float = field(
-        default=0.0,
-        metadata=setting(
-            "decay of weight matrices; biases and norms have none",
-            bound=NOT_NEGATIVE,
-            effect=Effect.LEARNING,
-            changes_memory=False,
-        ),
+    seed: int = setting(
+        0,
+        "the seed of weights, data order and dropout in the first trial; trial k trains with seed + k - 1",
+        bound=Bound(least=0, most=MOST_SEED),
+        effect=Effect.LEARNING,
+        changes_memory=False,
     )
-    gradient_clip_norm: float | None = field(
-        default=None,
-        metadata=setting(
-            "the norm to which gradients are clipped", bound=POSITIVE, default="no clipping", effect=Effect.LEARNING
-        ),
+    loader_workers: int = setting(
+        0,
+        "worker processes of the data loader in each training process; 0 loads in that process itself",
+        bound=Bound(least=0, most=1024),
+        changes_memory=False,
     )
-    seed: int = field(
-        default=0,
-        metadata=setting(
-            "the seed of weights, data order and dropout in the first trial; trial k trains with seed + k - 1",
-            bound=Bound(least=0, most=MOST_SEED),
-            effect=Effect.LEARNING,
-            changes_memory=False,
-        ),
+    pin_memory: bool = setting(False, "copy batches to page-locked host memory", changes_memory=False)
+    padding: Padding = setting(
+        Padding.MAX_LENGTH, "the length to which the sequences of a batch are padded; bucket groups like lengths"
     )
-    loader_workers: int = field(
-        default=0,
-        metadata=setting(
-            "worker processes of the data loader in each training process; 0 loads in that process itself",
-            bound=Bound(least=0, most=1024),
-            changes_memory=False,
-        ),
+    packing: bool = setting(
+        True, "join texts into full sequences without padding; has no effect on classification", effect=Effect.LEARNING
     )
-    pin_memory: bool = field(
-        default=False, metadata=setting("copy batches to page-locked host memory", changes_memory=False)
+    document_masking: bool = setting(
+        False,
+        "in packed sequences of causal-lm, attend within each text only, with positions that begin at 0",
+        effect=Effect.LEARNING,
     )
-    padding: Padding = field(
-        default=Padding.MAX_LENGTH,
-        metadata=setting("the length to which the sequences of a batch are padded; bucket groups like lengths"),
+    activation_checkpointing: bool = setting(
+        False, "compute activations again in the backward pass instead of keeping them"
     )
-    packing: bool = field(
-        default=True,
-        metadata=setting(
-            "join texts into full sequences without padding; has no effect on classification", effect=Effect.LEARNING
-        ),
+    activation_offloading: bool = setting(False, "keep activations in host memory; needs a GPU")
+    shard_scope: ShardScope = setting(
+        ShardScope.FULL,
+        "full shards over all processes; hybrid shards within an instance and replicates across instances",
+        used_by=(Strategy.FSDP,),
     )
-    document_masking: bool = field(
-        default=False,
-        metadata=setting(
-            "in packed sequences of causal-lm, attend within each text only, with positions that begin at 0",
-            effect=Effect.LEARNING,
-        ),
+    replicate_degree: int | None = setting(
+        None,
+        "groups of processes that hold equal shards and average their gradients",
+        bound=SAMPLES,
+        default="1, or what the other degrees leave",
+        used_by=(Strategy.MESH,),
+        effect=Effect.DEGREE,
     )
-    activation_checkpointing: bool = field(
-        default=False, metadata=setting("compute activations again in the backward pass instead of keeping them")
+    shard_degree: int | None = setting(
+        None,
+        "processes over which each parameter, gradient and optimizer state is sharded",
+        bound=SAMPLES,
+        default="what the other degrees leave",
+        used_by=(Strategy.MESH,),
+        effect=Effect.DEGREE,
     )
-    activation_offloading: bool = field(default=False, metadata=setting("keep activations in host memory; needs a GPU"))
-    shard_scope: ShardScope = field(
-        default=ShardScope.FULL,
-        metadata=setting(
-            "full shards over all processes; hybrid shards within an instance and replicates across instances",
-            used_by=(Strategy.FSDP,),
-        ),
+    tensor_degree: int | None = setting(
+        None,
+        "processes that share the matrices of each block",
+        bound=SAMPLES,
+        default="all processes; with strategy mesh 1",
+        used_by=(Strategy.TENSOR, Strategy.MESH),
+        effect=Effect.DEGREE,
     )
-    replicate_degree: int | None = field(
-        default=None,
-        metadata=setting(
-            "groups of processes that hold equal shards and average their gradients",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            default="1, or what the other degrees leave",
-            used_by=(Strategy.MESH,),
-            effect=Effect.DEGREE,
-        ),
+    tensor_plan: TensorLayers | None = setting(
+        None,
+        "the layers that are divided: {colwise: [layers.*.mlp.up_proj], rowwise: [layers.*.mlp.down_proj]}",
+        default="the model's own plan",
+        used_by=(Strategy.TENSOR, Strategy.MESH),
+        is_fixed_by_checkpoints=True,
     )
-    shard_degree: int | None = field(
-        default=None,
-        metadata=setting(
-            "processes over which each parameter, gradient and optimizer state is sharded",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            default="what the other degrees leave",
-            used_by=(Strategy.MESH,),
-            effect=Effect.DEGREE,
-        ),
+    pipeline_degree: int | None = setting(
+        None,
+        "processes among which the blocks are divided",
+        bound=SAMPLES,
+        default="all processes; with strategy mesh 1",
+        used_by=(Strategy.PIPELINE, Strategy.MESH),
+        effect=Effect.DEGREE,
     )
-    tensor_degree: int | None = field(
-        default=None,
-        metadata=setting(
-            "processes that share the matrices of each block",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            default="all processes; with strategy mesh 1",
-            used_by=(Strategy.TENSOR, Strategy.MESH),
-            effect=Effect.DEGREE,
-        ),
+    pipeline_schedule: PipelineSchedule = setting(
+        PipelineSchedule.GPIPE,
+        "the order of forward and backward passes of micro-batches",
+        used_by=(Strategy.PIPELINE, Strategy.MESH),
     )
-    tensor_plan: TensorLayers | None = field(
-        default=None,
-        metadata=setting(
-            "the layers that are divided: {colwise: [layers.*.mlp.up_proj], rowwise: [layers.*.mlp.down_proj]}",
-            default="the model's own plan",
-            used_by=(Strategy.TENSOR, Strategy.MESH),
-            is_fixed_by_checkpoints=True,
-        ),
+    micro_batches: int = setting(
+        1, "parts into which a batch is divided", bound=SAMPLES, used_by=(Strategy.PIPELINE, Strategy.MESH)
     )
-    pipeline_degree: int | None = field(
-        default=None,
-        metadata=setting(
-            "processes among which the blocks are divided",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            default="all processes; with strategy mesh 1",
-            used_by=(Strategy.PIPELINE, Strategy.MESH),
-            effect=Effect.DEGREE,
-        ),
+    dropout: float | None = setting(
+        None,
+        "every dropout rate of the model",
+        bound=Bound(least=0, most=1),
+        default="the model's own",
+        effect=Effect.LEARNING,
     )
-    pipeline_schedule: PipelineSchedule = field(
-        default=PipelineSchedule.GPIPE,
-        metadata=setting(
-            "the order of forward and backward passes of micro-batches",
-            used_by=(Strategy.PIPELINE, Strategy.MESH),
-        ),
-    )
-    micro_batches: int = field(
-        default=1,
-        metadata=setting(
-            "parts into which a batch is divided",
-            bound=Bound(least=1, most=MOST_SAMPLES),
-            used_by=(Strategy.PIPELINE, Strategy.MESH),
-        ),
-    )
-    dropout: float | None = field(
-        default=None,
-        metadata=setting(
-            "every dropout rate of the model",
-            bound=Bound(least=0, most=1),
-            default="the model's own",
-            effect=Effect.LEARNING,
-        ),
-    )
-    image: str | None = field(
-        default=None,
-        metadata=setting(
-            "a container image of your own, or repository:tag of one of AWS's",
-            default="the lab's",
-            is_seen_by_scripts=True,
-            changes_memory=False,
-        ),
+    image: str | None = setting(
+        None,
+        "a container image of your own, or repository:tag of one of AWS's",
+        default="the lab's",
+        is_seen_by_scripts=True,
+        changes_memory=False,
     )
 
     @property

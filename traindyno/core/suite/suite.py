@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from traindyno.core.documents.field_description import COUNT, Bound, describe
+from traindyno.core.documents.field_description import COUNT, Bound, describe, described
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.goal import HOURS, USD, Goal, Pricing
@@ -33,77 +33,59 @@ class StopWhen:
 class Measurement:
     """``warmup_steps`` of None: found from the step times."""
 
-    trials: int = field(
-        default=5,
-        metadata=describe(
-            "runs of each cell, in a race of each leading cell at most; an interval needs two",
-            bound=Bound(least=1, most=1000),
-            default="9 in a race, 5 in a grid",
-        ),
+    trials: int = described(
+        5,
+        "runs of each cell, in a race of each leading cell at most; an interval needs two",
+        bound=Bound(least=1, most=1000),
+        default="9 in a race, 5 in a grid",
     )
-    warmup_steps: int | None = field(
-        default=None,
-        metadata=describe(
-            "steps that don't count; auto finds the change point in the step times",
-            bound=Bound(least=0, most=10**9),
-            name="warmup",
-            none_word="auto",
-        ),
+    warmup_steps: int | None = described(
+        None,
+        "steps that don't count; auto finds the change point in the step times",
+        bound=Bound(least=0, most=10**9),
+        name="warmup",
+        none_word="auto",
     )
-    stop_when: StopWhen | None = field(
-        default=None,
-        metadata=describe(
-            "{relative_half_width: 0.01} ends a run once its mean step time is known within 1 %, at 400 steps or later"
-        ),
+    stop_when: StopWhen | None = described(
+        None,
+        "{relative_half_width: 0.01} ends a run once its mean step time is known within 1 %, at 400 steps or later",
     )
-    max_steps: int = field(
-        default=200,
-        metadata=describe(
-            "the most optimizer steps of one run",
-            bound=STEPS,
-            default="20 in a race that names nothing about the length of runs, else 200",
-        ),
+    max_steps: int = described(
+        200,
+        "the most optimizer steps of one run",
+        bound=STEPS,
+        default="20 in a race that names nothing about the length of runs, else 200",
     )
-    evaluate: bool = field(default=False, metadata=describe("evaluate on dataset.evaluation_split at the end"))
-    evaluate_every_steps: int | None = field(
-        default=None,
-        metadata=describe(
-            "also evaluate during the run, after every so many steps; the time to a quality needs it",
-            bound=COUNT,
-            default="at the end only",
-        ),
+    evaluate: bool = described(False, "evaluate on dataset.evaluation_split at the end")
+    evaluate_every_steps: int | None = described(
+        None,
+        "also evaluate during the run, after every so many steps; the time to a quality needs it",
+        bound=COUNT,
+        default="at the end only",
     )
-    save_model: bool = field(default=False, metadata=describe("keep the trained model"))
-    checkpoint_every_steps: int | None = field(
-        default=None,
-        metadata=describe(
-            "write a checkpoint after every so many steps; the run's next attempt resumes from it; on spot also before "
-            "an interruption, if it can be written within the 120 s that SageMaker gives",
-            bound=STEPS,
-            default="no checkpoints, except before a spot interruption",
-        ),
+    save_model: bool = described(False, "keep the trained model")
+    checkpoint_every_steps: int | None = described(
+        None,
+        "write a checkpoint after every so many steps; the run's next attempt resumes from it; on spot also before "
+        "an interruption, if it can be written within the 120 s that SageMaker gives",
+        bound=STEPS,
+        default="no checkpoints, except before a spot interruption",
     )
-    seed_argument: str | None = field(
-        default=None,
-        metadata=describe(
-            "for script: the argument that receives the seed of the trial, such as seed; trial k trains with"
-            " training.seed + k - 1, in every cell",
-            default="none; the script reads TRAINDYNO_SEED",
-        ),
+    seed_argument: str | None = described(
+        None,
+        "for script: the argument that receives the seed of the trial, such as seed; trial k trains with"
+        " training.seed + k - 1, in every cell",
+        default="none; the script reads TRAINDYNO_SEED",
     )
-    probes: bool = field(
-        default=False,
-        metadata=describe(
-            "after the second trial of each cell, or its only one: short probes that say which share of a step is data,"
-            " communication, optimizer and compute; not for script"
-        ),
+    probes: bool = described(
+        False,
+        "after the second trial of each cell, or its only one: short probes that say which share of a step is data,"
+        " communication, optimizer and compute; not for script",
     )
-    jobs: Jobs = field(
-        default=Jobs.SHARED,
-        metadata=describe(
-            "shared: runs of a round that need the same instances and image run one after another in one job, which"
-            " pays for its start once; separate: each run has its own job",
-        ),
+    jobs: Jobs = described(
+        Jobs.SHARED,
+        "shared: runs of a round that need the same instances and image run one after another in one job, which"
+        " pays for its start once; separate: each run has its own job",
     )
 
     @property
@@ -120,39 +102,28 @@ class Limits:
         metadata=describe("the longest that the execution may take; no job starts that could exceed it", bound=HOURS)
     )
     max_job_seconds: int = field(metadata=describe("the time limit of one job", bound=JOB_SECONDS))
-    max_run_seconds: int | None = field(
-        default=None,
-        metadata=describe(
-            "the time limit of one run in a shared job; a job of one run has max_job_seconds only",
-            bound=JOB_SECONDS,
-            default="what is left of the job's",
-        ),
+    max_run_seconds: int | None = described(
+        None,
+        "the time limit of one run in a shared job; a job of one run has max_job_seconds only",
+        bound=JOB_SECONDS,
+        default="what is left of the job's",
     )
-    max_attempts: int = field(default=5, metadata=describe("training jobs per run", bound=Bound(least=1, most=100)))
-    max_pending_seconds: int = field(
-        default=7200, metadata=describe("how long one job may wait for capacity", bound=PENDING_SECONDS)
-    )
+    max_attempts: int = described(5, "training jobs per run", bound=Bound(least=1, most=100))
+    max_pending_seconds: int = described(7200, "how long one job may wait for capacity", bound=PENDING_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
     """The job that tokenises the dataset before the first run, on one instance without an accelerator."""
 
-    instance: str | None = field(
-        default=None,
-        metadata=describe(
-            "a type without accelerators; it needs a quota and is paid on demand",
-            default="local.cpu where a cell runs on this machine, else ml.m7i.xlarge",
-        ),
+    instance: str | None = described(
+        None,
+        "a type without accelerators; it needs a quota and is paid on demand",
+        default="local.cpu where a cell runs on this machine, else ml.m7i.xlarge",
     )
-    max_seconds: int | None = field(
-        default=None, metadata=describe("its time limit", bound=JOB_SECONDS, default="limits.max_job_seconds")
-    )
-    estimate_memory: bool = field(
-        default=False,
-        metadata=describe(
-            "the job that tokenises the data estimates each cell's memory first; a cell that is too large is refused"
-        ),
+    max_seconds: int | None = described(None, "its time limit", bound=JOB_SECONDS, default="limits.max_job_seconds")
+    estimate_memory: bool = described(
+        False, "the job that tokenises the data estimates each cell's memory first; a cell that is too large is refused"
     )
 
 
@@ -160,23 +131,17 @@ class Preparation:
 class JobOptions:
     """What SageMaker adds to each training job of the suite."""
 
-    metrics: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=describe("metric name → regular expression; SageMaker reads it from the log for CloudWatch"),
+    metrics: Mapping[str, str] = described(
+        {}, "metric name → regular expression; SageMaker reads it from the log for CloudWatch"
     )
-    volume_size_gb: int | None = field(
-        default=None,
-        metadata=describe(
-            "the storage volume of each instance; types with instance storage ignore it",
-            bound=VOLUME_GB,
-            unit="GB",
-            default="the lab's",
-        ),
+    volume_size_gb: int | None = described(
+        None,
+        "the storage volume of each instance; types with instance storage ignore it",
+        bound=VOLUME_GB,
+        unit="GB",
+        default="the lab's",
     )
-    debugger_hook: bool = field(
-        default=False,
-        metadata=describe("SageMaker Debugger's hook, which the SageMaker SDK turns on by default"),
-    )
+    debugger_hook: bool = described(False, "SageMaker Debugger's hook, which the SageMaker SDK turns on by default")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,39 +161,31 @@ class Suite:
     preparation: Preparation = Preparation()
     measurement: Measurement = Measurement()
     limits: Limits
-    tolerance: float = field(
-        default=0.02,
-        metadata=describe(
-            "a cell that is worse than the best by no more than this share is as good for the goal",
-            bound=Bound(least=0, most=0.5),
-        ),
+    tolerance: float = described(
+        0.02,
+        "a cell that is worse than the best by no more than this share is as good for the goal",
+        bound=Bound(least=0, most=0.5),
     )
-    search: Search = field(
-        default=Search.RACE,
-        metadata=describe(
-            "race runs every cell once, ends runs that fall behind in their job, and measures the leading cells again;"
-            " grid measures every cell",
-            default="race; grid where each run has its own job",
-        ),
+    search: Search = described(
+        Search.RACE,
+        "race runs every cell once, ends runs that fall behind in their job, and measures the leading cells again;"
+        " grid measures every cell",
+        default="race; grid where each run has its own job",
     )
-    purchase: Purchase = field(
-        default=Purchase.ON_DEMAND,
-        metadata=describe("spot costs less; a run that is interrupted resumes from its newest checkpoint"),
+    purchase: Purchase = described(
+        Purchase.ON_DEMAND, "spot costs less; a run that is interrupted resumes from its newest checkpoint"
     )
-    training_plans: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=describe("instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use"),
+    training_plans: Mapping[str, str] = described(
+        {}, "instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use"
     )
-    job: JobOptions = field(default=JobOptions(), metadata=describe("what SageMaker adds to each job", default="none"))
-    pricing: Pricing = field(
-        default_factory=Pricing,
-        metadata=describe("{spot, training_plan}: further prices for the same measurements"),
+    job: JobOptions = described(JobOptions(), "what SageMaker adds to each job", default="none")
+    pricing: Pricing = described(
+        Pricing(), "{spot, training_plan}: further prices for the same measurements", default="none"
     )
-    claims: Mapping[str, Any] | None = field(
-        default=None,
-        metadata=describe("a claims file, relative to the suite file; the report judges its published figures"),
+    claims: Mapping[str, Any] | None = described(
+        None, "a claims file, relative to the suite file; the report judges its published figures"
     )
-    notes: str | None = field(default=None, metadata=describe("free text for readers of the file"))
+    notes: str | None = described(None, "free text for readers of the file")
 
     @property
     def keeps_checkpoints(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindyno.core.documents.field_description import POSITIVE, Bound, describe
+from traindyno.core.documents.field_description import POSITIVE, Bound, describe, described
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
 
@@ -33,8 +33,8 @@ class Tokenizer:
 
     path: str | None = None
     revision: str | None = None
-    train_vocabulary_size: int | None = field(
-        default=None, metadata=describe("tokens of a tokenizer that is trained on the dataset", bound=TOKENS)
+    train_vocabulary_size: int | None = described(
+        None, "tokens of a tokenizer that is trained on the dataset", bound=TOKENS
     )
 
 
@@ -57,22 +57,18 @@ class Dataset:
 class FullRun:
     """The schedule of the whole training, where it differs from that of the short trials."""
 
-    checkpoint_every_minutes: float | None = field(
-        default=None,
-        metadata=describe(
-            "minutes between two checkpoints of the full run; each costs what one costs in a trial, and an interrupted "
-            "run starts again from the last one",
-            bound=POSITIVE,
-            default="as often as in the trials",
-        ),
+    checkpoint_every_minutes: float | None = described(
+        None,
+        "minutes between two checkpoints of the full run; each costs what one costs in a trial, and an interrupted "
+        "run starts again from the last one",
+        bound=POSITIVE,
+        default="as often as in the trials",
     )
-    evaluate_every_steps: int | None = field(
-        default=None,
-        metadata=describe(
-            "optimizer steps between two evaluations of the full run; each costs what one costs in a trial",
-            bound=STEPS,
-            default="as often as in the trials",
-        ),
+    evaluate_every_steps: int | None = described(
+        None,
+        "optimizer steps between two evaluations of the full run; each costs what one costs in a trial",
+        bound=STEPS,
+        default="as often as in the trials",
     )
 
 
@@ -86,60 +82,38 @@ class Workload:
             "examples of the whole training, the same for every cell; the verdict is for this work", bound=EXAMPLES
         )
     )
-    model: Model | None = field(
-        default=None,
-        metadata=describe("a Hub id, {path: …} (Hub id, S3 URI, local folder), or {config: {model_type: gpt2, …}}"),
+    model: Model | None = described(
+        None, "a Hub id, {path: …} (Hub id, S3 URI, local folder), or {config: {model_type: gpt2, …}}"
     )
-    tokenizer: Tokenizer | None = field(
-        default=None,
-        metadata=describe("{path: …, revision: …}, or {train_vocabulary_size: 8192}", default="the model's own"),
+    tokenizer: Tokenizer | None = described(
+        None, "{path: …, revision: …}, or {train_vocabulary_size: 8192}", default="the model's own"
     )
-    dataset: Dataset | None = field(
-        default=None,
-        metadata=describe(
-            "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}"
-        ),
+    dataset: Dataset | None = described(
+        None, "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}"
     )
-    sequence_length: int | None = field(
-        default=None, metadata=describe("the length of a sequence", bound=TOKENS, unit="tokens")
+    sequence_length: int | None = described(None, "the length of a sequence", bound=TOKENS, unit="tokens")
+    label_count: int | None = described(None, "classes, for sequence-classification", bound=Bound(least=2, most=10**6))
+    source: str | None = described(None, "for script: the folder or S3 tarball that holds the code")
+    entry_point: str | None = described(None, "for script: the .py file in source that is run")
+    hyperparameters: Mapping[str, JsonValue] = described({}, "for script: the arguments that every cell gets")
+    trust_remote_code: bool = described(
+        False,
+        "whether jobs may run the Python code that is stored with the model and the tokenizer (transformers' "
+        "auto_map); plan and deploy never run it",
     )
-    label_count: int | None = field(
-        default=None, metadata=describe("classes, for sequence-classification", bound=Bound(least=2, most=10**6))
+    hub_token_secret: str | None = described(
+        None, "for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token"
     )
-    source: str | None = field(
-        default=None, metadata=describe("for script: the folder or S3 tarball that holds the code")
+    image: str | None = described(
+        None, "a container image of your own, or repository:tag of one of AWS's", default="the lab's"
     )
-    entry_point: str | None = field(default=None, metadata=describe("for script: the .py file in source that is run"))
-    hyperparameters: Mapping[str, JsonValue] = field(
-        default_factory=dict, metadata=describe("for script: the arguments that every cell gets")
+    environment: Mapping[str, str] = described({}, "environment variables of every job")
+    channels: Mapping[str, str] = described(
+        {}, "further inputs beside the dataset: channel name → S3 URI, local path, fsx://… or efs://…"
     )
-    trust_remote_code: bool = field(
-        default=False,
-        metadata=describe(
-            "whether jobs may run the Python code that is stored with the model and the tokenizer (transformers' "
-            "auto_map); plan and deploy never run it"
-        ),
-    )
-    hub_token_secret: str | None = field(
-        default=None,
-        metadata=describe("for gated models: the ARN of the Secrets Manager secret that holds your Hugging Face token"),
-    )
-    image: str | None = field(
-        default=None,
-        metadata=describe("a container image of your own, or repository:tag of one of AWS's", default="the lab's"),
-    )
-    environment: Mapping[str, str] = field(
-        default_factory=dict, metadata=describe("environment variables of every job")
-    )
-    channels: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=describe("further inputs beside the dataset: channel name → S3 URI, local path, fsx://… or efs://…"),
-    )
-    full_run: FullRun | None = field(
-        default=None,
-        metadata=describe(
-            "the schedule of the whole training: {checkpoint_every_minutes, evaluate_every_steps}; a built-in task "
-            "then writes a checkpoint and evaluates in the middle of each trial, so that their cost is measured",
-            default="what the trials show",
-        ),
+    full_run: FullRun | None = described(
+        None,
+        "the schedule of the whole training: {checkpoint_every_minutes, evaluate_every_steps}; a built-in task "
+        "then writes a checkpoint and evaluates in the middle of each trial, so that their cost is measured",
+        default="what the trials show",
     )

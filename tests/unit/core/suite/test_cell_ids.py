@@ -1,6 +1,6 @@
 """The id of a cell never changes: histories, results and claims are found by it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_the_ids_of_these_settings_are_frozen(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Later(Settings):
-    fused: bool = field(default=False, metadata=setting("a setting that was added later"))
+    fused: bool = setting(False, "a setting that was added later")
 
 
 @pytest.mark.parametrize("name", ["plain", "a scaled rate"])

@@ -1,6 +1,6 @@
 """A setting is described once, beside its field: checks, schema, effects and batches follow from there."""
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -27,9 +27,7 @@ DOCUMENTATION = Path(__file__).parents[4] / "docs/suite-file.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithOneMore(Settings):
-    noise: float = field(
-        default=0.0, metadata=setting("noise that is added to gradients", bound=Bound(least=0, most=2), unit="share")
-    )
+    noise: float = setting(0.0, "noise that is added to gradients", bound=Bound(least=0, most=2), unit="share")
 
 
 def test_a_new_setting_brings_its_bounds_its_schema_and_its_documentation() -> None:
