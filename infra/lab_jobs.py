@@ -10,7 +10,7 @@ from infra.permissions import Grant
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
 
 
-class Context:
+class CdkContext:
     def __init__(self, node: Node) -> None:
         self._values: dict[str, Any] = node.get_all_context()
 
@@ -48,7 +48,7 @@ NETWORK_ACTIONS = (
 )
 
 
-def read_lab_jobs(node: Context) -> LabJobs:
+def read_lab_jobs(node: CdkContext) -> LabJobs:
     subnets = _listed(node, "subnets", SUBNET, "subnet-0123456789abcdef0")
     groups = _listed(node, "security_groups", SECURITY_GROUP, "sg-0123456789abcdef0")
     if bool(subnets) != bool(groups):
@@ -78,12 +78,12 @@ def read_lab_jobs(node: Context) -> LabJobs:
     return jobs
 
 
-def data_keys(node: Context) -> tuple[str, ...]:
+def data_keys(node: CdkContext) -> tuple[str, ...]:
     """The keys of the person's own buckets, if those are encrypted with KMS."""
     return _keys(node, "data_keys")
 
 
-def read_switch(node: Context, name: str, *, default: str = "off") -> bool:
+def read_switch(node: CdkContext, name: str, *, default: str = "off") -> bool:
     found = str(node.try_get_context(name) or default).lower()
     if found not in {"on", "true", "off", "false"}:
         raise ValueError(f"context {name}={found!r}: expected on or off")
@@ -114,7 +114,7 @@ def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
         yield Grant(actions=["kms:CreateGrant", "kms:DescribeKey"], resources=[jobs.volume_key_arn])
 
 
-def _listed(node: Context, name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
+def _listed(node: CdkContext, name: str, pattern: re.Pattern[str], example: str) -> tuple[str, ...]:
     found = str(node.try_get_context(name) or "").split()
     wrong = [each for each in found if not pattern.fullmatch(each)]
     if wrong:
@@ -122,14 +122,14 @@ def _listed(node: Context, name: str, pattern: re.Pattern[str], example: str) ->
     return tuple(found)
 
 
-def _key(node: Context, name: str) -> str | None:
+def _key(node: CdkContext, name: str) -> str | None:
     found = _keys(node, name)
     if len(found) > 1:
         raise ValueError(f"context {name}: got {len(found)} keys, expected one")
     return found[0] if found else None
 
 
-def _keys(node: Context, name: str) -> tuple[str, ...]:
+def _keys(node: CdkContext, name: str) -> tuple[str, ...]:
     aliases = [each for each in str(node.try_get_context(name) or "").split() if "alias/" in each]
     if aliases:
         raise ValueError(
@@ -139,7 +139,7 @@ def _keys(node: Context, name: str) -> tuple[str, ...]:
     return _listed(node, name, KEY_ARN, "arn:aws:kms:<region>:<account>:key/<id>")
 
 
-def _volume_gb(node: Context) -> int:
+def _volume_gb(node: CdkContext) -> int:
     found = str(node.try_get_context("volume_gb") or LabJobs().volume_size_gb)
     if not found.isdecimal() or not 1 <= int(found) <= LARGEST_VOLUME_GB:
         raise ValueError(f"context volume_gb={found!r}: expected a whole number from 1 to {LARGEST_VOLUME_GB}")

@@ -9,7 +9,7 @@ from constructs import Node
 
 from infra.budget import BudgetScope
 from infra.images import Image
-from infra.lab_jobs import Context, data_keys, read_lab_jobs, read_switch
+from infra.lab_jobs import CdkContext, data_keys, read_lab_jobs, read_switch
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
 from traindyno.sagemaker.job_settings import LabJobs
 
@@ -59,7 +59,7 @@ class LabSettings:
 def read_lab_settings(app: Node, *, region: str | None = None) -> LabSettings:
     """``region``: where the lab is about to be deployed, if that is known; raises ValueError."""
     _refuse_other_partitions(region)
-    node = Context(app)
+    node = CdkContext(app)
     lab = str(node.get_context("lab"))
     if not LAB_NAME.fullmatch(lab):
         raise ValueError(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")
@@ -81,7 +81,7 @@ def read_lab_settings(app: Node, *, region: str | None = None) -> LabSettings:
     )
 
 
-def _boundary(node: Context) -> str | None:
+def _boundary(node: CdkContext) -> str | None:
     found: str | None = node.try_get_context("permissions_boundary")
     if found is not None and not BOUNDARY_ARN.fullmatch(found):
         expected = "arn:aws:iam::<account>:policy/<name>"
@@ -105,7 +105,7 @@ def _target(found: str) -> Target:
         raise ValueError(f"context target={found!r}: expected one of {', '.join(Target)}") from error
 
 
-def _budget_usd(node: Context, target: Target) -> Decimal | None:
+def _budget_usd(node: CdkContext, target: Target) -> Decimal | None:
     found = node.try_get_context("budget_usd")
     if found is None:
         return None
@@ -120,7 +120,7 @@ def _budget_usd(node: Context, target: Target) -> Decimal | None:
     return amount
 
 
-def _budget_scope(node: Context) -> BudgetScope:
+def _budget_scope(node: CdkContext) -> BudgetScope:
     found = str(node.try_get_context("budget_scope") or BudgetScope.SAGEMAKER)
     try:
         return BudgetScope(found)
@@ -128,7 +128,7 @@ def _budget_scope(node: Context) -> BudgetScope:
         raise ValueError(f"context budget_scope={found!r}: expected one of {', '.join(BudgetScope)}") from error
 
 
-def _concurrency(node: Context, target: Target) -> FixedConcurrency | None:
+def _concurrency(node: CdkContext, target: Target) -> FixedConcurrency | None:
     lanes, runs = _count(node, "lanes_at_once"), _count(node, "lane_concurrency")
     # The local cloud's Step Functions doesn't read a Map's concurrency from its input.
     if lanes is None and runs is None and target is Target.AWS:
@@ -136,7 +136,7 @@ def _concurrency(node: Context, target: Target) -> FixedConcurrency | None:
     return FixedConcurrency(lanes=lanes or 1, runs=runs or 1)
 
 
-def _count(node: Context, name: str) -> int | None:
+def _count(node: CdkContext, name: str) -> int | None:
     found = node.try_get_context(name)
     if found is None:
         return None

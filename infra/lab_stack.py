@@ -23,7 +23,7 @@ from infra.lambda_source import pack_lambda_source
 from infra.monitoring import Monitoring
 from infra.orchestration import Orchestration
 from infra.permissions import acknowledge, check_rules
-from infra.serving import Serving, ending_endpoints
+from infra.serving import ServedModelRole, ending_endpoints
 from infra.storage import Storage
 from traindyno.bundle import pack, training_files
 from traindyno.core.lab_names import LAB_TAG, LEASE_SECONDS, LabOutput, image_parameter, lab_stack_name
@@ -129,7 +129,7 @@ class LabStack(cdk.Stack):
         watchers = self._watchers(
             settings, functions, orchestration.state_machine, notifications, setup.dead_letters, images=images
         )
-        serving = Serving(self, "Serving", setup, jobs=settings.jobs)
+        serving = ServedModelRole(self, "Serving", setup, jobs=settings.jobs)
         guard = Guard(self, "Guard", setup)
         parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, serving]
         guard.watch(*parts, *(part for part in (store, images, dead_letters) if part))

@@ -19,7 +19,7 @@ from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP
 PER_DEPLOYMENT = "Deployments are named when models are deployed; the lab's name in front keeps other labs' out."
 
 
-class Serving(Construct):
+class ServedModelRole(Construct):
     """The command line makes endpoints, with the permissions of its user; they run under this role."""
 
     def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup, *, jobs: LabJobs) -> None:

@@ -7,7 +7,7 @@ later than that are left to their events.
 import sys
 import time
 import uuid
-from typing import Any, Protocol
+from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
@@ -17,21 +17,17 @@ from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep
 from traindyno.lab.services import connect
 from traindyno.lab.serving.end_endpoints import open_serving, sweep_endpoints
-from traindyno.lab.stop_runs import Pace
+from traindyno.lab.stop_runs import FunctionContext, RequestPace
 from traindyno.lab.sweep_turn import sweep_turn
 from traindyno.lab.use_case import use_case
 
 LAST_MILLISECONDS = 60_000
 
 
-class Context(Protocol):
-    def get_remaining_time_in_millis(self) -> int: ...
-
-
-def handle(event: dict[str, Any], context: Context) -> None:
+def handle(event: dict[str, Any], context: FunctionContext) -> None:
     environment = read_environment(SweepEnvironment)
     services = connect(environment)
-    pace = Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep)
+    pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
     seconds = float(environment.sweep_lease_seconds)
     with (
         use_case("ReconcileRuns") as line,

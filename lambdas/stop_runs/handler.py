@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
@@ -10,21 +10,17 @@ from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import FAILED_SUITES_METRIC
 from traindyno.lab.environment import SweepEnvironment, read_environment
 from traindyno.lab.services import connect
-from traindyno.lab.stop_runs import Pace, free_start_slots, stop_runs, was_refused
+from traindyno.lab.stop_runs import FunctionContext, RequestPace, free_start_slots, stop_runs, was_refused
 from traindyno.lab.use_case import use_case
 
 LAST_MILLISECONDS = 30_000
 FAILED = ("FAILED", "TIMED_OUT")
 
 
-class Context(Protocol):
-    def get_remaining_time_in_millis(self) -> int: ...
-
-
-def handle(event: dict[str, Any], context: Context) -> None:
+def handle(event: dict[str, Any], context: FunctionContext) -> None:
     execution_id, status = event["detail"]["name"], event["detail"].get("status")
     environment = read_environment(SweepEnvironment)
-    pace = Pace(may_go_on=lambda: context.get_remaining_time_in_millis() > LAST_MILLISECONDS, sleep=time.sleep)
+    pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
     with use_case("StopRuns", execution=execution_id, status=status) as line:
         if was_refused(execution_id, Executions(clients.stepfunctions(), environment.state_machine_arn)):
             line.note(refused="yes")

@@ -15,7 +15,7 @@ from traindyno.core.planning.admission import needed_reservation_usd
 from traindyno.core.suite.job_time import ENDING_SECONDS, MARGIN_SECONDS, STOP_SECONDS
 from traindyno.lab.budget import BudgetServices, hold_all, hold_more, time_usd
 from traindyno.lab.finish_run import FinishRunServices, finish_run
-from traindyno.lab.stop_runs import Pace, StopRunsServices, stop_job, stop_jobs, stop_runs
+from traindyno.lab.stop_runs import RequestPace, StopRunsServices, stop_job, stop_jobs, stop_runs
 from traindyno.lab.use_case import Failures
 from traindyno.sagemaker.job_description import is_ending, running_seconds
 from traindyno.store.attempts import AttemptRow, AttemptRows
@@ -56,7 +56,7 @@ def sweep(
     services: ReconcileRunsServices,
     executions: Executions,
     now: float,
-    pace: Pace,
+    pace: RequestPace,
     quiet_seconds: float = QUIET_SECONDS,
 ) -> Swept:
     """Attempts that were submitted less than ``quiet_seconds`` ago are left to their events.
@@ -98,7 +98,7 @@ def _stop_execution(
     services: ReconcileRunsServices,
     executions: Executions,
     now: float,
-    pace: Pace,
+    pace: RequestPace,
 ) -> int:
     """The number of jobs that were stopped."""
     if is_over(execution_id, executions):
@@ -122,7 +122,7 @@ def stop_overruns(
     ages: Mapping[str, float],
     services: ReconcileRunsServices,
     now: float,
-    pace: Pace,
+    pace: RequestPace,
 ) -> int:
     """Reserve more for jobs that exceed their reservation, and stop those for which the cap has no room.
 

@@ -1,5 +1,6 @@
 """Stop the training jobs of an execution that is over."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,12 +25,20 @@ class StopRunsServices(Protocol):
     jobs: TrainingJobs
 
 
+class FunctionContext(Protocol):
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class RequestPace:
     """The remaining time of a function, and its wait between requests that AWS limits."""
 
     may_go_on: Callable[[], bool]
     sleep: Callable[[float], None]
+
+    @classmethod
+    def of(cls, context: FunctionContext, *, last_milliseconds: int) -> "RequestPace":
+        return cls(may_go_on=lambda: context.get_remaining_time_in_millis() > last_milliseconds, sleep=time.sleep)
 
 
 def was_refused(execution_id: str, executions: Executions) -> bool:
@@ -41,7 +50,7 @@ def was_refused(execution_id: str, executions: Executions) -> bool:
     return error in {SuiteInvalid.__name__, SuiteRefused.__name__}
 
 
-def stop_runs(execution_id: str, *, services: StopRunsServices, pace: Pace) -> int:
+def stop_runs(execution_id: str, *, services: StopRunsServices, pace: RequestPace) -> int:
     """Start no further job of the execution, and stop those that run. Returns the number of stopped jobs."""
     services.executions.mark_stopping(execution_id)
     return stop_jobs(execution_id, Outcome.STOPPED_BY_USER, services=services, pace=pace)
@@ -53,7 +62,7 @@ def free_start_slots(execution_id: str, *, services: StopRunsServices, now: floa
         services.start_slots.free(now=now)
 
 
-def stop_jobs(execution_id: str, outcome: Outcome, *, services: StopRunsServices, pace: Pace) -> int:
+def stop_jobs(execution_id: str, outcome: Outcome, *, services: StopRunsServices, pace: RequestPace) -> int:
     """The number of stopped jobs. Their ends arrive as events; the sweep stops those for which no time is left.
 
     Raises the first error after each job was tried.
@@ -69,7 +78,7 @@ def stop_jobs(execution_id: str, outcome: Outcome, *, services: StopRunsServices
     return stopped
 
 
-def stop_job(job_name: str, outcome: Outcome, *, services: StopRunsServices, pace: Pace) -> bool:
+def stop_job(job_name: str, outcome: Outcome, *, services: StopRunsServices, pace: RequestPace) -> bool:
     """False if the job had ended already."""
     if not services.attempts.note_stop(job_name, outcome):
         return False

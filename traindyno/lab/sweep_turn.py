@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from traindyno.core.lab_names import LEASE_SECONDS
-from traindyno.lab.stop_runs import Pace
+from traindyno.lab.stop_runs import RequestPace
 from traindyno.store.sweep_lease import SweepLease
 
 # What is left after this part covers one request with all its retries, and clocks that differ.
@@ -14,8 +14,8 @@ RENEWED_AFTER = 1 / 4
 
 @contextmanager
 def sweep_turn(
-    lease: SweepLease, holder: str, *, pace: Pace, clock: Callable[[], float], seconds: float = LEASE_SECONDS
-) -> Iterator[Pace | None]:
+    lease: SweepLease, holder: str, *, pace: RequestPace, clock: Callable[[], float], seconds: float = LEASE_SECONDS
+) -> Iterator[RequestPace | None]:
     """The sweep's pace, which ends if another sweep takes the lease; None while another one holds it."""
     taken_at = clock()
     if not lease.take(holder, now=taken_at, seconds=seconds):

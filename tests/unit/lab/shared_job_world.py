@@ -21,7 +21,7 @@ from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.lab.finish_run import finish_run
 from traindyno.lab.reconcile_runs import sweep
 from traindyno.lab.record_run import record_run, refused_outcome
-from traindyno.lab.stop_runs import Pace, stop_runs
+from traindyno.lab.stop_runs import RequestPace, stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.lab.use_case import use_case
 
@@ -167,7 +167,7 @@ class World:
         finish_run(name, services=self.lab.services, now=LATER)
 
     def sweep(self) -> bool:
-        pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
+        pace = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
         return self._called(
             lambda: sweep(lab="traindyno", services=self.lab.services, executions=self.executions, now=LATER, pace=pace)
         )
@@ -177,7 +177,7 @@ class World:
         self.late.clear()
         self.executions.stop(EXECUTION, reason="traindyno stop")
         self.lab.answers.gone |= {f"token-{number}" for number in range(self.tokens + 1)}
-        pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
+        pace = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
         self._again(lambda: stop_runs(EXECUTION, services=self.lab.services, pace=pace))
 
     def _settle(self) -> None:

@@ -33,7 +33,7 @@ from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import TokensMissing, plan_next_round
 from traindyno.lab.plan_suite import plan_tokens
 from traindyno.lab.reconcile_runs import stop_overruns
-from traindyno.lab.stop_runs import Pace, stop_runs
+from traindyno.lab.stop_runs import RequestPace, stop_runs
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.results import load_preparations, load_results
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
@@ -374,7 +374,7 @@ def test_a_preparation_is_watched_by_its_own_limit() -> None:
     job = submit(lab, run)
     lab.jobs.jobs[job]["TrainingStartTime"] = NOW
     held = lab.money.exposed_usd
-    rows, pace = list(lab.attempts.list_open(EXECUTION)), Pace(may_go_on=lambda: True, sleep=lambda _: None)
+    rows, pace = list(lab.attempts.list_open(EXECUTION)), RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
     # SageMaker stops it at 2640 s; its end is within the hour that is held back
     ages = {job: 2640.0}
     assert stop_overruns(rows, ages=ages, services=lab.services, now=NOW + 2640, pace=pace) == 0
@@ -385,7 +385,7 @@ def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> 
     lab, run = lab_with_preparation()
     job = submit(lab, run)
     lab.answers.gone.add(TOKEN)
-    stop_runs(EXECUTION, services=lab.services, pace=Pace(may_go_on=lambda: True, sleep=lambda _: None))
+    stop_runs(EXECUTION, services=lab.services, pace=RequestPace(may_go_on=lambda: True, sleep=lambda _: None))
     assert lab.jobs.stopped == [job]
     end(lab, job, "Stopped")
     assert [each.outcome.value for each in load_preparations(lab.bucket, EXECUTION)] == ["stopped_by_user"]

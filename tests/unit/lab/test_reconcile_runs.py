@@ -8,12 +8,12 @@ from traindyno.aws.executions import RUNNING
 from traindyno.core.errors import Throttled
 from traindyno.core.suite.suite import Run
 from traindyno.lab.reconcile_runs import Swept, sweep
-from traindyno.lab.stop_runs import Pace
+from traindyno.lab.stop_runs import RequestPace
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.results_bucket import ObjectMissing
 
 FORGOTTEN = "FORGOTTEN"  # Step Functions deletes an execution 90 days after its end
-UNHURRIED = Pace(may_go_on=lambda: True, sleep=lambda _: None)
+UNHURRIED = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
 
 
 def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:
@@ -23,7 +23,7 @@ def lab_with_jobs(count: int) -> tuple[MemoryLab, list[str]]:
     return lab, list(lab.jobs.jobs)
 
 
-def look(lab: MemoryLab, *, status: str = RUNNING, now: float = NOW + 500, pace: Pace = UNHURRIED) -> Swept:
+def look(lab: MemoryLab, *, status: str = RUNNING, now: float = NOW + 500, pace: RequestPace = UNHURRIED) -> Swept:
     executions = MemoryExecutions()
     if status != FORGOTTEN:
         executions.start(EXECUTION, {})
@@ -73,7 +73,7 @@ def test_a_sweep_without_time_says_what_it_left() -> None:
     lab.jobs.end(first, "Completed")
     lab.jobs.end(second, "Completed")
     looks = iter([True, False])
-    assert look(lab, pace=Pace(may_go_on=lambda: next(looks), sleep=lambda _: None)).left == 1
+    assert look(lab, pace=RequestPace(may_go_on=lambda: next(looks), sleep=lambda _: None)).left == 1
 
 
 def test_an_execution_that_cannot_be_finished_stops_the_sweep_of_no_other() -> None:
@@ -123,7 +123,7 @@ def test_each_sweep_takes_the_rows_in_another_order(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(lab.jobs, "describe", firsts.add)
     for minute in range(30):
         once = iter([True, False])
-        look(lab, now=NOW + 500 + minute, pace=Pace(may_go_on=once.__next__, sleep=lambda _: None))
+        look(lab, now=NOW + 500 + minute, pace=RequestPace(may_go_on=once.__next__, sleep=lambda _: None))
     assert firsts == {*names}
 
 

@@ -23,7 +23,7 @@ from traindyno.core.s3_keys import job_document_key
 from traindyno.core.suite.suite import Tokens
 from traindyno.lab.budget import time_usd
 from traindyno.lab.reconcile_runs import Swept, sweep
-from traindyno.lab.stop_runs import Pace
+from traindyno.lab.stop_runs import RequestPace
 from traindyno.parent.output import RunOutput
 from traindyno.store import results_bucket
 from traindyno.store.attempts import AttemptRow
@@ -240,7 +240,7 @@ def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
     world = calm_world(run_count=2)
     world.start("t1")
     live(world, 1)
-    pace = Pace(may_go_on=lambda: True, sleep=lambda _: None)
+    pace = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
     found = sweep(lab="traindyno", services=world.lab.services, executions=world.executions, now=LATER, pace=pace)
     assert found == Swept(open=1, overdue=0, left=0, stopped=0)
 

@@ -10,13 +10,13 @@ from tests.unit.stubbed import stubbed
 from traindyno.aws.executions import Executions
 from traindyno.core.errors import Throttled
 from traindyno.lab.reconcile_runs import Swept
-from traindyno.lab.stop_runs import Pace, stop_runs, was_refused
+from traindyno.lab.stop_runs import RequestPace, stop_runs, was_refused
 
 
 def test_stopping_takes_a_second_for_each_job() -> None:
     lab, names = lab_with_jobs(2)
     slept: list[float] = []
-    pace = Pace(may_go_on=lambda: True, sleep=slept.append)
+    pace = RequestPace(may_go_on=lambda: True, sleep=slept.append)
     assert stop_runs(EXECUTION, services=lab.services, pace=pace) == 2
     assert lab.jobs.stopped == names
     assert slept == [1.0, 1.0]

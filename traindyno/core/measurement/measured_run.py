@@ -14,7 +14,7 @@ from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import StepTime, UndecidedStalls
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.step_log.content import Gap, ProcessLog, Session, StepLog
-from traindyno.core.step_log.fields import Evaluation, HostLoad, ModelSize, Phase, facts_of
+from traindyno.core.step_log.fields import Evaluation, HostLoad, LoggedPhase, ModelSize, facts_of
 from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, CHECKPOINT_WRITE, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unlogged_steps import count_unlogged
@@ -51,15 +51,15 @@ def measure_checkpoints(session: Session) -> CheckpointCost | None:
     )
 
 
-def _named(phases: Iterable[Phase], name: str) -> list[Phase]:
+def _named(phases: Iterable[LoggedPhase], name: str) -> list[LoggedPhase]:
     return [phase for phase in phases if phase.name == name]
 
 
-def _mean_of_slowest(by_process: list[list[Phase]], count: int) -> float:
+def _mean_of_slowest(by_process: list[list[LoggedPhase]], count: int) -> float:
     return fmean(max(phases[number].seconds for phases in by_process) for number in range(count))
 
 
-def _mean_bytes(by_process: list[list[Phase]], count: int) -> float | None:
+def _mean_bytes(by_process: list[list[LoggedPhase]], count: int) -> float | None:
     sizes = [phase.facts.get("bytes") for phases in by_process for phase in phases[:count]]
     known = [size for size in sizes if isinstance(size, int)]
     return sum(known) / count if known else None

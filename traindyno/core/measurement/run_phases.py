@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.step_log.content import Session
-from traindyno.core.step_log.fields import Phase
+from traindyno.core.step_log.fields import LoggedPhase
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.step_log.step_table import StepTable, phases_apart, tabulate_steps
 
@@ -127,7 +127,7 @@ def _seconds_of_interrupted(steps: SessionSteps) -> dict[str, float]:
     return seconds
 
 
-def _phase_seconds(phases: Sequence[Phase]) -> dict[str, float]:
+def _phase_seconds(phases: Sequence[LoggedPhase]) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for phase in phases:
         _add(seconds, {phase.name: phase.seconds})
@@ -150,5 +150,5 @@ def _step_spans(table: StepTable, warmup_steps: int) -> Mapping[str, tuple[float
     }
 
 
-def _overlap(phases: Sequence[Phase], begin: float, end: float) -> float:
+def _overlap(phases: Sequence[LoggedPhase], begin: float, end: float) -> float:
     return sum(max(0.0, min(end, phase.end) - max(begin, phase.begin)) for phase in phases)

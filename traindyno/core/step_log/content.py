@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from traindyno.core.step_log.fields import Environment, Evaluation, HostLoad, LoggedError, ModelSize, Phase
+from traindyno.core.step_log.fields import Environment, Evaluation, HostLoad, LoggedError, LoggedPhase, ModelSize
 from traindyno.core.step_log.steps import Steps
 
 MOST_NAMED = 10
@@ -24,7 +24,7 @@ class ProcessLog:
     start: float
     environment: Environment | None
     steps: Steps
-    phases: tuple[Phase, ...]
+    phases: tuple[LoggedPhase, ...]
     model: ModelSize | None
     evaluations: tuple[Evaluation, ...]
     errors: tuple[LoggedError, ...]

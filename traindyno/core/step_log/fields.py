@@ -78,7 +78,7 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Phase:
+class LoggedPhase:
     name: str
     begin: float
     end: float
@@ -146,7 +146,7 @@ class ProcessLines:
         self._latest = 0, -inf  # number and begin of the last step
         self.step_count = 0
         self.environment: Optional[Environment] = None
-        self.phases: List[Phase] = []
+        self.phases: List[LoggedPhase] = []
         self.model: Optional[ModelSize] = None
         self.evaluations: List[Evaluation] = []
         self.errors: List[LoggedError] = []
@@ -189,7 +189,7 @@ class ProcessLines:
         self.step_count += 1
         self._steps.append(step)
 
-    def _add_phase(self, phase: Phase) -> None:
+    def _add_phase(self, phase: LoggedPhase) -> None:
         """What a process did with a batch that turned out to be too large doesn't count."""
         if phase.name == BATCH_SEARCH:
             last = phase.facts.get(KEPT_STEPS)
@@ -203,13 +203,13 @@ class ProcessLines:
         self.phases.append(phase)
 
 
-def facts_of(environment: Optional[Environment], phases: Sequence[Phase]) -> Dict[str, Any]:
+def facts_of(environment: Optional[Environment], phases: Sequence[LoggedPhase]) -> Dict[str, Any]:
     """The conditions of a process, with those that it learnt until its first step."""
     learnt = next((phase.facts for phase in phases if phase.name == SETUP), {})
     return {**(environment.facts if environment else {}), **learnt}
 
 
-def facts_between_steps(phases: Sequence[Phase]) -> Optional[Mapping[str, Any]]:
+def facts_between_steps(phases: Sequence[LoggedPhase]) -> Optional[Mapping[str, Any]]:
     """What a process last said that it did between its steps."""
     return next((phase.facts for phase in reversed(phases) if UNLOGGED_STEPS in phase.facts), None)
 
@@ -285,8 +285,8 @@ def environment_of(line: Mapping[str, Any]) -> Environment:
     return environment
 
 
-def phase_of(line: Mapping[str, Any]) -> Phase:
-    phase = Phase(**read_fields(Phase, line))
+def phase_of(line: Mapping[str, Any]) -> LoggedPhase:
+    phase = LoggedPhase(**read_fields(LoggedPhase, line))
     if not 0 <= phase.begin <= phase.end < inf:
         raise LineInvalid(f"phase has begin {phase.begin}, end {phase.end}; expected begin <= end")
     return phase

@@ -10,11 +10,11 @@ from math import inf
 from operator import sub
 
 from traindyno.core.step_log.content import Session
-from traindyno.core.step_log.fields import Phase
+from traindyno.core.step_log.fields import LoggedPhase
 from traindyno.core.step_log.steps import Steps
 
 
-def phases_apart(phases: Iterable[Phase]) -> tuple[Phase, ...]:
+def phases_apart(phases: Iterable[LoggedPhase]) -> tuple[LoggedPhase, ...]:
     """The phases in order of time, without those in the background.
 
     Each moment belongs to the phase that began last. A phase that contains others is returned in parts, so that no
@@ -34,15 +34,15 @@ class _OpenPhases:
     """The phases that have begun and not ended, the innermost last; the time before ``_now`` is already divided."""
 
     def __init__(self) -> None:
-        self._open: list[Phase] = []
+        self._open: list[LoggedPhase] = []
         self._now = -inf
 
-    def parts_before(self, phase: Phase) -> Iterator[Phase]:
+    def parts_before(self, phase: LoggedPhase) -> Iterator[LoggedPhase]:
         yield from self.parts_until(phase.begin)
         self._open.append(phase)
         self._now = max(self._now, phase.begin)
 
-    def parts_until(self, time: float) -> Iterator[Phase]:
+    def parts_until(self, time: float) -> Iterator[LoggedPhase]:
         while self._open:
             phase = self._open[-1]
             begin, end = max(self._now, phase.begin), min(phase.end, time)
@@ -64,7 +64,7 @@ class RankSteps:
 
     rank: int
     steps: Steps
-    phases: Sequence[Phase]
+    phases: Sequence[LoggedPhase]
 
     def interval_begin(self, index: int) -> float:
         """Epoch seconds."""

@@ -138,7 +138,7 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CellLine:
     """A cell's figure over the amount of work, in the metric's unit."""
 
     fixed: float
@@ -180,7 +180,7 @@ def find_crossover(recommended: CellRow, other: CellRow, *, metric: Metric, exam
     return Crossover(cell_id=other.cell_id, examples=found) if found > 1 else None
 
 
-def cell_line(row: CellRow, metric: Metric, examples: int) -> Line | None:
+def cell_line(row: CellRow, metric: Metric, examples: int) -> CellLine | None:
     """From the overhead to the cell's figure for the suite's work: failures, interruptions and the full run's schedule
     are in the slope. Time is wall clock; cost and hours are training time.
     """
@@ -189,7 +189,7 @@ def cell_line(row: CellRow, metric: Metric, examples: int) -> Line | None:
     if total is None or weight is None or overhead is None:
         return None
     fixed = overhead * weight
-    return Line(fixed=fixed, per_example=(total.mean - fixed) / examples) if fixed < total.mean else None
+    return CellLine(fixed=fixed, per_example=(total.mean - fixed) / examples) if fixed < total.mean else None
 
 
 def _per_second(row: CellRow, metric: Metric) -> float | None:

@@ -5,14 +5,14 @@ import pytest
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.step_log import line
-from traindyno.core.step_log.fields import Phase
+from traindyno.core.step_log.fields import LoggedPhase
 from traindyno.core.step_log.line import IN_BACKGROUND
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import phases_apart, tabulate_steps
 
 
-def phase(name: str, begin: float, end: float, **facts: object) -> Phase:
-    return Phase(name=name, begin=begin, end=end, facts=facts)
+def phase(name: str, begin: float, end: float, **facts: object) -> LoggedPhase:
+    return LoggedPhase(name=name, begin=begin, end=end, facts=facts)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def phase(name: str, begin: float, end: float, **facts: object) -> Phase:
     ],
 )
 def test_each_moment_is_of_the_phase_that_began_last(
-    phases: list[Phase], expected: list[tuple[str, float, float]]
+    phases: list[LoggedPhase], expected: list[tuple[str, float, float]]
 ) -> None:
     assert [(part.name, part.begin, part.end) for part in phases_apart(phases)] == expected
 

@@ -1,6 +1,6 @@
 import pytest
 
-from traindyno.core.step_log.fields import LoggedStep, Phase
+from traindyno.core.step_log.fields import LoggedPhase, LoggedStep
 from traindyno.core.step_log.step_table import RankSteps, StepTable
 from traindyno.core.step_log.steps import Steps
 
@@ -16,7 +16,7 @@ def rank_steps(*phases: tuple[float, float]) -> RankSteps:
     return RankSteps(
         rank=0,
         steps=Steps(steps),
-        phases=[Phase(name="evaluate", begin=begin, end=end, facts={}) for begin, end in phases],
+        phases=[LoggedPhase(name="evaluate", begin=begin, end=end, facts={}) for begin, end in phases],
     )
 
 
@@ -48,7 +48,7 @@ def two_ranks() -> StepTable:
             LoggedStep(number, begin, begin + length, 0.25, 8, 10 * (number + 1), None, None)
             for number, begin, length in zip(range(3), begins, (first, second, third), strict=True)
         ]
-        save = Phase(name="save", begin=3.0, end=3.5 + rank / 4, facts={})
+        save = LoggedPhase(name="save", begin=3.0, end=3.5 + rank / 4, facts={})
         ranks.append(RankSteps(rank=rank, steps=Steps(steps), phases=[save]))
     return StepTable(numbers=[0, 1, 2], ranks=ranks)
 
@@ -71,15 +71,15 @@ def test_the_columns_of_a_table_are_over_all_ranks() -> None:
 
 def test_a_phase_over_several_intervals_is_divided_between_them() -> None:
     steps = [step(number, 0.0) for number in range(4)]
-    rank = RankSteps(rank=0, steps=Steps(steps), phases=[Phase(name="save", begin=0.5, end=2.25, facts={})])
+    rank = RankSteps(rank=0, steps=Steps(steps), phases=[LoggedPhase(name="save", begin=0.5, end=2.25, facts={})])
     assert rank.phases_by_interval() == {0: {"save": 0.5}, 1: {"save": 1.0}, 2: {"save": 0.25}}
-    twice = [Phase(name="save", begin=begin, end=begin + 0.25, facts={}) for begin in (1.0, 1.5)]
+    twice = [LoggedPhase(name="save", begin=begin, end=begin + 0.25, facts={}) for begin in (1.0, 1.5)]
     assert RankSteps(rank=0, steps=Steps(steps), phases=twice).phases_by_interval() == {1: {"save": 0.5}}
 
 
 def test_phases_that_begin_when_the_last_step_has_ended_are_after_the_steps() -> None:
     steps = [step(number, 0.0) for number in range(2)]
-    phases = [Phase(name=name, begin=begin, end=3.0, facts={}) for name, begin in (("save", 2.0), ("load", 1.9))]
+    phases = [LoggedPhase(name=name, begin=begin, end=3.0, facts={}) for name, begin in (("save", 2.0), ("load", 1.9))]
     table = StepTable(numbers=[0, 1], ranks=[RankSteps(rank=0, steps=Steps(steps), phases=phases)])
     assert table.phases_after_steps() == {"save"}
 
