@@ -38,6 +38,18 @@ def definition_problems(stepfunctions: Any, state_machine_arn: str) -> Iterator[
     return (f"{each['severity']} {each['code']}: {each['message']}" for each in answer["diagnostics"])
 
 
+def pull_problem(ecr: Any, uri: str) -> str | None:
+    """Why the account can't pull the image from another account's registry; None if it can."""
+    registry, _, image = uri.partition("/")
+    repository, _, tag = image.partition(":")
+    wanted = {"registryId": registry.partition(".")[0], "repositoryName": repository, "imageIds": [{"imageTag": tag}]}
+    try:
+        failures = ecr.batch_get_image(**wanted).get("failures", [])
+    except ClientError as error:
+        return str(error)
+    return next((f"{each.get('failureCode')}: {each.get('failureReason')}" for each in failures), None)
+
+
 def public_image_digest(uri: str, *, fetch: Callable[[urllib.request.Request], Any] | None = None) -> str | None:
     """The digest that a public image's tag has now; None if the gallery has no such tag."""
     found = PUBLIC_IMAGE.fullmatch(uri)

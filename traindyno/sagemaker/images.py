@@ -47,7 +47,13 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     chosen = settings.image or workload.image
     if chosen is not None:
         return stock_image_uri(chosen, job_settings.region) if is_aws_image_name(chosen) else chosen
-    return lab_image or stock_image_uri(_data("stock_images.json")["images"][stock], job_settings.region)
+    return lab_image or stock_image_uri(default_image(stock), job_settings.region)
+
+
+def default_image(kind: str) -> str:
+    """AWS's image, as ``repository:tag``, for cells of this ``image_kind``."""
+    name: str = _data("stock_images.json")["images"][kind]
+    return name
 
 
 def is_aws_image_name(image: str) -> bool:

@@ -14,19 +14,21 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 import yaml
 from botocore.stub import Stubber
 
-from tests.unit.stubbed import stubbed
+from tests.unit.stubbed import KEYS, stubbed
 from traindyno.api.suite_text import InputFileInvalid
 from traindyno.aws import account_checks
 from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
 from traindyno.cli.inputs import doctor_checks
-from traindyno.cli.inputs.doctor_checks import BASE_IMAGES, SMOKE_INSTANCE, Check, check_account
+from traindyno.cli.inputs.doctor_checks import BASE_IMAGES, PULLED_IMAGES, SMOKE_INSTANCE, Check, check_account
 from traindyno.core.lab_names import LabOutput
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
+PAGE = REPO_ROOT / "docs/lab-in-aws.md"
 ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"
 ROLE = "arn:aws:iam::111122223333:role/Engineer"
 REGION = "us-east-1"
@@ -66,6 +68,16 @@ QUOTAS = (
 )
 
 
+SCRIPTS_IMAGE = "pytorch:2.13-cpu-amzn2023-sagemaker"
+FOUND: dict[str, Any] = {"images": [{}]}
+GONE = {"failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]}
+
+
+def asked_for(image: str) -> dict[str, Any]:
+    repository, _, tag = image.partition(":")
+    return {"registryId": "763104351884", "repositoryName": repository, "imageIds": [{"imageTag": tag}]}
+
+
 @contextmanager
 def account(**answers: Any) -> Iterator[Any]:
     """Clients that answer by botocore's service models; ``answers`` change what a good account says."""
@@ -78,12 +90,12 @@ def account(**answers: Any) -> Iterator[Any]:
         yield clients.__getitem__
 
 
-def lay_out(stubber: Stubber, responses: list[tuple[str, Any]]) -> None:
-    for operation, response in responses:
+def lay_out(stubber: Stubber, responses: list[tuple[Any, ...]]) -> None:
+    for operation, response, *asked in responses:
         if isinstance(response, str):
             stubber.add_client_error(operation, response)
         else:
-            stubber.add_response(operation, response)
+            stubber.add_response(operation, response, *asked)
 
 
 def good_account(
@@ -92,8 +104,9 @@ def good_account(
     builds: float = 1.0,
     quotas: dict[str, float] | None = None,
     price: bool = True,
+    pull: Any = FOUND,
     diagnostics: tuple[dict[str, str], ...] = (),
-) -> dict[str, list[tuple[str, Any]]]:
+) -> dict[str, list[tuple[Any, ...]]]:
     names = [f"Concurrently running builds for Linux/{size} environment" for size in ("Medium", "Large")]
     build_quotas = [{"QuotaCode": "L-1", "QuotaName": name, "Value": builds} for name in names]
     in_order = [
@@ -133,6 +146,9 @@ def good_account(
         ],
         "sagemaker": [],
         "pricing": [("get_products", {"PriceList": [json.dumps(product)] if price else []})],
+        "ecr": [
+            ("batch_get_image", pull if image == SCRIPTS_IMAGE else FOUND, asked_for(image)) for image in PULLED_IMAGES
+        ],
         "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
         "stepfunctions": [
             ("describe_state_machine", described),
@@ -158,8 +174,22 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     assert {each.subject: each.advice for each in found.values() if each.advice} == {}
     assert found["identity"].found == ARN
     assert found["lab"].found == "traindyno: Step Functions finds the state machine valid"
-    assert len(found) == 13
+    assert len(found) == 17
     assert {found[f"base image {name}"].found for name in BASE_IMAGES} == {"sha256:abc"}
+
+
+def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
+    (listed,) = re.findall(r"^`traindyno doctor --aws` needs (.*?)\. ", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    prefixes = {"service-quotas": "servicequotas", "stepfunctions": "states"}
+    made = {
+        f"{prefixes.get(service, service)}:{client.meta.method_to_api_mapping[operation]}"
+        for service, answers in good_account().items()
+        if (client := boto3.client(service, **KEYS))  # type: ignore[call-overload]
+        for operation, *_ in answers
+    }
+    # for quotas that have their default value, or none
+    rare = {f"servicequotas:{action}" for action in ("GetAWSDefaultServiceQuota", "ListServiceQuotas")}
+    assert set(re.findall(r"`([^`]+)`", listed)) == made | rare
 
 
 @pytest.mark.usefixtures("gallery")
@@ -174,6 +204,14 @@ def test_an_account_that_lacks_nothing_has_no_advice() -> None:
         ({"quotas": {QUOTAS[2]: 0.0}}, QUOTAS[2], "needed by each training job; ask for it: "),
         ({"quotas": {QUOTAS[3]: 0.0}}, QUOTAS[3], "needed by traindyno deploy without --instance; ask for it: "),
         ({"price": False}, "prices", "choose a region where SageMaker trains"),
+        *(
+            (
+                {"pull": answer},
+                f"image {SCRIPTS_IMAGE}",
+                "needed by scripts on CPUs: allow ecr:BatchGetImage on 763104351884.dkr.ecr.us-east-1.amazonaws.com/py",
+            )
+            for answer in ("AccessDeniedException", GONE)
+        ),
         (
             {"diagnostics": ({"severity": "ERROR", "code": "SCHEMA", "message": "no Next"},)},
             "lab",

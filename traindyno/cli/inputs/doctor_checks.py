@@ -23,6 +23,8 @@ from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import REMOTE_INSTANCE
 from traindyno.lab.build_image import refusal_to_build
+from traindyno.sagemaker.images import ImageUnavailable, default_image, stock_image_uri
+from traindyno.sagemaker.serving import IMAGES
 
 OLDEST_PYTHON = (3, 11)
 NEEDED_DISK_GB = 10
@@ -132,6 +134,12 @@ BASE_IMAGES = {
     "efa": "public.ecr.aws/deep-learning-containers/pytorch:2.13-cu133-amzn2023-sagemaker",
     "neuron": "public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.30.0-ubuntu24.04",
 }
+# Image of AWS's private registries, which SageMaker pulls for the account → what needs it.
+PULLED_IMAGES = {
+    default_image("none"): "scripts on CPUs",
+    default_image("neuron"): "scripts on Trainium in a lab without its image",
+    **{image: f"traindyno deploy to a {kind.upper()}" for kind, image in IMAGES.items()},
+}
 # The CDK's own qualifier of its bootstrap
 DEFAULT_QUALIFIER = "hnb659fds"
 OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso")
@@ -157,6 +165,7 @@ def check_account(
         ("quotas", lambda: check_quotas(connect)),
         ("prices", lambda: _price(connect("pricing"), region)),
         *((f"base image {name}", partial(_base_image, name)) for name in BASE_IMAGES),
+        *((f"image {name}", partial(_pull, connect, name, region or "")) for name in PULLED_IMAGES),
         ("lab", lambda: _lab(connect, lab)),
     )
     for subject, check in checks:
@@ -206,6 +215,17 @@ def _base_image(name: str) -> Check:
     digest = account_checks.public_image_digest(BASE_IMAGES[name])
     advice = None if digest else f"the tag no longer exists: set another base image in images/{name}/Dockerfile"
     return Check(subject=f"base image {name}", found=digest or f"no {BASE_IMAGES[name]}", advice=advice)
+
+
+def _pull(connect: Connect, name: str, region: str) -> Check:
+    subject, needed = f"image {name}", f"needed by {PULLED_IMAGES[name]}"
+    try:
+        uri = stock_image_uri(name, region)
+    except ImageUnavailable as error:
+        return Check(subject=subject, found=str(error), advice=f"{needed}: choose another region")
+    problem = account_checks.pull_problem(connect("ecr"), uri)
+    how = f"{needed}: allow ecr:BatchGetImage on {uri} to yourself and to the lab's roles; the tag must exist"
+    return Check(subject=subject, found=problem or "can be pulled", advice=how if problem else None)
 
 
 def _lab(connect: Connect, lab: str) -> Check:
