@@ -38,9 +38,4 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
 def _settings(environment: LaunchEnvironment) -> JobSettings:
     """With the images that are built now: the suite's jobs keep them."""
     built = read_image_addresses(clients.ssm(), environment.lab) if environment.has_images == "on" else {}
-    return replace(
-        environment.job_settings,
-        cpu_image_uri=built.get("cpu"),
-        gpu_image_uri=built.get("efa"),
-        neuron_image_uri=built.get("neuron"),
-    )
+    return replace(environment.job_settings, images=built)

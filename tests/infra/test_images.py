@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from infra import images
-from infra.images import Image
 from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
 from tests.infra.synthesis import REPO_ROOT, Assembly, Template, as_list, flat, lab, synthesise
+from traindyno.aws import image_addresses
 
-IMAGES = [image.value for image in Image]
+IMAGES = [*image_addresses.IMAGES.values()]
 BUILD, PROJECT = "Custom::TraindynoImage", "AWS::CodeBuild::Project"
 # SageMaker ends a job after 28 days.
 LONGEST_EXECUTION_DAYS = 28

@@ -10,8 +10,8 @@ _BY_REASON = {
         "build_image service-quotas:GetServiceQuota",
         "build_image service-quotas:ListAWSDefaultServiceQuotas",
         "build_image service-quotas:ListServiceQuotas",
-        *(f"build_image codebuild:StartBuild projectName=$LAB-lab-image-{name}" for name in IMAGES),
-        *(f"plan_suite ssm:GetParameters Name=/traindyno/$LAB/images/{name}" for name in IMAGES),
+        *(f"build_image codebuild:StartBuild projectName=$LAB-lab-image-{name}" for name in IMAGES.values()),
+        *(f"plan_suite ssm:GetParameters Name=/traindyno/$LAB/images/{name}" for name in IMAGES.values()),
     ),
     "Only where a quota's code is not known.": (
         "check_quotas service-quotas:ListAWSDefaultServiceQuotas",

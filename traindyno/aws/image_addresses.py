@@ -4,7 +4,8 @@ from typing import Any, Protocol
 
 from traindyno.core.lab_names import image_parameter
 
-IMAGES = ("cpu", "efa", "neuron")
+# Kind of image, as cells need it → folder of images/
+IMAGES = {"none": "cpu", "gpu": "efa", "neuron": "neuron"}
 
 
 class ParametersClient(Protocol):
@@ -14,8 +15,8 @@ class ParametersClient(Protocol):
 
 
 def read_image_addresses(ssm: ParametersClient, lab: str) -> dict[str, str]:
-    """Image → address; an image that is not built is missing."""
-    names = {image_parameter(lab, image): image for image in IMAGES}
-    found = ssm.get_parameters(Names=[*names]).get("Parameters", [])
+    """Kind of image → address; an image that is not built is missing."""
+    names = {kind: image_parameter(lab, image) for kind, image in IMAGES.items()}
+    found = ssm.get_parameters(Names=[*names.values()]).get("Parameters", [])
     values = {each.get("Name"): each.get("Value") for each in found}
-    return {image: values[name] for name, image in names.items() if values.get(name)}
+    return {kind: values[name] for kind, name in names.items() if values.get(name)}

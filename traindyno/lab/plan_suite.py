@@ -160,9 +160,7 @@ def _store(
     row = replace(
         _planned_execution(suite, plan, source_s3_uri=source, prices=prices, now=now),
         script_s3_uri=_kept_script(suite, bucket, execution_id),
-        cpu_image_uri=settings.cpu_image_uri,
-        gpu_image_uri=settings.gpu_image_uri,
-        neuron_image_uri=settings.neuron_image_uri,
+        images=settings.images,
     )
     services.executions.create(row)
     services.work_index.note(WorkRow(work_id=work_id_of(suite), execution_id=execution_id, started_at=round(now)))

@@ -190,13 +190,7 @@ class _Submission(AttemptStart):
         """
         if execution.script_s3_uri is not None:
             suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
-        settings = replace(
-            self.settings,
-            source_s3_uri=execution.source_s3_uri,
-            cpu_image_uri=execution.cpu_image_uri,
-            gpu_image_uri=execution.gpu_image_uri,
-            neuron_image_uri=execution.neuron_image_uri,
-        )
+        settings = replace(self.settings, source_s3_uri=execution.source_s3_uri, images=execution.images)
         match self.owner:
             case DataPreparation() as preparation:
                 return build_preparation_request(preparation, suite, attempt=number, settings=settings)

@@ -38,16 +38,12 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
     if instance_type.is_local:
         return LOCAL_XLA_IMAGE if settings.compiler is Compiler.XLA else LOCAL_IMAGE
     stock = image_kind(settings, instance_type)
-    lab_image = {
-        "gpu": job_settings.gpu_image_uri,
-        # AWS's CPU image has none of the built-in tasks' packages.
-        "none": None if workload.task is Task.SCRIPT else job_settings.cpu_image_uri,
-        "neuron": job_settings.neuron_image_uri,
-    }.get(stock)
     chosen = settings.image or workload.image
     if chosen is not None:
         return stock_image_uri(chosen, job_settings.region) if is_aws_image_name(chosen) else chosen
-    return lab_image or stock_image_uri(default_image(stock), job_settings.region)
+    # AWS's CPU image has none of the built-in tasks' packages.
+    own = None if stock == "none" and workload.task is Task.SCRIPT else job_settings.images.get(stock)
+    return own or stock_image_uri(default_image(stock), job_settings.region)
 
 
 def default_image(kind: str) -> str:

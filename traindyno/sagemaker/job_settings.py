@@ -31,7 +31,7 @@ class LabJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """Image addresses of None mean AWS's stock image for the kind of instance.
+    """``images``: the addresses of the lab's own, by kind of image; another kind has AWS's stock image.
 
     ``seconds_between_starts`` keeps the lab below the account's limit on CreateTrainingJob; 0 is no limit.
     """
@@ -41,9 +41,7 @@ class JobSettings:
     results_bucket: str
     lab: str = "traindyno"
     source_s3_uri: str | None = None
-    cpu_image_uri: str | None = None
-    gpu_image_uri: str | None = None
-    neuron_image_uri: str | None = None
+    images: Mapping[str, str] = field(default_factory=dict)
     jobs: LabJobs = LabJobs()
     seconds_between_starts: float = 0.0
 

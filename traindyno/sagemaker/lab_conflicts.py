@@ -56,7 +56,7 @@ def _isolation_conflicts(suite: Suite) -> Iterator[str]:
 
 def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
     """A lab without images only simulates. Each other has one for CPUs; those for accelerators are built later."""
-    if settings.cpu_image_uri is None:
+    if "none" not in settings.images:
         return
     script, stack = suite.workload.task is Task.SCRIPT, images_stack_name(settings.lab)
     command = "cdk deploy --all" + (f" -c lab={settings.lab}" if settings.lab != DEFAULT_LAB else "")
@@ -64,11 +64,9 @@ def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings)
     needed = {
         (each.instance, image_kind(each, found)) for each in plain if (found := find_instance_type(each.instance))
     }
+    missing = {"gpu": f"GPUs: build it, in stack {stack}, with: {command}"}
+    if not script:
+        missing["neuron"] = f"Trainium: build it, in stack {stack}, with: {command} -c neuron=true"
     for name, kind in sorted(needed):
-        missing = None
-        if kind == "gpu" and settings.gpu_image_uri is None:
-            missing = f"GPUs: build it, in stack {stack}, with: {command}"
-        if kind == "neuron" and settings.neuron_image_uri is None and not script:
-            missing = f"Trainium: build it, in stack {stack}, with: {command} -c neuron=true"
-        if missing:
-            yield f"{name}: this lab has no image for {missing}; or set workload.image"
+        if kind in missing.keys() - settings.images.keys():
+            yield f"{name}: this lab has no image for {missing[kind]}; or set workload.image"

@@ -44,9 +44,7 @@ class ExecutionRow:
     source_s3_uri: str
     #: The copy of the suite's script; None without a script, or with one in another bucket.
     script_s3_uri: str | None = None
-    cpu_image_uri: str | None = None
-    gpu_image_uri: str | None = None
-    neuron_image_uri: str | None = None
+    images: Mapping[str, str] = field(default_factory=dict)
     #: Instance type → price, as planned.
     prices: Mapping[str, Price] = field(default_factory=dict)
     #: Whether it runs a user's script, which decides itself how many steps it takes.

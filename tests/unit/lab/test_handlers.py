@@ -50,7 +50,7 @@ def run_event() -> dict[str, Any]:
 
 
 def test_submit_run_starts_the_suites_image_with_its_source_and_the_labs_role(lab: MemoryLab) -> None:
-    lab.plan(gpu_image_uri="111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1")
+    lab.plan(images={"gpu": "111111111111.dkr.ecr.us-east-1.amazonaws.com/efa:1"})
     submit_run.handle({"item": {"run": run_event(), "timeout_seconds": 60}, "token": "t"}, None)
     (request,) = lab.jobs.requests
     assert request["RoleArn"] == "arn:aws:iam::111111111111:role/training"

@@ -16,7 +16,7 @@ from traindyno.lab.finish_run import finish_run
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.owners import RunRow
 
-REDEPLOYED = replace(SETTINGS, source_s3_uri="s3://assets/newer.tar.gz", gpu_image_uri="me/efa:2")
+REDEPLOYED = replace(SETTINGS, source_s3_uri="s3://assets/newer.tar.gz", images={"gpu": "me/efa:2"})
 
 
 def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -> None:
@@ -181,7 +181,7 @@ def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:
 
 def test_runs_keep_the_code_and_images_of_their_plan_after_a_redeployment() -> None:
     lab, (run, other, *_) = make_lab()
-    lab.plan(gpu_image_uri="me/efa:1")
+    lab.plan(images={"gpu": "me/efa:1"})
     requests = []
     for each, settings in ((run, SETTINGS), (other, REDEPLOYED)):
         submit_run(each, "token", services=lab.services, settings=settings, now=NOW, sleep=no_sleep)

@@ -12,6 +12,7 @@ import pytest
 
 from infra.image_tables import read_accounts
 from tests.unit.sagemaker.test_request import SETTINGS
+from traindyno.aws.image_addresses import IMAGES
 from traindyno.core.suite.choices import Compiler, Strategy, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
@@ -32,9 +33,7 @@ LAB = JobSettings(
     region="us-east-1",
     role_arn="arn",
     results_bucket="b",
-    cpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:cpu",
-    gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:efa",
-    neuron_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/lab:neuron",
+    images={kind: f"1.dkr.ecr.us-east-1.amazonaws.com/lab:{image}" for kind, image in IMAGES.items()},
 )
 
 

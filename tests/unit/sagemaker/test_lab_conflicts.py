@@ -62,17 +62,17 @@ def test_an_isolated_container_reaches_nothing_but_its_channels(workload: dict[s
 def test_accelerators_need_the_labs_image_for_them() -> None:
     """The stack of these images may have failed, or be built later: the lab works on CPUs without it."""
     trainium = small_suite(training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={})
-    built = replace(SETTINGS, lab="mine", cpu_image_uri="lab:cpu")
-    (found,) = conflicts(trainium, replace(built, gpu_image_uri="lab:efa"))
+    built = replace(SETTINGS, lab="mine", images={"none": "lab:cpu"})
+    (found,) = conflicts(trainium, replace(built, images={**built.images, "gpu": "lab:efa"}))
     assert found.startswith("ml.trn1.32xlarge: this lab has no image for Trainium: build it, in stack mine-lab-images")
     assert "cdk deploy --all -c lab=mine -c neuron=true" in found
-    assert conflicts(trainium, replace(built, neuron_image_uri="lab:neuron")) == []
+    assert conflicts(trainium, replace(built, images={**built.images, "neuron": "lab:neuron"})) == []
     (found,) = conflicts(small_suite(), built)
     assert found == (
         "ml.g5.xlarge: this lab has no image for GPUs: build it, in stack mine-lab-images, with: cdk deploy --all -c"
         " lab=mine; or set workload.image"
     )
-    assert conflicts(small_suite(), replace(built, gpu_image_uri="lab:efa")) == []
+    assert conflicts(small_suite(), replace(built, images={**built.images, "gpu": "lab:efa"})) == []
     assert conflicts(small_suite(training={"instance": "ml.m5.large"}), built) == []
     assert conflicts(trainium) == [], "a lab without any image rehearses"
 

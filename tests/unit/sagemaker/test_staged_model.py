@@ -69,7 +69,7 @@ def test_no_run_of_a_modern_suite_loads_its_model_from_the_hub(pack: str) -> Non
     suite = load_suite(SUITES / pack / "modern.yaml").suite
     hub_id = str(suite.workload.model and suite.workload.model.path)
     assert [each.stages_model for each in needed_tokens(suite, expand_cells(suite))].count(True) == 1
-    settings = replace(SETTINGS, gpu_image_uri="me/lab:1", neuron_image_uri="me/lab-neuron:1")
+    settings = replace(SETTINGS, images={"gpu": "me/lab:1", "neuron": "me/lab-neuron:1"})
     for run in trial_runs("execution-1", expand_cells(suite), [1]):
         job = build_training_job_request(
             replace(run, tokens=TOKENS, model_s3_uri=COPY), suite, attempt=1, settings=settings

@@ -298,7 +298,7 @@ def test_the_job_has_the_suites_volume_or_the_labs(size_gb: int | None) -> None:
 def test_the_job_runs_in_the_labs_image_which_has_the_packages() -> None:
     suite = small_suite()
     run = preparation(suite)
-    settings = replace(SETTINGS, cpu_image_uri="me/lab-cpu:1", gpu_image_uri="me/lab-gpu:1")
+    settings = replace(SETTINGS, images={"none": "me/lab-cpu:1", "gpu": "me/lab-gpu:1"})
     job = build_preparation_request(run, suite, attempt=1, settings=settings)
     assert job["AlgorithmSpecification"]["TrainingImage"] == "me/lab-cpu:1"
 

@@ -31,7 +31,7 @@ SUITES = Path(__file__).parents[4] / "suites"
 SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims.yaml")
 BATCHES = ("per_device_train_batch_size", "batch_size")
 # The lab has images of its own for GPUs, and none for Trainium.
-LAB = replace(SETTINGS, gpu_image_uri="1.dkr.ecr.us-east-1.amazonaws.com/efa:1", neuron_image_uri=None)
+LAB = replace(SETTINGS, images={"gpu": "1.dkr.ecr.us-east-1.amazonaws.com/efa:1"})
 
 MOST_PAIRS = 60
 
