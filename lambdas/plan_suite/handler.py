@@ -7,6 +7,7 @@ from typing import Any
 from traindyno.aws import clients
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.image_addresses import read_image_addresses
+from traindyno.aws.prices import PriceSource
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.lab.environment import LaunchEnvironment, read_environment
 from traindyno.lab.plan_suite import plan_execution, refusal_answer
@@ -24,7 +25,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
                 execution_id=execution_id,
                 services=connect(environment),
                 settings=_settings(environment),
-                pricing=clients.pricing(),
+                price_source=PriceSource(region=environment.aws_region),
                 listing=DataListing(clients.s3()),
                 now=time.time(),
             )

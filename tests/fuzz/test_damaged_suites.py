@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_suite
 from traindyno.api.suite_text import SuiteUnreadable, read_suite_text
 from traindyno.aws import clients
+from traindyno.aws.prices import PriceSource
 from traindyno.core.costs.prices import Price
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import needed_tokens
@@ -72,11 +74,9 @@ class Objects:
         """The training code is no document."""
 
 
-def prices(_client: object, instance_types: Any, *, region: str, now: float) -> dict[str, Price]:
-    return {
-        name: Price(instance_type=name, region=region, usd_per_hour=Decimal("1.5"), as_of=f"{now:.0f}", source="test")
-        for name in instance_types
-    }
+def prices(source: PriceSource, instance_types: Any) -> dict[str, Price]:
+    price = Price(instance_type="", region=source.region, usd_per_hour=Decimal("1.5"), as_of="", source="test")
+    return {name: replace(price, instance_type=name) for name in instance_types}
 
 
 @pytest.fixture(autouse=True)
@@ -84,10 +84,9 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> None:
     """PlanSuite's surroundings, without a network."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(clients, "pricing", lambda: None)
     monkeypatch.setattr(clients, "s3", Objects)
     monkeypatch.setattr(clients, "table", lambda _: Table())
-    monkeypatch.setattr(plan_suite_use_case, "read_prices", prices)
+    monkeypatch.setattr(PriceSource, "read", prices)
     monkeypatch.setattr(plan_suite_use_case, "plan_tokens", lambda suite, cells, **_: needed_tokens(suite, cells))
 
 

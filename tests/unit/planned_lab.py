@@ -14,6 +14,7 @@ from tests.unit.step_log_samples import log_lines
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import unprepared_document
 from traindyno.aws.data_listing import DataListing
+from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, parse_owner, runs_of
 from traindyno.core.planning.quotas import Quota, QuotaReading, UsageSource, run_time_quota
@@ -101,7 +102,7 @@ def take_in(
             execution_id=execution_id,
             services=lab.services,
             settings=SETTINGS,
-            pricing=client,
+            price_source=PriceSource(region=SETTINGS.region, now=NOW, pricing=client),
             listing=listing or DataListing(MemoryBuckets()),
             now=NOW,
         )

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from traindyno.api.suite_text import InputFileInvalid, read_input_file
 from traindyno.aws import clients
 from traindyno.aws.account import AccountUnreachable, settings_problem
-from traindyno.aws.prices import read_prices
+from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.core.costs.prices import PRICES_SHAPE, Price, PriceList, parse_prices
 from traindyno.core.planning.preparation_plan import planned_instances
@@ -44,7 +44,7 @@ def read_plan_inputs(
     try:
         if prices is None:
             region = region or account_region()
-            prices = read_prices(clients.pricing(), planned_instances(suite, cells), region=region, now=now)
+            prices = PriceSource(region=region, now=now).read(planned_instances(suite, cells))
         quotas = given.needed(needed_quotas(suite, cells)) if given else read_quotas(suite, cells, now=now)
     except (BotoCoreError, ClientError) as error:
         problem = settings_problem(error)

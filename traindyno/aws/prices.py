@@ -1,12 +1,14 @@
 """On-demand prices from the Price List API: for training and hosting."""
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from traindyno.aws import clients
 from traindyno.core.costs.prices import Price
 from traindyno.core.errors import SuiteRefused
 
@@ -30,19 +32,25 @@ TRAINING = Usage(name="Training", usage_type="Train")
 HOSTING = Usage(name="Hosting", usage_type="Host")
 
 
-def read_prices(
-    pricing: "PricingClient", instance_types: Iterable[str], *, region: str, now: float, usage: Usage = TRAINING
-) -> dict[str, Price]:
-    """Prices by instance type, without types that have no price for the usage in the region. Raises SuiteRefused if the
-    Price List has several prices for one type.
-    """
-    as_of = datetime.fromtimestamp(now, UTC).date().isoformat()
-    found = {name: _read_price(pricing, name, region, usage) for name in dict.fromkeys(instance_types)}
-    return {
-        name: Price(instance_type=name, region=region, usd_per_hour=usd, as_of=as_of, source=source)
-        for name, (usd, source) in found.items()
-        if usd is not None
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceSource:
+    """Where a region's prices come from: the Price List, now. All that reads prices from a service uses it."""
+
+    region: str
+    now: float = field(default_factory=time.time)
+    pricing: "PricingClient | None" = None
+
+    def read(self, instance_types: Iterable[str], usage: Usage = TRAINING) -> dict[str, Price]:
+        """Prices by instance type, without types that have no price for the usage. Raises SuiteRefused if the Price
+        List has several prices for one type.
+        """
+        pricing, as_of = self.pricing or clients.pricing(), datetime.fromtimestamp(self.now, UTC).date().isoformat()
+        found = {name: _read_price(pricing, name, self.region, usage) for name in dict.fromkeys(instance_types)}
+        return {
+            name: Price(instance_type=name, region=self.region, usd_per_hour=usd, as_of=as_of, source=source)
+            for name, (usd, source) in found.items()
+            if usd is not None
+        }
 
 
 def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage: Usage) -> tuple[Decimal | None, str]:
@@ -50,10 +58,12 @@ def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage
     wanted = {"regionCode": region, "platoinstancetype": usage.name, "instanceName": instance_type}
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=SERVICE_CODE,
-        Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
+        Filters=[{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()],
     )
     products = [json.loads(text) for page in pages for text in page["PriceList"]]
-    plain = [product for product in products if _is_plain_use(product, instance_type, usage)]
+    # Clusters, training plans and the free tier have rows with the same instance name.
+    ending = f"{usage.usage_type}:{instance_type}"
+    plain = [each for each in products if str(each["product"]["attributes"].get("usagetype", "")).endswith(ending)]
     hourly = {usd for product in plain for usd in _hourly_usd(product)}
     if len(hourly) > 1:
         listed = ", ".join(str(usd) for usd in sorted(hourly))
@@ -65,11 +75,6 @@ def _read_price(pricing: "PricingClient", instance_type: str, region: str, usage
         )
     versions = sorted({str(product["version"]) for product in plain if "version" in product})
     return next(iter(hourly), None), " ".join((SOURCE, *versions))
-
-
-def _is_plain_use(product: Mapping[str, Any], instance_type: str, usage: Usage) -> bool:
-    """False for the rows of clusters, training plans and the free tier, which have the same instance name."""
-    return str(product["product"]["attributes"].get("usagetype", "")).endswith(f"{usage.usage_type}:{instance_type}")
 
 
 def _hourly_usd(product: Mapping[str, Any]) -> Iterator[Decimal]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from traindyno.aws.data_listing import DataListing
 from traindyno.aws.objects import OriginalMissing
-from traindyno.aws.prices import read_prices
+from traindyno.aws.prices import PriceSource
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, has_instance_storage
@@ -49,9 +49,6 @@ from traindyno.store.past_runs import WorkIndex, WorkRow, read_past_runs
 from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.token_cache import USABLE_SECONDS, TokenCache
 
-if TYPE_CHECKING:
-    from mypy_boto3_pricing import PricingClient
-
 # The manifest of a folder that its owner tokenised.
 TOKENISED = "train/traindyno-data.json"
 PINNED = "by its revision"
@@ -83,7 +80,7 @@ def plan_execution(
     execution_id: str,
     services: PlanSuiteServices,
     settings: JobSettings,
-    pricing: "PricingClient",
+    price_source: PriceSource,
     listing: DataListing,
     now: float,
 ) -> Plan:
@@ -94,8 +91,7 @@ def plan_execution(
     full = _full_volume(suite, cells, settings, listing)
     if conflicts := [*_unstaged(suite), *filter(None, siblings), *full, *find_conflicts(suite, cells, settings)]:
         raise SuiteRefused(conflicts)
-    planned = planned_instances(suite, cells)
-    prices = read_prices(pricing, planned, region=settings.region, now=now)
+    prices = price_source.read(planned_instances(suite, cells))
     past = read_past_runs(suite, index=services.work_index, executions=services.executions, runs=services.runs)
     cache = TokenCache(services.bucket)
     plan = replace(

@@ -7,7 +7,7 @@ from botocore.stub import Stubber
 
 from tests.unit.lab_in_memory import NOW
 from tests.unit.stubbed import stubbed
-from traindyno.aws.prices import read_prices
+from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.quotas import QuotaReading, UsageSource, account_quota, instance_quota
@@ -36,7 +36,7 @@ def read(*products: str) -> dict[str, Any]:
     }
     with stubbed("pricing") as (client, stubber):
         stubber.add_response("get_products", {"PriceList": list(products)}, expected)
-        return dict(read_prices(client, [P4D, P4D], region="us-east-1", now=NOW))
+        return dict(PriceSource(region="us-east-1", now=NOW, pricing=client).read([P4D, P4D]))
 
 
 def test_a_price_comes_with_its_date_region_and_source() -> None:

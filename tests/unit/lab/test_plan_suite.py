@@ -10,6 +10,7 @@ from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measur
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.aws.data_listing import DataListing
+from traindyno.aws.prices import PriceSource
 from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.plan import Plan
@@ -69,7 +70,7 @@ def test_a_script_that_was_not_uploaded_is_refused_before_anything_is_written(so
             execution_id=EXECUTION,
             services=lab.services,
             settings=SETTINGS,
-            pricing=client,
+            price_source=PriceSource(region=SETTINGS.region, pricing=client),
             listing=DataListing(MemoryBuckets()),
             now=NOW,
         )
@@ -95,7 +96,7 @@ def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> No
             execution_id=EXECUTION,
             services=lab.services,
             settings=SETTINGS,
-            pricing=client,
+            price_source=PriceSource(region=SETTINGS.region, pricing=client),
             listing=DataListing(MemoryBuckets()),
             now=NOW,
         )

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from traindyno.api.plan_inputs import account_region, read_price_file
 from traindyno.aws import clients
-from traindyno.aws.prices import read_prices
+from traindyno.aws.prices import PriceSource
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.cli.inputs.plan_options import PricesOption
@@ -134,10 +133,6 @@ def price_job(
     return seconds, tuple(rows)
 
 
-def prices_of(instances: Iterable[str]) -> PriceList:
-    return read_prices(clients.pricing(), instances, region=account_region(), now=time.time())
-
-
 JobArgument = Annotated[str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)]
 OUTPUT = "--output"
 OutputOption = Annotated[Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")]
@@ -181,7 +176,7 @@ def import_job(
     else:
         write_new(output, text)
     types = [str(name) for name in axes.get("instance", [found.document["training"]["instance"]])]
-    seconds, rows = price_job(described, types, given or prices_of(types))
+    seconds, rows = price_job(described, types, given or PriceSource(region=account_region()).read(types))
     for line in (*notes(found), *cost_lines(seconds, rows)):
         tell(line)
 

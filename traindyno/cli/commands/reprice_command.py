@@ -1,6 +1,5 @@
 """`traindyno reprice`: an execution's costs and verdict at other prices, without running anything."""
 
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +10,7 @@ from rich.table import Table
 
 from traindyno.api.plan_inputs import read_price_file
 from traindyno.aws import clients
-from traindyno.aws.prices import read_prices
+from traindyno.aws.prices import PriceSource
 from traindyno.cli import option_values
 from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
@@ -71,10 +70,10 @@ def reprice_execution(
     target.require_execution(execution)
     record = load_record(target.results, execution)
     wanted = list(dict.fromkeys(cell.settings.instance for cell in record.cells))
-    region = "" if given else price_region or _region_of(record)
-    found = given or read_prices(clients.pricing(), wanted, region=region, now=time.time())
+    where = str(prices or price_region or _region_of(record))
+    found = PriceSource(region=where).read(wanted) if given is None else given
     if not any(name in found for name in wanted):
-        raise NoPriceFound(f"{prices or region}: no price of {' or '.join(wanted)} was found")
+        raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
     loss_spread, host_priors = record.loss_spread, record.host_priors
     before = judge(record.suite, record.cells, record.results, loss_spread=loss_spread, host_priors=host_priors)
     after = reprice(record.suite, record.cells, record.results, found, loss_spread=loss_spread, host_priors=host_priors)

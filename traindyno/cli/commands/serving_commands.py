@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 
 from traindyno.api.lab_target import LabTarget
-from traindyno.aws import clients
 from traindyno.aws.client_errors import AwsError
-from traindyno.aws.prices import HOSTING, read_prices
+from traindyno.aws.prices import HOSTING, PriceSource
 from traindyno.cli.display.serving_text import deployment_figures, deployments_table, lines_after, lines_before
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_values import finite, matching
@@ -120,8 +119,7 @@ def _plan(choice: DeploymentChoice, execution: str, cell: str | None, target: La
     suite, run, job_name = find_deployable_model(execution, cell, target.results)
     now, lab = time.time(), target.deployment.lab
     instance = choice.instance or (LOCAL_INSTANCE if choice.local else SERVING_INSTANCE)
-    region = target.deployment.serving.region
-    price = read_prices(clients.pricing(), [instance], region=region, now=now, usage=HOSTING).get(instance)
+    price = PriceSource(region=target.deployment.serving.region, now=now).read([instance], HOSTING).get(instance)
     cell_id, unique = run.cell.cell_id, secrets.token_hex(3)
     deployment = ModelDeployment(
         name=deployment_name(lab=lab, suite_name=suite.name, cell_id=cell_id, unique=unique),

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws import account_checks
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
-from traindyno.aws.prices import read_prices
+from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, account_quota, instance_quota
 from traindyno.core.serving.deployment import SERVING_INSTANCE
@@ -205,7 +205,7 @@ def _builds(service_quotas: Any, region: str | None) -> Check:
 
 
 def _price(pricing: Any, region: str | None) -> Check:
-    price = read_prices(pricing, [SMOKE_INSTANCE], region=region or "", now=time.time()).get(SMOKE_INSTANCE)
+    price = PriceSource(region=region or "", pricing=pricing).read([SMOKE_INSTANCE]).get(SMOKE_INSTANCE)
     found = f"{SMOKE_INSTANCE} ${price.usd_per_hour}/h" if price else f"none for {SMOKE_INSTANCE}"
     advice = None if price else "choose a region where SageMaker trains on this type"
     return Check(subject="prices", found=found, advice=advice)
