@@ -101,11 +101,12 @@ def observe_hazards(
     for result in seen:
         key, count = hazard_key(result), result.run.cell.settings.instance_count
         instances[key] = min(count, instances.get(key, count))
-        counts[key] = counts.get(key, 0) + (
-            _restarts(result) + sum(ended_by_fault(result, attempt) for attempt in result.attempts)
-        )
+        restarts, measured = _restarts(result), measured_attempt(result)
+        counts[key] = counts.get(key, 0) + restarts + _count_faults(result)
         hours[key] = hours.get(key, 0.0) + instance_hours(result)
-        waits.setdefault(key, []).extend(_waits(result))
+        known = waits.setdefault(key, [])
+        if restarts and measured is not None and measured.phase_seconds.get(INTERRUPTED):
+            known += [unbilled_seconds(measured, restarts) / restarts] * restarts
     return {
         key: replace(
             posterior(key, count=counts[key], hours=hours[key], given=given or {}, instances=instances[key]),
@@ -153,8 +154,10 @@ def posterior(
     low, high = (gamma_quantile(tail, shape) / (hours + PRIOR_HOURS) for tail in (_TAIL, 1 - _TAIL))
     if purchase != Purchase.SPOT and high > MOST_SPAN * low:
         figure = min(figure, prior.per_instance_hour)
-    if not count:
-        high = max(high, _most_unseen(prior, figure, hours))
+    if not count:  # types differ, whatever one source counted
+        of_exponential = gamma_quantile(1 - _TAIL, 1.0)
+        unseen = of_exponential / (hours + PRIOR_HOURS)
+        high = max(high, figure * of_exponential if prior.most is None else min(prior.most, unseen))
     return Hazard(
         key=key,
         per_instance_hour=figure,
@@ -168,14 +171,6 @@ def posterior(
     )
 
 
-def _most_unseen(prior: Prior, figure: float, hours: float) -> float:
-    """The upper end where no event was seen: types differ, whatever one source counted."""
-    of_exponential = gamma_quantile(1 - _TAIL, 1.0)
-    if prior.most is None:
-        return figure * of_exponential
-    return min(prior.most, of_exponential / (hours + PRIOR_HOURS))
-
-
 def _restarts(result: RunResult) -> int:
     """On demand, a launcher may also start again after an error of the script: the service has to report them."""
     attempt = measured_attempt(result)
@@ -183,14 +178,6 @@ def _restarts(result: RunResult) -> int:
         return 0
     is_reported = result.price.purchase == Purchase.SPOT or attempt.phase_seconds.get(INTERRUPTED)
     return result.measured.interruptions if is_reported else 0
-
-
-def _waits(result: RunResult) -> list[float]:
-    """Waiting time of each interruption of the measured job; all are equal."""
-    count, attempt = _restarts(result), measured_attempt(result)
-    if not count or attempt is None or not attempt.phase_seconds.get(INTERRUPTED):
-        return []
-    return [unbilled_seconds(attempt, count) / count] * count
 
 
 def ended_by_fault(result: RunResult, attempt: Attempt) -> bool:
@@ -244,12 +231,9 @@ def _of_one_type(cells: Mapping[str, Sequence[RunResult]]) -> Iterator[tuple[str
         share = hours[cell_id] / all_hours
         p = incomplete_beta(count, all_count - count + 1, share)
         is_uneven = count > 1 and p < SIGNIFICANCE
-        if is_uneven or (count == all_count and _loses_a_trial(cells[cell_id])):
+        loses = any(_count_faults(result) and result.measured is None for result in cells[cell_id])
+        if is_uneven or (count == all_count and loses):
             yield cell_id, UnevenFaults(count=count, all_count=all_count, hours_share=share, p=p)
-
-
-def _loses_a_trial(results: Sequence[RunResult]) -> bool:
-    return any(_count_faults(result) and result.measured is None for result in results)
 
 
 def _count_faults(result: RunResult) -> int:

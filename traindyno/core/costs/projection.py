@@ -8,7 +8,6 @@ from traindyno.core.costs import prices
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt, trained_seconds
-from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_phases import BEFORE_TRAINING
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import PROBE
@@ -78,12 +77,18 @@ def project_run(result: RunResult) -> Projection | None:
     job_time = None if attempt is None else read_job_time(attempt, is_spot=is_spot)
     if measured is None or measured.throughput is None or attempt is None or job_time is None or scheduled is None:
         return None
+    # A run of the whole work has no probes, and the measured session is the only one of its job.
+    if lost := measured.lost_seconds + measured.kept_seconds:
+        billed = max(0.0, lost - unbilled_seconds(attempt, measured.interruptions))
+        job_time = _without(job_time, wall=lost, training=billed)
+    if probed := result.phases_seconds.get(PROBE, 0.0):
+        job_time = _without(job_time, wall=probed, training=probed)
     return project(
         examples=result.examples,
         samples_per_second=measured.throughput.samples_per_second / scheduled.slower,
         samples_before_steady=measured.samples_before_steady,
         steady_seconds=measured.steady_seconds + scheduled.once_seconds,
-        job_time=_without_probes(_without_interruptions(job_time, attempt, measured), result),
+        job_time=job_time,
         instance_count=result.run.cell.settings.instance_count,
         usd_per_instance_hour=result.price.usd_per_instance_hour,
     )
@@ -169,34 +174,11 @@ def known_cost_usd(seconds: float, instance_count: int, usd_per_instance_hour: D
     return prices.cost_usd(Decimal(str(seconds)), instance_count, usd_per_instance_hour)
 
 
-def _without_interruptions(job_time: JobTime, attempt: Attempt, measured: MeasuredRun) -> JobTime:
-    """The time as it would be if the measured session had been the only one of its job."""
-    lost = measured.lost_seconds + measured.kept_seconds
-    if not lost:
-        return job_time
-    training = max(0.0, job_time.training - max(0.0, lost - unbilled_seconds(attempt, measured.interruptions)))
-    share = job_time.billable_share
-    return JobTime(
-        wall=max(0.0, job_time.wall - lost),
-        before_training=job_time.before_training,
-        training=training,
-        billable=None if share is None else training * share,
-        is_spot=job_time.is_spot,
-    )
-
-
-def _without_probes(job_time: JobTime, result: RunResult) -> JobTime:
-    """A run of the whole work has none."""
-    probed = result.phases_seconds.get(PROBE, 0.0)
-    if not probed:
-        return job_time
-    training, share = max(0.0, job_time.training - probed), job_time.billable_share
-    return replace(
-        job_time,
-        wall=max(0.0, job_time.wall - probed),
-        training=training,
-        billable=None if share is None else training * share,
-    )
+def _without(job_time: JobTime, *, wall: float, training: float) -> JobTime:
+    """With so many seconds less, at the same share that is billed."""
+    left, share = max(0.0, job_time.training - training), job_time.billable_share
+    billable = None if share is None else left * share
+    return replace(job_time, wall=max(0.0, job_time.wall - wall), training=left, billable=billable)
 
 
 def unbilled_seconds(attempt: Attempt, interruptions: int) -> float:

@@ -1,7 +1,7 @@
 """What an execution paid: every attempt with its seconds, price and phases, adding up to the total to the cent."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from traindyno.core.costs.prices import cost_usd
@@ -107,53 +107,35 @@ def _cents_by_line(drafts: Sequence[ReceiptLine]) -> dict[int, Decimal]:
 
 
 def _line(result: RunResult | PreparationResult, attempt: Attempt, *, is_running: bool) -> ReceiptLine:
-    usage, price = _usage(result), result.price.usd_per_instance_hour
+    logged: Attempt | None = result.attempts[-1]
+    if isinstance(result, PreparationResult):
+        job = result.preparation
+        run_id, label, instance, count = job.preparation_id, job.label, job.instance, 1
+    else:
+        cell, logged = result.run.cell, measured_attempt(result)
+        run_id, label = result.run.run_id, cell.label
+        instance, count = cell.settings.instance, cell.settings.instance_count
+    price = result.price.usd_per_instance_hour
     billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error
-    seconds = _phase_seconds(attempt, result.phases_seconds if attempt is _logged_attempt(result) else {})
+    # the phases are those of the attempt whose step log was read
+    seconds = _phase_seconds(attempt, result.phases_seconds if attempt is logged else {})
     return ReceiptLine(
-        run_id=usage.run_id,
-        label=usage.label,
+        run_id=run_id,
+        label=label,
         attempt=attempt.number,
         job_name=attempt.job_name,
         outcome=RUNNING if is_running else outcome or "unknown",
-        instance=usage.instance,
-        instance_count=usage.instance_count,
+        instance=instance,
+        instance_count=count,
         billable_seconds=billed,
         usd_per_instance_hour=price,
-        exact_usd=None if billed is None or price is None else cost_usd(billed, usage.instance_count, price),
+        exact_usd=None if billed is None or price is None else cost_usd(billed, count, price),
         usd=None,
         phases=tuple(PhaseCost(name=name, seconds=value, usd=None) for name, value in seconds.items()),
         place=attempt.share.place if attempt.share else None,
         runs=attempt.share.runs if attempt.share else 1,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Usage:
-    run_id: str
-    label: str
-    instance: str
-    instance_count: int
-
-
-def _usage(result: RunResult | PreparationResult) -> _Usage:
-    match result:
-        case PreparationResult(preparation=job):
-            return _Usage(run_id=job.preparation_id, label=job.label, instance=job.instance, instance_count=1)
-        case RunResult(run=run):
-            settings = run.cell.settings
-            return _Usage(
-                run_id=run.run_id,
-                label=run.cell.label,
-                instance=settings.instance,
-                instance_count=settings.instance_count,
-            )
-
-
-def _logged_attempt(result: RunResult | PreparationResult) -> Attempt | None:
-    """The attempt whose step log gives the phases."""
-    return result.attempts[-1] if isinstance(result, PreparationResult) else measured_attempt(result)
 
 
 def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:
@@ -180,8 +162,7 @@ def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
         PhaseCost(name=phase.name, seconds=phase.seconds, usd=shares.get(phase.name, Decimal(0)))
         for phase in line.phases
     )
-    values = {name: getattr(line, name) for name in ReceiptLine.__slots__}
-    return ReceiptLine(**{**values, "usd": usd, "phases": phases})
+    return replace(line, usd=usd, phases=phases)
 
 
 def exact_phase_usd(lines: Sequence[ReceiptLine]) -> dict[str, Decimal]:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
+from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES
 from traindyno.core.measurement.run_result import RunResult
 
 
@@ -18,15 +17,12 @@ class SuccessRate:
 
 def measure_success(results: Sequence[RunResult]) -> SuccessRate:
     """Faults of the service, missing capacity and jobs that a person stopped count for nothing (see hazard.py)."""
+    # the outcome of the run counts for its last attempt: a loss may be found to have diverged after the job ended
     outcomes = [
-        _outcome_of(result, attempt) for result in results for attempt in result.attempts if attempt.billable_seconds
+        result.outcome if attempt is result.attempts[-1] else attempt.outcome
+        for result in results
+        for attempt in result.attempts
+        if attempt.billable_seconds and attempt.error is None
     ]
     successes = sum(outcome in SUCCESSES for outcome in outcomes)
     return SuccessRate(successes=successes, attempts=successes + sum(each in OWN_FAILURES for each in outcomes))
-
-
-def _outcome_of(result: RunResult, attempt: Attempt) -> Outcome | None:
-    """The outcome of the run counts for its last attempt: a loss may be found to have diverged after the job ended."""
-    if attempt.error is not None:
-        return None
-    return result.outcome if attempt is result.attempts[-1] else attempt.outcome

@@ -6,7 +6,6 @@ from decimal import Decimal
 from math import isfinite
 
 from traindyno.core.costs.projection import known_cost_usd, measured_attempt, read_job_time
-from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.choices import Quality
@@ -75,7 +74,9 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
         return None
     before = 0.0
     for evaluation, value in evaluated(measured.evaluations, target):
-        logged = _without_lost(evaluation.time - measured.began_at, measured)
+        logged = evaluation.time - measured.began_at
+        # what other sessions lost is before the measured one, and so before its evaluations
+        logged -= measured.lost_seconds if logged >= measured.lost_seconds + measured.kept_seconds else 0.0
         if target.is_reached(value):
             return Reached(
                 step=evaluation.step,
@@ -85,12 +86,6 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
             )
         before = logged
     return None
-
-
-def _without_lost(logged: float, measured: MeasuredRun) -> float:
-    """What other sessions lost is before the measured one, and so before its evaluations."""
-    lost = measured.lost_seconds
-    return logged - lost if logged >= lost + measured.kept_seconds else logged
 
 
 def evaluated(evaluations: Sequence[Evaluation], target: QualityTarget) -> list[tuple[Evaluation, float]]:

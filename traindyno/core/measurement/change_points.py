@@ -75,8 +75,10 @@ def _find_change(levels: Sequence[float]) -> int | None:
     jump = _largest_jump(levels, line)
     if abs(jump.size) < LEAST_CHANGE:
         return None
-    limit = _CRITICAL_DEVIATIONS * robust_long_run_deviation(_residuals(levels, line, jump))
-    return jump.split if jump.deviations > limit else None
+    # what the line with the jump leaves of each level, up to a constant
+    slope = line.slope - jump.size * jump.split * (count - jump.split) / (2 * line.squares)
+    left = [level - slope * place - jump.size * (place >= jump.split) for place, level in enumerate(levels)]
+    return jump.split if jump.deviations > _CRITICAL_DEVIATIONS * robust_long_run_deviation(left) else None
 
 
 def _largest_jump(levels: Sequence[float], line: _Line) -> _Jump:
@@ -91,9 +93,3 @@ def _largest_jump(levels: Sequence[float], line: _Line) -> _Jump:
         if deviations > best.deviations:
             best = _Jump(split=split, size=left_over / squares, deviations=deviations)
     return best
-
-
-def _residuals(levels: Sequence[float], line: _Line, jump: _Jump) -> list[float]:
-    """What the line with the jump leaves of each level, up to a constant."""
-    slope = line.slope - jump.size * jump.split * (line.count - jump.split) / (2 * line.squares)
-    return [level - slope * place - jump.size * (place >= jump.split) for place, level in enumerate(levels)]

@@ -75,7 +75,11 @@ def check_loss_parities(
     known = [curve for side in curves for curve in side if curve]
     end = min((max(curve) for curve in known), default=0)
     late = [[_late(curve, end) for curve in side] for side in curves]
-    losses = [_by_seed(trials, side) if all(side) else {} for trials, side in zip(cells, late, strict=True)]
+    losses = list[dict[int | None, float]]()
+    for trials, side in zip(cells, late, strict=True):
+        means = [fmean(each) for each in side] if all(side) else []
+        seeds = [result.seed for result in trials] if are_draws_of_seeds(trials) else [None]
+        losses.append(dict(zip(seeds, means if len(seeds) > 1 else [fmean(means)], strict=True)) if means else {})
     spread = pool_spread([list(side.values()) for side in losses]) or history
     parities = []
     for trials, own in zip(cells[1:], losses[1:], strict=True):
@@ -94,13 +98,6 @@ def check_loss_parities(
             )
         )
     return tuple(parities)
-
-
-def _by_seed(trials: Sequence[RunResult], late: Sequence[Sequence[float]]) -> dict[int | None, float]:
-    means = [fmean(losses) for losses in late]
-    if not are_draws_of_seeds(trials):
-        return {None: fmean(means)}
-    return {result.seed: mean for result, mean in zip(trials, means, strict=True)}
 
 
 def _compare(

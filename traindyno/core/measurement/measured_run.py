@@ -1,20 +1,20 @@
 """What one run's step log shows: steady window, rates, losses, memory and the environment they were measured in."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
-from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, wall_seconds
+from traindyno.core.measurement.run_phases import divide_steps, wall_seconds
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
 from traindyno.core.measurement.steady_window import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
-from traindyno.core.measurement.step_time import StepTime, UndecidedStalls
+from traindyno.core.measurement.step_time import UndecidedStalls
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.step_log.content import Gap, ProcessLog, Session, StepLog
-from traindyno.core.step_log.fields import Evaluation, HostLoad, LoggedPhase, ModelSize, facts_of
+from traindyno.core.step_log.fields import Evaluation, LoggedPhase, ModelSize, facts_of
 from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, CHECKPOINT_WRITE, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unlogged_steps import count_unlogged
@@ -101,29 +101,21 @@ def measure_contention(session: Session) -> Contention | None:
     for process in session.processes:
         if process.host_loads and process.environment is not None:
             hosts.setdefault(process.environment.host_id or process.environment.host, []).append(process)
-    return _worst([_of_host(processes) for processes in hosts.values()])
-
-
-def _worst(found: Sequence[Contention]) -> Contention | None:
+    found = map(_of_host, hosts.values())
     return max(found, key=lambda one: (one.is_contended, one.steal_share + one.queue_share), default=None)
 
 
 def _of_host(processes: Sequence[ProcessLog]) -> Contention:
     """The host's own counters are the same in each of its processes, so they are read from one."""
-    host = processes[0].host_loads
+    host, loads = processes[0].host_loads, [load for process in processes for load in process.host_loads]
     capacity = sum(load.seconds * load.host_cpu_count for load in host)
-    own = sum(load.cpu_seconds for load in _loads(processes))
-    waited = sum(load.run_queue_seconds for load in _loads(processes))
+    own, waited = sum(load.cpu_seconds for load in loads), sum(load.run_queue_seconds for load in loads)
     busy = sum(load.host_busy_seconds for load in host)
     return Contention(
         steal_share=sum(load.steal_seconds for load in host) / capacity,
         foreign_share=max(0.0, busy - own) / capacity,
         queue_share=waited / (waited + own) if waited + own else 0.0,
     )
-
-
-def _loads(processes: Sequence[ProcessLog]) -> Iterator[HostLoad]:
-    return (load for process in processes for load in process.host_loads)
 
 
 MOST_STEP_TIMES = 600
@@ -239,26 +231,39 @@ def measure_run(
     sessions = [each for each in step_log.sessions if each.job_name == session.job_name]
     began_at = min(each.first_logged for each in sessions)
     divided = divide_steps(step_log.sessions)
-    kept_seconds = _kept_seconds(divided, session)
+    others = [each for each in divided if each.session is not session and each.session.job_name == session.job_name]
+    kept_seconds = sum(wall_seconds(each.kept) for each in others)
     unlogged_steps = count_unlogged(session)
     is_whole = not session.missing_ranks and not unlogged_steps
-    throughput = _throughput(step_log, session, table, step_time, peak_flops_per_device) if is_whole else None
+    throughput = None
+    if is_whole:
+        throughput = measure_throughput(
+            table,
+            step_time,
+            device_count=session.world_size,
+            flops_per_token=step_log.model.flops_per_token if step_log.model else None,
+            peak_flops_per_device=peak_flops_per_device,
+        )
+    # an earlier job than the measured one may have run the first kept steps
+    first_began = min([began_at, *(each.session.begin for each in divided if len(each.kept))])
+    peaks = [peak for rank in table.ranks if (peak := rank.steps.peak_memory_bytes)]
+    steady_seconds = table.wall_seconds(steady.warmup_steps, len(table) - 1) - step_time.one_time_seconds
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput,
         relative_half_width=step_time.relative_half_width(),
         timeline=_timeline(table),
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
-        loss=draw_loss_curve(*(each.kept for each in divided), began_at=_began(divided, began_at)),
+        loss=draw_loss_curve(*(each.kept for each in divided), began_at=first_began),
         evaluations=tuple(each for session in sessions for each in session.evaluations),
-        peak_memory_bytes=_peak_memory_bytes(table),
+        peak_memory_bytes=max(peaks, default=None),
         model=step_log.model,
         gaps=step_log.gaps,
         contention=measure_contention(session),
         relative_error=step_time.relative_error,
         recurring=step_time.recurring,
         one_time=tuple(replace(event, step=table.numbers[event.step]) for event in step_time.one_time),
-        steady_seconds=_steady_seconds(table, step_time),
+        steady_seconds=max(0.0, steady_seconds),
         job_name=session.job_name,
         interruptions=len(sessions) - 1,
         lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
@@ -273,24 +278,6 @@ def measure_run(
         step_parts=measure_parts(session, table, throughput, step_time.relative_error),
         unlogged_steps=unlogged_steps,
     )
-
-
-def _throughput(
-    step_log: StepLog, session: Session, table: StepTable, step_time: StepTime, peak_flops_per_device: float | None
-) -> Throughput | None:
-    return measure_throughput(
-        table,
-        step_time,
-        device_count=session.world_size,
-        flops_per_token=step_log.model.flops_per_token if step_log.model else None,
-        peak_flops_per_device=peak_flops_per_device,
-    )
-
-
-def _peak_memory_bytes(table: StepTable) -> int | None:
-    """Peak memory of the device that used the most; None if no step reports it."""
-    peaks = (rank.steps.peak_memory_bytes for rank in table.ranks)
-    return max((peak for peak in peaks if peak), default=None)
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:
@@ -309,22 +296,6 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
         facts={**facts_of(first.environment, first.phases), **searched},
         host_ids=tuple(sorted({environment.host_id for environment in environments if environment.host_id})),
     )
-
-
-def _steady_seconds(table: StepTable, step_time: StepTime) -> float:
-    wall_seconds = table.wall_seconds(step_time.steady_state.warmup_steps, len(table) - 1)
-    return max(0.0, wall_seconds - step_time.one_time_seconds)
-
-
-def _began(divided: Sequence[SessionSteps], began_at: float) -> float:
-    """When the first kept steps began, which an earlier job than the measured one may have run."""
-    return min([began_at, *(each.session.begin for each in divided if len(each.kept))])
-
-
-def _kept_seconds(divided: Sequence[SessionSteps], measured: Session) -> float:
-    """Seconds of the kept steps in the other sessions of the measured job."""
-    others = (each for each in divided if each.session is not measured and each.session.job_name == measured.job_name)
-    return sum(wall_seconds(each.kept) for each in others)
 
 
 def _lost_seconds(sessions: Sequence[Session], measured: Session) -> float:

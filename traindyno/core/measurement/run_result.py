@@ -21,10 +21,9 @@ from traindyno.core.measurement.measured_run import (
 from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
-from traindyno.core.step_log.step_table import StepTable, tabulate_steps
+from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.step_log.unlogged_steps import describe_unlogged
 from traindyno.core.suite.choices import Precision, Task
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.workload import FullRun
 
@@ -156,48 +155,48 @@ def build_run_result(
     """``step_log`` is None if no process wrote one."""
     session = step_log.measured if step_log else None
     table = tabulate_steps(session) if session else None
-    measured = _measure(run, suite, step_log, session, table)
+    measured, others = None, list[SessionSteps]()
+    if step_log is not None and session is not None and table is not None:
+        # the peak is known for the 16-bit formats only, dense
+        settings, known = run.cell.settings, find_instance_type(run.cell.settings.instance)
+        is_known = known is not None and settings.precision is not Precision.FP32
+        measured = measure_run(
+            step_log,
+            session,
+            table,
+            warmup_steps=suite.measurement.warmup_steps,
+            peak_flops_per_device=known.peak_dense_bf16_flops_per_device if known and is_known else None,
+        )
+        divided = [each for each in divide_steps(step_log.sessions) if each.session.job_name == session.job_name]
+        others = [each for each in divided if each.session is not session]
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
     contradicted = _contradiction(outcome, step_log)
-    others = _other_sessions(step_log, session) if step_log and session else []
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
     environment = read_environment(step_log) if step_log else None
+    # A built-in task trains with the run's seed. A script may, if it gets the seed or says that it took it.
+    gets_seed = suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None
+    says_seed = environment is not None and environment.facts.get(SEED) == run.seed
+    billed = [attempt.billable_seconds for attempt in attempts]
     unlogged = describe_unlogged(session) if session else None
     doubt = describe_doubt(session, log_tail) if outcome is Outcome.COMPLETED else None
     return RunResult(
         run=run,
         examples=suite.workload.examples,
-        outcome=contradicted.outcome if contradicted else outcome,
-        message=contradicted.message if contradicted else message or unlogged or doubt,
+        outcome=contradicted[0] if contradicted else outcome,
+        message=contradicted[1] if contradicted else message or unlogged or doubt,
         log_tail=tuple(log_tail) if doubt or outcome is not Outcome.COMPLETED else (),
         attempts=tuple(attempts),
         phases_seconds=phases,
         measured=measured,
         environment=environment,
         step_log_problems=step_log.problems if step_log else ("no step log was found",),
-        billable_seconds=_billable_seconds(attempts),
+        billable_seconds=None if not billed or None in billed else sum(each for each in billed if each is not None),
         price=price,
         is_simulated=is_simulated,
         full_run=suite.workload.full_run,
         checkpoint_every_steps=suite.measurement.checkpoint_every_steps,
-        seed=_shown_seed(run, suite, environment),
+        seed=run.seed if gets_seed or says_seed else None,
     )
-
-
-def _shown_seed(run: Run, suite: Suite, environment: RunEnvironment | None) -> int | None:
-    """A built-in task trains with the run's seed. A script may, if it gets the seed as an argument or says that it
-    took it.
-    """
-    if suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None:
-        return run.seed
-    said = environment.facts.get(SEED) if environment else None
-    return run.seed if said == run.seed else None
-
-
-def _other_sessions(step_log: StepLog, measured: Session) -> list[SessionSteps]:
-    """The steps of the measured job in its other sessions."""
-    of_job = [each for each in divide_steps(step_log.sessions) if each.session.job_name == measured.job_name]
-    return [each for each in of_job if each.session is not measured]
 
 
 def run_result_document(result: RunResult) -> dict[str, Any]:
@@ -210,48 +209,14 @@ def parse_run_result(document: Mapping[str, Any]) -> RunResult:
     return from_document(RUN_RESULT.read(document), RunResult)
 
 
-def _measure(
-    run: Run, suite: Suite, step_log: StepLog | None, session: Session | None, table: StepTable | None
-) -> MeasuredRun | None:
-    if step_log is None or session is None or table is None:
-        return None
-    return measure_run(
-        step_log,
-        session,
-        table,
-        warmup_steps=suite.measurement.warmup_steps,
-        peak_flops_per_device=_peak_flops_per_device(run.cell.settings),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Contradiction:
-    outcome: Outcome
-    message: str
-
-
-def _contradiction(outcome: Outcome, step_log: StepLog | None) -> _Contradiction | None:
+def _contradiction(outcome: Outcome, step_log: StepLog | None) -> tuple[Outcome, str] | None:
     """Why a completed job did not do its work: its loss diverged, or not all of its processes logged."""
     if step_log is None or outcome is not Outcome.COMPLETED:
         return None
     diverged = next((error for error in step_log.errors if error.outcome == Outcome.LOSS_DIVERGED), None)
     if diverged is not None:
-        return _Contradiction(outcome=Outcome.LOSS_DIVERGED, message=diverged.message)
+        return Outcome.LOSS_DIVERGED, diverged.message
     session = step_log.measured
     if session is not None and session.missing_ranks:
-        return _Contradiction(outcome=Outcome.USER_CODE_ERROR, message=session.describe_missing_ranks())
+        return Outcome.USER_CODE_ERROR, session.describe_missing_ranks()
     return None
-
-
-def _peak_flops_per_device(settings: Settings) -> float | None:
-    """Known for the 16-bit formats only, dense."""
-    instance_type = find_instance_type(settings.instance)
-    if instance_type is None or settings.precision is Precision.FP32:
-        return None
-    return instance_type.peak_dense_bf16_flops_per_device
-
-
-def _billable_seconds(attempts: Sequence[Attempt]) -> float | None:
-    """All attempts together; None if any of them is unknown."""
-    seconds = [attempt.billable_seconds for attempt in attempts]
-    return None if not seconds or None in seconds else sum(value for value in seconds if value is not None)

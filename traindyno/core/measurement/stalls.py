@@ -36,7 +36,8 @@ def log_levels(step_seconds: Sequence[float]) -> list[float]:
     A stall is at least 25 % and six robust deviations above or below that median.
     """
     logs = [log(max(seconds, 1e-9)) for seconds in step_seconds]
-    typical = [_middle(logs[max(0, index - _NEIGHBOURS) : index + _NEIGHBOURS + 1]) for index in range(len(logs))]
+    around = (logs[max(0, index - _NEIGHBOURS) : index + _NEIGHBOURS + 1] for index in range(len(logs)))
+    typical = [sorted(each)[len(each) // 2] for each in around]
     distances = [abs(value - level) for value, level in zip(logs, typical, strict=True)]
     deviation = max(_DEVIATIONS_PER_MAD * median(distances), LEAST_DEVIATION)
     reach = max(_STALL_DEVIATIONS * deviation, _LEAST_STALL)
@@ -58,10 +59,6 @@ def find_stalls(step_seconds: Sequence[float], levels: Sequence[float]) -> tuple
         else:
             found.append(Stall(first=index, last=index, seconds=excess))
     return tuple(found)
-
-
-def _middle(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2]
 
 
 ONE_TIME_PHASES = (
@@ -209,18 +206,10 @@ def _even_period(places: Sequence[int], count: int) -> float | None:
         return None
     mean_gap = (scheduled[-1] - scheduled[0]) / (len(scheduled) - 1)
     outer_gap = max(places[0], count - places[-1])
-    is_inner = outer_gap <= mean_gap + _tolerance(scheduled, mean_gap)
-    return mean_gap if is_inner and _is_even(scheduled, mean_gap) else None
-
-
-def _is_even(places: Sequence[int], mean_gap: float) -> bool:
-    tolerance = _tolerance(places, mean_gap)
-    return all(abs(after - before - mean_gap) <= tolerance for before, after in pairwise(places))
-
-
-def _tolerance(places: Sequence[int], mean_gap: float) -> float:
-    """The tolerance in steps. Three phases have 1.5: a wider tolerance would accept random spacing too often."""
-    return 1.5 if len(places) <= LEAST_COUNT else max(1.5, 0.1 * mean_gap)
+    # in steps; a wider tolerance of three phases would accept random spacing too often
+    tolerance = 1.5 if len(scheduled) <= LEAST_COUNT else max(1.5, 0.1 * mean_gap)
+    is_even = all(abs(after - before - mean_gap) <= tolerance for before, after in pairwise(scheduled))
+    return mean_gap if is_even and outer_gap <= mean_gap + tolerance else None
 
 
 def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:

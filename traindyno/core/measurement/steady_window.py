@@ -73,12 +73,17 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
     count = len(step_seconds)
     begin = min(count, 1 if warmup_steps is None else warmup_steps)
     levels = log_levels(step_seconds) if count else []
-    regimes = _shifted(find_regimes(levels[begin:]), begin) if begin < count else ()
+    found = find_regimes(levels[begin:]) if begin < count else ()
+    regimes = tuple(replace(each, first=each.first + begin, end=each.end + begin) for each in found)
     steady = max(0, len(regimes) - 1)
     while (earlier := _first_that_returns(regimes, steady)) is not None:
         steady = earlier
     lasting = next((index for index in range(steady, 0, -1) if is_long(count - regimes[index].first, count)), 0)
-    trend = _trend_within(levels, [*regimes[:lasting], *_as_one(regimes[lasting:])], count)
+    # Levels since the last lasting change belong to the run: those that return are no drift, and a late change is one.
+    # A change of level has no slope, and where a slope is cut it stays in both parts.
+    parts = [*regimes[:lasting], *(replace(each, end=regimes[-1].end) for each in regimes[lasting : lasting + 1])]
+    early = int(EARLY_SHARE * count)
+    trend = estimate_trend([levels[max(each.first, early) : each.end] for each in parts if each.end > early])
     slow = [regime for regime in regimes[steady:] if regime.level >= regimes[-1].level + LEAST_CHANGE]
     usual = _without_slow_stretches(levels, slow, regimes[-1].level) if slow else levels
     stretches = _slow_stretches(slow, step_seconds, levels, usual)
@@ -96,10 +101,6 @@ def find_steady_window(step_seconds: Sequence[float], *, warmup_steps: int | Non
     )
 
 
-def _shifted(regimes: Sequence[Regime], begin: int) -> tuple[Regime, ...]:
-    return tuple(replace(each, first=each.first + begin, end=each.end + begin) for each in regimes)
-
-
 def _first_that_returns(regimes: Sequence[Regime], end: int) -> int | None:
     """The first regime before ``end`` whose level is also one of those from there on."""
     for index in range(end):
@@ -110,17 +111,6 @@ def _first_that_returns(regimes: Sequence[Regime], end: int) -> int | None:
 
 def is_long(steps: int, count: int) -> bool:
     return steps >= max(LEAST_STEADY_STEPS, LEAST_STEADY_SHARE * count)
-
-
-def _as_one(regimes: Sequence[Regime]) -> Sequence[Regime]:
-    """Their levels belong to the run: those that return are no drift, and a late change is one."""
-    return [replace(regimes[0], end=regimes[-1].end)] if regimes else ()
-
-
-def _trend_within(levels: Sequence[float], regimes: Sequence[Regime], count: int) -> Trend | None:
-    """The common slope of the parts: a change of level has none, and where a slope is cut it stays in both parts."""
-    early = int(EARLY_SHARE * count)
-    return estimate_trend([levels[max(each.first, early) : each.end] for each in regimes if each.end > early])
 
 
 def _without_slow_stretches(levels: Sequence[float], slow: Sequence[Regime], latest: float) -> list[float]:

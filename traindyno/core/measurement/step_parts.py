@@ -144,9 +144,19 @@ def measure_parts(
     first = len(table) - throughput.steps
     mean = throughput.seconds * (1 - throughput.recurring_share) / throughput.steps
     error = standard_error(table.slowest_seconds[first:]) if relative_error is None else relative_error * mean
-    step, waiting = PartSeconds(mean=mean, error=error), _waiting(table, first, throughput.data_wait_share * mean)
-    parts = StepParts(samples_per_step=throughput.samples / throughput.steps, step=step, waiting=waiting, data=waiting)
-    parts = replace(parts, computing_share=_computing_share(session))
+    # the scatter of waiting is that of the mean over the processes, step by step, relative to their own mean
+    waits = [fmean(each) for each in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)]
+    waited = throughput.data_wait_share * mean
+    waiting = PartSeconds(mean=waited, error=standard_error(waits) * waited / fmean(waits) if waited > 0 else 0.0)
+    facts = [each for process in session.processes if (each := facts_between_steps(process.phases))]
+    between = sum(float(each[WAIT_SECONDS]) for each in facts)
+    parts = StepParts(
+        samples_per_step=throughput.samples / throughput.steps,
+        step=PartSeconds(mean=mean, error=error),
+        waiting=waiting,
+        data=waiting,
+        computing_share=sum(float(each[CPU_SECONDS]) for each in facts) / between if between > 0 else None,
+    )
     probes = [rounds_of(session.processes, name) for name in PROBES]
     return _divide(parts, probes, is_alone=session.world_size == 1)
 
@@ -172,30 +182,14 @@ def _divide(parts: StepParts, probes: Sequence[Sequence[PartSeconds]], *, is_alo
         return PartSeconds(mean=mean.mean * scale, error=max(mean.error, error) * scale)
 
     communication = PartSeconds(mean=0.0, error=0.0) if is_alone else mean_of(exchanged)
-    return StepParts(
-        samples_per_step=parts.samples_per_step,
-        step=parts.step,
-        waiting=parts.waiting,
+    return replace(
+        parts,
         data=mean_of(of_data) or parts.waiting,
         communication=communication,
         optimizer=mean_of(updated),
         compute=None if communication is None else mean_of(no_optimizer),
         is_probed=True,
-        computing_share=parts.computing_share,
     )
-
-
-def _computing_share(session: Session) -> float | None:
-    found = (facts_between_steps(process.phases) for process in session.processes)
-    facts = [each for each in found if each]
-    waited = sum(float(each[WAIT_SECONDS]) for each in facts)
-    return sum(float(each[CPU_SECONDS]) for each in facts) / waited if waited > 0 else None
-
-
-def _waiting(table: StepTable, first: int, mean: float) -> PartSeconds:
-    """The scatter is that of the mean over the processes, step by step, relative to their own mean."""
-    waits = [fmean(each) for each in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)]
-    return PartSeconds(mean=mean, error=standard_error(waits) * mean / fmean(waits) if mean > 0 else 0.0)
 
 
 def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:

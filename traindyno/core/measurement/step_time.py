@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import exp, sqrt
 from statistics import fmean
 
 from traindyno.core.measurement.stalls import (
     OneTimeEvent,
-    Phases,
     RecurringEvent,
     Stall,
-    Stalls,
     classify_phases,
     classify_stalls,
     recur_at_random,
@@ -23,9 +20,9 @@ from traindyno.core.measurement.steady_window import (
     find_steady_window,
     judge_steadiness,
 )
-from traindyno.core.statistics.autocorrelation import SeriesMean, estimate_mean
+from traindyno.core.statistics.autocorrelation import estimate_mean
 from traindyno.core.statistics.distributions import t_half_width
-from traindyno.core.statistics.estimates import CONFIDENCE
+from traindyno.core.statistics.estimates import CONFIDENCE, satterthwaite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +62,15 @@ def judge_single_stalls(
             SingleStall(
                 seconds=stall.seconds,
                 share=stall.seconds / window.steps / seconds_per_step,
-                share_again=stall.seconds / _least_steps_between(stall, window) / seconds_per_step,
+                share_again=stall.seconds / least_between / seconds_per_step,
                 step=stall.first,
             )
             for stall in single
+            # from one such stall to the next: its own steps, and the longer part of the window without it
+            for longer in [max(stall.first - window.first, window.count - 1 - stall.last)]
+            for least_between in [longer + stall.last + 1 - stall.first]
         )
     )
-
-
-def _least_steps_between(stall: Stall, window: SteadyWindow) -> int:
-    """From one such stall to the next: its own steps, and the longer part of the window without it."""
-    before, after = stall.first - window.first, window.count - 1 - stall.last
-    return max(before, after) + stall.last + 1 - stall.first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,84 +126,33 @@ def measure_step_time(
     The texts of the steady state name steps by their ``numbers``, or else by their index.
     """
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
-    found = _Found(
-        window=window,
-        core=_without_stalls(step_seconds, window)[window.first :],
-        phases=classify_phases(
-            phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
-        ),
-        stalls=classify_stalls(window.stalls, count=window.steps),
+    logged = classify_phases(
+        phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
     )
-    return _step_time(found, judge_steadiness(window, numbers=numbers))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """``core``: seconds of the window's steps without stalls."""
-
-    window: SteadyWindow
-    core: Sequence[float]
-    phases: Phases
-    stalls: Stalls
-
-    @cached_property
-    def recurring(self) -> tuple[RecurringEvent, ...]:
-        single = (recur_at_random([stall.seconds], self.window.steps, stall.name) for stall in self.single)
-        return (*self.phases.recurring, *self.stalls.recurring, *single)
-
-    @property
-    def single(self) -> tuple[Stall, ...]:
-        return (*self.stalls.single, *self.phases.single)
-
-    @cached_property
-    def core_seconds(self) -> float:
-        return fmean(self.core) if self.core else 0.0
-
-    @cached_property
-    def mean(self) -> SeriesMean | None:
-        return estimate_mean(self.core)
-
-    @cached_property
-    def undecided(self) -> UndecidedStalls | None:
-        return judge_single_stalls(self.single, self.window, self._seconds)
-
-    @property
-    def _seconds(self) -> float:
-        return self.core_seconds + sum(event.seconds_per_step for event in self.recurring)
-
-
-def _step_time(found: _Found, steady_state: SteadyState) -> StepTime:
-    window, one_time = found.window, found.phases.one_time
-    variance, degrees = _variance(found.mean, found.recurring)
-    return StepTime(
-        steady_state=steady_state,
-        drift=window.drift,
-        drift_p=window.trend.p if window.trend else 1.0,
-        core_seconds=found.core_seconds,
-        recurring=found.recurring,
-        one_time=tuple(sorted(one_time, key=lambda event: event.step)),
-        one_time_seconds=sum(event.seconds for event in one_time if event.step >= window.first),
-        variance=variance,
-        degrees_of_freedom=degrees,
-        undecided_stalls=found.undecided,
-    )
-
-
-def _without_stalls(step_seconds: Sequence[float], window: SteadyWindow) -> list[float]:
-    """A step that stalls has the level of the steps around it instead."""
-    seconds = list(step_seconds)
+    stalls = classify_stalls(window.stalls, count=window.steps)
+    single = (*stalls.single, *logged.single)
+    once = (recur_at_random([stall.seconds], window.steps, stall.name) for stall in single)
+    recurring = (*logged.recurring, *stalls.recurring, *once)
+    # a step that stalls has the level of the steps around it instead
+    core = list(step_seconds)
     for stall in window.stalls:
         for index in range(stall.first, stall.last + 1):
-            seconds[index] = min(seconds[index], exp(window.levels[index]))
-    return seconds
-
-
-def _variance(core: SeriesMean | None, recurring: Sequence[RecurringEvent]) -> tuple[float | None, float]:
-    """The variance of the long-run step time, and its degrees of freedom after Welch and Satterthwaite."""
-    if core is None:
-        return None, 1.0
-    parts = [(core.variance, core.degrees_of_freedom)]
-    parts += [(event.variance_per_step, max(1.0, event.count - 1.0)) for event in recurring]
-    total = sum(part for part, _ in parts)
-    denominator = sum(part * part / degrees for part, degrees in parts)
-    return total, total * total / denominator if denominator > 0 else core.degrees_of_freedom
+            core[index] = min(core[index], exp(window.levels[index]))
+    core = core[window.first :]
+    core_seconds, mean = fmean(core) if core else 0.0, estimate_mean(core)
+    parts = [(event.variance_per_step, max(1.0, event.count - 1.0)) for event in recurring]
+    parts = [(mean.variance, mean.degrees_of_freedom), *parts] if mean else []
+    return StepTime(
+        steady_state=judge_steadiness(window, numbers=numbers),
+        drift=window.drift,
+        drift_p=window.trend.p if window.trend else 1.0,
+        core_seconds=core_seconds,
+        recurring=recurring,
+        one_time=tuple(sorted(logged.one_time, key=lambda event: event.step)),
+        one_time_seconds=sum(event.seconds for event in logged.one_time if event.step >= window.first),
+        variance=sum(part for part, _ in parts) if parts else None,
+        degrees_of_freedom=satterthwaite(parts) if parts else 1.0,
+        undecided_stalls=judge_single_stalls(
+            single, window, core_seconds + sum(event.seconds_per_step for event in recurring)
+        ),
+    )

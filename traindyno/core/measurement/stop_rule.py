@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from traindyno.core.measurement.steady_window import LEAST_STEADY_SHARE
-from traindyno.core.measurement.step_time import StepTime, measure_step_time
+from traindyno.core.measurement.step_time import measure_step_time
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 
 # A stall that comes once in 100 steps is missing from 400 steps in 2 % of runs; a rarer one cannot be seen.
@@ -35,11 +35,7 @@ def is_known_well_enough(
         return False
     if abs(drift.change) > relative_half_width and step_time.drift_p < SIGNIFICANCE:
         return False
-    return _is_mostly_steady(step_time, len(step_seconds)) or (
+    steady = step_time.steady_state
+    return (steady.is_reached and steady.warmup_steps <= LEAST_STEADY_SHARE * len(step_seconds)) or (
         abs(fmean(step_seconds[1:]) / step_time.seconds - 1) <= relative_half_width / 2
     )
-
-
-def _is_mostly_steady(step_time: StepTime, count: int) -> bool:
-    steady = step_time.steady_state
-    return steady.is_reached and steady.warmup_steps <= LEAST_STEADY_SHARE * count

@@ -75,7 +75,9 @@ def measure_throughput(
     first, last = step_time.steady_state.warmup_steps, len(table) - 1
     if first > last:
         return None
-    core_seconds = step_time.core_seconds * _overlap_share(table, first, last)
+    # below the sum of the slowest ranks' intervals if ranks don't wait for each other at each step
+    total = sum(table.interval_seconds[first:])
+    core_seconds = step_time.core_seconds * (table.wall_seconds(first, last) / total if total > 0 else 1.0)
     seconds = (core_seconds + step_time.recurring_seconds) * (last - first + 1)
     samples = sum(table.samples[first:])
     if seconds <= 0 or samples <= 0:
@@ -109,12 +111,6 @@ def measure_throughput(
         samples_per_step=median_low(table.samples[first:]),
         most_samples_per_step=max(table.samples[first:]),
     )
-
-
-def _overlap_share(table: StepTable, first: int, last: int) -> float:
-    """The share is below 1 if ranks don't wait for each other at each step and take turns in being the slowest."""
-    total = sum(table.interval_seconds[first:])
-    return table.wall_seconds(first, last) / total if total > 0 else 1.0
 
 
 def summarize_step_times(step_seconds: Sequence[float]) -> StepTimes:

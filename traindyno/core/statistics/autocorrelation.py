@@ -66,28 +66,24 @@ def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
     squares = sum(len(part) * (len(part) ** 2 - 1) / 12 for part in parts)
     if count < LEAST_VALUES or not squares:
         return None
-    centered = [_centered(part) for part in parts]
+    # each value with its place, both from their middle
+    centered = [
+        [(index - (len(part) - 1) / 2, value - center) for index, value in enumerate(part)]
+        for part in parts
+        for center in [fmean(part) if part else 0.0]
+    ]
     slope = sum(place * value for part in centered for place, value in part) / squares
     residuals = [value - slope * place for part in centered for place, value in part]
     fitted = 1 + len(parts)
     long_run = long_run_variance(residuals, fitted=fitted)
-    error = sqrt(long_run / squares * count / max(1, count - fitted - 1)) * _wider_by_lags(count)
+    # by the critical values of Kiefer and Vogelsang (2005) for Bartlett weights: those at 5 %, two-sided
+    share = (_lags(count) + 1) / count
+    wider = (1.96 + 2.9694 * share + 0.4160 * share**2 - 0.5324 * share**3) / 1.96
+    error = sqrt(long_run / squares * count / max(1, count - fitted - 1)) * wider
     power = fmean([residual * residual for residual in residuals])
     effective = count * min(1.0, power / long_run) if long_run > 0 else count
     p = two_sided_p(slope / error, max(1.0, effective - fitted)) if error > 0 else float(slope == 0)
     return Trend(slope=slope, standard_error=error, p=p)
-
-
-def _wider_by_lags(count: int) -> float:
-    """By the critical values of Kiefer and Vogelsang (2005) for Bartlett weights: those at 5 %, two-sided."""
-    share = (_lags(count) + 1) / count
-    return (1.96 + 2.9694 * share + 0.4160 * share**2 - 0.5324 * share**3) / 1.96
-
-
-def _centered(part: Sequence[float]) -> list[tuple[float, float]]:
-    """Each value with its place, both from their middle."""
-    middle, center = (len(part) - 1) / 2, fmean(part) if part else 0.0
-    return [(index - middle, value - center) for index, value in enumerate(part)]
 
 
 def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:

@@ -1,6 +1,6 @@
 """Trials in blocks: what all trials of a round, or of a pass of a job, share is removed before cells are compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -134,10 +134,10 @@ class Layout:
         most = min(len(EFFECTS), self.degrees // LEAST_DEGREES) if self.has_places else 0
         for count in range(most, 0, -1):
             terms = [_centred([_terms(row)[term] for row in self.rows]) for term in range(count)]
-            inverse = invert([[_dot(one, other) for other in terms] for one in terms])
+            inverse = invert([[dot(one, other) for other in terms] for one in terms])
             if inverse is not None:
                 values = _centred([[each.value for each in row] for row in self.rows])
-                right = [_dot(term, values) for term in terms]
+                right = [dot(term, values) for term in terms]
                 sizes = [sum(a * b for a, b in zip(line, right, strict=True)) for line in inverse]
                 return Effects(sizes=sizes, inverse=inverse)
         return Effects(sizes=(), inverse=())
@@ -155,7 +155,7 @@ class Layout:
     def variance(self) -> float:
         """Variance of a run, pooled over all cells."""
         values = _centred([self.without_places(row) for row in self.rows])
-        return _dot(values, values) / (self.degrees * self.left)
+        return dot(values, values) / (self.degrees * self.left)
 
     def without_places(self, row: Sequence[InBlock]) -> list[float]:
         shifts = [
@@ -235,15 +235,8 @@ def _terms(row: Sequence[InBlock]) -> Matrix:
     return [[effect(place) for place in places] for effect in EFFECTS]
 
 
-def _line(place: int) -> float:
-    return float(place)
-
-
-def _is_first(place: int) -> float:
-    return float(place == 1)
-
-
-EFFECTS = (_line, _is_first)
+# A line, and being first.
+EFFECTS: Sequence[Callable[[int], float]] = (float, lambda place: float(place == 1))
 
 
 def _centred(rows: Matrix) -> list[float]:
@@ -257,5 +250,5 @@ def _centred(rows: Matrix) -> list[float]:
     )
 
 
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+def dot(one: Sequence[float], other: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))

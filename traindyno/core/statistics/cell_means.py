@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import log
 from statistics import fmean
 
-from traindyno.core.statistics.blocks import EFFECTS, LEAST_DEGREES, invert
+from traindyno.core.statistics.blocks import EFFECTS, LEAST_DEGREES, dot, invert
 from traindyno.core.statistics.hosts import STATED_PRIOR, Trial, draws_of
 
 # Of the error's variance to that of a block: blocks without any error, and an error beside which blocks are nothing.
@@ -28,7 +28,7 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
     for count in range(len(places), -1, -1):
         raw = [*places[:count], *shared]
         columns = [_within(column, owner) for column in raw]
-        gram = [[_dot(one, other) for other in columns] for one in columns]
+        gram = [[dot(one, other) for other in columns] for one in columns]
         inverse = _inverse(gram, count, _LEAST_PENALTY)
         if inverse is not None and all(
             inverse[place][place] * gram[place][place] < _MOST_ALIKE for place in range(count)
@@ -36,16 +36,16 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
             break
     if not inverse:
         return [fmean(log(trial.value) for trial in cell) for cell in cells]
-    right = [_dot(column, left) for column in columns]
-    effects = [_dot(line, right) for line in inverse]
-    rest = [value - _dot(effects, row) for value, row in zip(left, zip(*columns, strict=True), strict=True)]
-    used = sum(map(_dot, inverse, gram))
-    error = _dot(rest, rest) / max(1.0, len(values) - len(cells) - used)
+    right = [dot(column, left) for column in columns]
+    effects = [dot(line, right) for line in inverse]
+    rest = [value - dot(effects, row) for value, row in zip(left, zip(*columns, strict=True), strict=True)]
+    used = sum(map(dot, inverse, gram))
+    error = dot(rest, rest) / max(1.0, len(values) - len(cells) - used)
     penalty = min(_MOST_PENALTY, max(_LEAST_PENALTY, error / STATED_PRIOR.deviation**2))
-    effects = [_dot(line, right) for line in _inverse(gram, count, penalty) or ()]
+    effects = [dot(line, right) for line in _inverse(gram, count, penalty) or ()]
     found: list[Column] = [[] for _ in cells]
     for cell, value, row in zip(owner, values, zip(*raw, strict=True), strict=True):
-        found[cell].append(value - _dot(effects, row))
+        found[cell].append(value - dot(effects, row))
     return [fmean(each) for each in found]
 
 
@@ -93,7 +93,3 @@ def _within(column: Sequence[float], owner: Sequence[int]) -> Column:
         sums.setdefault(cell, []).append(value)
     means = {cell: fmean(values) for cell, values in sums.items()}
     return [value - means[cell] for cell, value in zip(owner, column, strict=True)]
-
-
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
