@@ -14,7 +14,7 @@ from traindyno.core.lab_names import LAB_TAG
 
 
 class Notifications(Construct):
-    def __init__(self, scope: Construct, construct_id: str, *, email: str | None) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, email: str) -> None:
         super().__init__(scope, construct_id)
         # CloudWatch alarms can't publish to a topic under the key that AWS manages for SNS.
         self.key = kms.Key(

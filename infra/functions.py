@@ -10,10 +10,9 @@ from constructs import Construct
 from infra.budget import Notifications
 from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
 from infra.lab_grants import LabGrants, pass_role, without_resources
-from infra.lab_jobs import lab_jobs_environment
 from infra.permissions import Grant, arn
 from infra.serving import ending_endpoints
-from traindyno.sagemaker.job_settings import LabJobs
+from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
 
 LONG_SECONDS = 300
 SWEEP_SECONDS = 900
@@ -42,7 +41,7 @@ class Launch:
             "SECONDS_BETWEEN_STARTS": f"{self.seconds_between_starts:g}",
             "TRAINING_ROLE_ARN": self.training_role.role_arn,
             "SOURCE_S3_URI": self.source_s3_uri,
-            **lab_jobs_environment(self.jobs),
+            **({} if self.jobs == LabJobs() else {LAB_JOBS_VARIABLE: write_lab_jobs(self.jobs)}),
         }
 
 

@@ -1,20 +1,46 @@
-"""A lab's settings, read from the CDK context."""
+"""A lab's settings: its file ``labs/LAB.toml``, and the context, which selects the lab, the target and the checks."""
 
+import json
 import re
-from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
-from constructs import Node
+from cattrs.errors import BaseValidationError
 
 from infra.budget import BudgetScope
 from infra.images import Image
-from infra.lab_jobs import CdkContext, data_keys, read_lab_jobs, read_switch
+from traindyno.core.documents.converter import strict_converter
+from traindyno.core.documents.problems import one_of, problems_of
 from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE
-from traindyno.sagemaker.job_settings import LabJobs
+from traindyno.sagemaker.job_settings import LabJobs, write_lab_jobs
 
-BOUNDARY_ARN = re.compile(r"arn:aws:iam::([0-9]{12}|aws):policy/\S+")
 OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-isoe-")
+KEY_ARN = (r"arn:aws:kms:[a-z0-9\-]+:[0-9]{12}:key/[A-Za-z0-9\-]+", "arn:aws:kms:<region>:<account>:key/<id>")
+# Setting → pattern of its text or of each text in its list, and what is accepted.
+PATTERNS = {
+    "data_buckets": (r"[a-z0-9][a-z0-9.\-]{2,62}", "a bucket's name, such as my-data"),
+    "data_keys": KEY_ARN,
+    "subnets": (r"subnet-[0-9a-f]{8,}", "an id such as subnet-0123456789abcdef0"),
+    "security_groups": (r"sg-[0-9a-f]{8,}", "an id such as sg-0123456789abcdef0"),
+    "volume_key": KEY_ARN,
+    "output_key": KEY_ARN,
+    "hub_token_secrets": (
+        r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:\S+",
+        "arn:aws:secretsmanager:<region>:<account>:secret:<name>",
+    ),
+    "permissions_boundary": (r"arn:aws:iam::([0-9]{12}|aws):policy/\S+", "arn:aws:iam::<account>:policy/<name>"),
+}
+TAG = re.compile(r"[^=\s]{1,128}=[^=\s]{0,256}")
+LARGEST_VOLUME_GB = 16_384
+# SageMaker takes 50; a job has four of the lab's own, an endpoint five.
+MOST_TAGS = 45
+# A function's variables have 4,096 bytes, of which the lab's others take 2,100 at most.
+MOST_CHARACTERS = 1_900
 
 
 class Target(StrEnum):
@@ -31,115 +57,159 @@ class FixedConcurrency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabSettings:
-    """``concurrency``: None (default) lets each suite's plan decide.
+class LabFile:
+    """The settings in ``labs/LAB.toml``, which docs/lab-in-aws.md describes. Empty text and 0 USD mean none."""
 
-    ``budget_usd`` is monthly; None: no budget. ``data_buckets`` are the person's own buckets that training jobs may
-    read, beside the lab's. ``images`` are built at deployment. ``checks_rules``: synthesis fails on any finding of the
-    security rules; `make check` asks for it. ``data_keys`` are the KMS keys of the data buckets.
-    ``permissions_boundary``: the ARN of the policy that bounds every role of the lab. ``keeps_results``: the results
-    bucket and the table outlive the lab.
+    neuron: bool = False
+    data_buckets: tuple[str, ...] = ()
+    data_keys: tuple[str, ...] = ()
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    encrypt_traffic: bool = False
+    isolate_network: bool = False
+    volume_key: str = ""
+    output_key: str = ""
+    keep_results: bool = False
+    volume_gb: int = LabJobs().volume_size_gb
+    job_tags: Mapping[str, str] = field(default_factory=dict)
+    hub_token_secrets: tuple[str, ...] = ()
+    permissions_boundary: str = ""
+    notify_email: str = ""
+    budget_usd: Decimal = Decimal(0)
+    budget_scope: BudgetScope = BudgetScope.SAGEMAKER
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """Those that are built at deployment."""
+        return tuple(Image) if self.neuron else (Image.CPU, Image.EFA)
+
+    @property
+    def jobs(self) -> LabJobs:
+        return LabJobs(
+            subnet_ids=self.subnets,
+            security_group_ids=self.security_groups,
+            encrypts_traffic=self.encrypt_traffic,
+            isolates_network=self.isolate_network,
+            volume_key_arn=self.volume_key or None,
+            output_key_arn=self.output_key or None,
+            volume_size_gb=self.volume_gb,
+            tags=self.job_tags,
+            hub_token_secrets=self.hub_token_secrets,
+        )
+
+
+NAMES = [each.name for each in fields(LabFile)]
+CONVERTER = strict_converter([BudgetScope])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabSettings:
+    """``named``: the settings that the file names, as JSON, or "" for the default; GuardLab compares them with those of
+    the deployed lab. ``concurrency``: None lets each suite's plan decide. ``checks_rules``: synthesis fails on any
+    finding of the security rules; `make check` asks for it.
     """
 
     lab: str
     target: Target
     concurrency: FixedConcurrency | None
-    notify_email: str | None
-    data_buckets: tuple[str, ...]
-    images: tuple[Image, ...]
     checks_rules: bool
-    jobs: LabJobs
-    data_keys: tuple[str, ...]
-    permissions_boundary: str | None
-    budget_usd: Decimal | None
-    budget_scope: BudgetScope
-    keeps_results: bool
+    file: LabFile
+    named: Mapping[str, str]
 
 
-def read_lab_settings(app: Node, *, region: str | None = None) -> LabSettings:
-    """``region``: where the lab is about to be deployed, if that is known; raises ValueError."""
-    _refuse_other_partitions(region)
-    node = CdkContext(app)
-    lab = str(node.get_context("lab"))
-    if not LAB_NAME.fullmatch(lab):
-        raise ValueError(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")
-    target = _target(str(node.get_context("target")))
-    return LabSettings(
-        lab=lab,
-        target=target,
-        concurrency=_concurrency(node, target),
-        notify_email=node.try_get_context("notify_email"),
-        images=tuple(Image) if read_switch(node, "neuron") else (Image.CPU, Image.EFA),
-        checks_rules=read_switch(node, "rules"),
-        budget_usd=_budget_usd(node, target),
-        budget_scope=_budget_scope(node),
-        keeps_results=read_switch(node, "keep_results"),
-        jobs=read_lab_jobs(node),
-        data_keys=data_keys(node),
-        permissions_boundary=_boundary(node),
-        data_buckets=tuple(str(node.try_get_context("data_buckets") or "").split()),
-    )
-
-
-def _boundary(node: CdkContext) -> str | None:
-    found: str | None = node.try_get_context("permissions_boundary")
-    if found is not None and not BOUNDARY_ARN.fullmatch(found):
-        expected = "arn:aws:iam::<account>:policy/<name>"
-        raise ValueError(f"context permissions_boundary={found!r}: expected {expected}")
-    return found
-
-
-def _refuse_other_partitions(region: str | None) -> None:
-    """Prices, quotas and public images come from the standard partition's services."""
+def read_lab_settings(context: Mapping[str, Any], *, labs: Path, region: str | None = None) -> LabSettings:
+    """``labs``: the folder of the files. ``region``: where the lab is about to be deployed, if that is known. Raises
+    ValueError.
+    """
+    # Prices, quotas and public images come from the standard partition's services.
     if region is not None and region.startswith(OTHER_PARTITIONS):
         raise ValueError(
             f"region {region}: expected a region of AWS's standard partition, such as us-east-1 or eu-central-1;"
             " in China and GovCloud the Price List and the public images that the lab uses are missing"
         )
-
-
-def _target(found: str) -> Target:
-    try:
-        return Target(found)
-    except ValueError as error:
-        raise ValueError(f"context target={found!r}: expected one of {', '.join(Target)}") from error
-
-
-def _budget_usd(node: CdkContext, target: Target) -> Decimal | None:
-    found = node.try_get_context("budget_usd")
-    if found is None:
-        return None
-    if target is Target.LOCAL:
-        raise ValueError(f"context budget_usd={found!r}: the local cloud bills nothing; leave it out with target=local")
-    try:
-        amount = Decimal(str(found))
-    except InvalidOperation:
-        amount = Decimal(0)
-    if not amount.is_finite() or amount <= 0:
-        raise ValueError(f"context budget_usd={found!r}: expected USD a month, above 0, such as 500")
-    return amount
-
-
-def _budget_scope(node: CdkContext) -> BudgetScope:
-    found = str(node.try_get_context("budget_scope") or BudgetScope.SAGEMAKER)
-    try:
-        return BudgetScope(found)
-    except ValueError as error:
-        raise ValueError(f"context budget_scope={found!r}: expected one of {', '.join(BudgetScope)}") from error
-
-
-def _concurrency(node: CdkContext, target: Target) -> FixedConcurrency | None:
-    lanes, runs = _count(node, "lanes_at_once"), _count(node, "lane_concurrency")
+    lab = str(context.get("lab"))
+    if not LAB_NAME.fullmatch(lab):
+        raise ValueError(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")
+    path = labs / f"{lab}.toml"
+    if misplaced := [name for name in NAMES if name in context]:
+        raise ValueError(f"context {', '.join(misplaced)}: the settings of lab {lab} are in {path}, not in the context")
+    target = Target(_chosen(context, "target", Target))
     # The local cloud's Step Functions doesn't read a Map's concurrency from its input.
-    if lanes is None and runs is None and target is Target.AWS:
-        return None
-    return FixedConcurrency(lanes=lanes or 1, runs=runs or 1)
+    fixed = FixedConcurrency(lanes=_count(context, "lanes_at_once"), runs=_count(context, "lane_concurrency"))
+    written = _read_toml(path)
+    file = _structured(path, written)
+    return LabSettings(
+        lab=lab,
+        target=target,
+        concurrency=fixed if target is Target.LOCAL else None,
+        checks_rules=_chosen(context, "rules", ("off", "on")) == "on",
+        file=file,
+        named={
+            name: "" if getattr(file, name) == getattr(LabFile(), name) else json.dumps(value)
+            for name, value in written.items()
+        },
+    )
 
 
-def _count(node: CdkContext, name: str) -> int | None:
-    found = node.try_get_context(name)
-    if found is None:
-        return None
-    if not str(found).isdecimal() or int(str(found)) < 1:
+def _read_toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ValueError(f"no file {path}: expected the settings of the lab; an empty file means the defaults")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no TOML: {error}") from error
+
+
+def _structured(path: Path, written: Mapping[str, Any]) -> LabFile:
+    try:
+        file = CONVERTER.structure(written, LabFile)
+        problems = list(_problems(file))
+    except BaseValidationError as error:
+        problems = [str(problem) for problem in problems_of(error, "")]
+    if problems:
+        raise ValueError("; ".join(f"{path}: {problem}" for problem in problems))
+    return file
+
+
+def _problems(file: LabFile) -> Iterator[str]:
+    for name, (pattern, accepted) in PATTERNS.items():
+        value = getattr(file, name)
+        for each in [value] if isinstance(value, str) and value else value:
+            if not re.fullmatch(pattern, each):
+                yield f"{name}: got {each!r}, expected {accepted}"
+            if "alias/" in each:
+                command = f"aws kms describe-key --key-id {each} --query KeyMetadata.Arn"
+                yield f"{name}: IAM permissions do not accept an alias; find the key's ARN with: {command}"
+    for name, value in file.job_tags.items():
+        if not TAG.fullmatch(f"{name}={value}"):
+            yield f"job_tags.{name}: got {value!r}, expected up to 128 and 256 characters other than spaces and ="
+    if len(file.job_tags) > MOST_TAGS:
+        yield f"job_tags: got {len(file.job_tags)} tags, expected at most {MOST_TAGS} beside the lab's own"
+    if bool(file.subnets) != bool(file.security_groups):
+        given = "subnets" if file.subnets else "security_groups"
+        yield f"{given}: expected both subnets and security_groups, or neither"
+    if not 1 <= file.volume_gb <= LARGEST_VOLUME_GB:
+        yield f"volume_gb: got {file.volume_gb}, expected an integer from 1 to {LARGEST_VOLUME_GB}"
+    if file.budget_usd < 0:
+        yield f"budget_usd: got {file.budget_usd}, expected USD a month, such as 500"
+    if (size := len(write_lab_jobs(file.jobs))) > MOST_CHARACTERS:
+        yield (
+            f"the settings of jobs have {size} characters, expected at most {MOST_CHARACTERS}, because all variables of"
+            " a function have 4 KB: give fewer or shorter job_tags, hub_token_secrets, subnets"
+        )
+
+
+def _chosen(context: Mapping[str, Any], name: str, accepted: Iterable[str]) -> str:
+    """The first one by default."""
+    choices = [*accepted]
+    found = str(context.get(name, choices[0]))
+    if found not in choices:
+        raise ValueError(f"context {name}={found!r}: expected {one_of(choices)}")
+    return found
+
+
+def _count(context: Mapping[str, Any], name: str) -> int:
+    found = str(context.get(name, 1))
+    if not found.isdecimal() or int(found) < 1:
         raise ValueError(f"context {name}={found!r}: expected a whole number of at least 1")
-    return int(str(found))
+    return int(found)

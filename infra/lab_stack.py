@@ -1,5 +1,6 @@
 """One lab: its stack, with its dead-letter queue and the guard of its deletion, and the stack of its images."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -7,8 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_stepfunctions as sfn
-from constructs import Construct, IConstruct
+from constructs import Construct
 
 from infra.budget import Budget, Notifications
 from infra.event_rules import EventRules
@@ -17,43 +17,64 @@ from infra.identity import Identity
 from infra.images import Image, ImageBuild, ImageStore, LabImages
 from infra.lab_function import FunctionSetup, LabFunctions
 from infra.lab_grants import LabGrants
-from infra.lab_jobs import training_grants
 from infra.lab_settings import LabSettings, Target, read_lab_settings
 from infra.lambda_source import pack_lambda_source
 from infra.monitoring import Monitoring
 from infra.orchestration import Orchestration
-from infra.permissions import acknowledge, check_rules
+from infra.permissions import Grant, acknowledge, check_rules
+from infra.sagemaker_role import training_grants
 from infra.serving import ServedModelRole, ending_endpoints
 from infra.storage import Storage
 from traindyno.bundle import pack, training_files
-from traindyno.core.lab_names import LAB_TAG, LEASE_SECONDS, LabOutput, image_parameter, lab_stack_name
+from traindyno.core.lab_names import (
+    LAB_TAG,
+    LEASE_SECONDS,
+    SETTINGS_RESOURCE,
+    LabOutput,
+    image_parameter,
+    lab_stack_name,
+)
 
 GUARD_SECONDS = 60
 ANSWER_WITHIN = cdk.Duration.minutes(2)
 
 
 class Guard(LabFunctions):
-    """CloudFormation deletes dependent resources first, so a refusal leaves the lab unchanged."""
+    """GuardLab refuses to delete a lab in use, and to update it without a setting that it has.
 
-    def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup) -> None:
+    CloudFormation deletes dependent resources first, and updates them last: ``resource`` depends on the whole lab, and
+    what uses the settings depends on ``settings``. So a refusal leaves the lab unchanged.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, setup: FunctionSetup, *, named: Mapping[str, str]) -> None:
         super().__init__(scope, construct_id, setup)
         grants = LabGrants.of(self, setup)
         guard = self._function(
             "GuardLab",
-            [grants.executions_listed(), grants.open_attempts(), grants.listing(), *ending_endpoints(grants)],
+            [
+                grants.executions_listed(),
+                grants.open_attempts(),
+                grants.listing(),
+                *ending_endpoints(grants),
+                Grant(actions=["cloudformation:DescribeStacks"], resources=[cdk.Aws.STACK_ID]),
+            ],
             timeout_seconds=GUARD_SECONDS,
             environment={"STATE_MACHINE_ARN": grants.state_machine_arn},
         )
-        self.resource = cdk.CustomResource(
-            self,
-            "Resource",
-            resource_type="Custom::TraindynoGuard",
-            service_token=guard.function.function_arn,
-            service_timeout=ANSWER_WITHIN,
+        self.resource, self.settings = (
+            cdk.CustomResource(
+                self,
+                name,
+                resource_type=kind,
+                service_token=guard.function.function_arn,
+                service_timeout=ANSWER_WITHIN,
+                properties=properties,
+            )
+            for name, kind, properties in (
+                ("Resource", "Custom::TraindynoGuard", None),
+                ("Settings", SETTINGS_RESOURCE, {"Settings": named}),
+            )
         )
-
-    def watch(self, *guarded: IConstruct) -> None:
-        self.resource.node.add_dependency(*guarded)
 
 
 KEPT = cdk.Duration.days(14)
@@ -91,22 +112,38 @@ class LabStack(cdk.Stack):
         training_source: Path,
     ) -> None:
         super().__init__(scope, construct_id, stack_name=stack_name, description="A Traindyno lab")
-        is_local = settings.target is Target.LOCAL
+        file, jobs, is_local = settings.file, settings.file.jobs, settings.target is Target.LOCAL
         storage = Storage(
             self,
             "Storage",
             lab=settings.lab,
             empties_bucket=not is_local,
-            key_arn=settings.jobs.output_key_arn,
-            keeps_results=settings.keeps_results,
+            key_arn=jobs.output_key_arn,
+            keeps_results=file.keep_results,
         )
-        notifications = Notifications(self, "Notifications", email=settings.notify_email)
-        budgets = self._budgets(settings, notifications)
+        notifications = Notifications(self, "Notifications", email=file.notify_email)
+        parts: list[Construct] = [storage, notifications]
+        if file.budget_usd and not is_local:
+            usd, counted = file.budget_usd, file.budget_scope
+            parts.append(
+                Budget(self, "Budget", lab=settings.lab, monthly_usd=usd, of=counted, notifications=notifications)
+            )
         source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         code = lambda_.Code.from_asset(str(lambda_source))
-        identity = self._identity(settings, storage)
-        store, images = (None, None) if is_local else self._images(settings, code)
-        dead_letters = None if is_local else DeadLetters(self, "DeadLetters")
+        identity = Identity(
+            self,
+            "Identity",
+            results=storage.results,
+            data_buckets=file.data_buckets,
+            further=training_grants(jobs, file.data_keys),
+        )
+        images, dead_letters = None, None
+        if not is_local:
+            store = ImageStore(self, "Images", lab=settings.lab, code=code, wanted=file.images)
+            images = ImageBuild(self, "CpuImage", lab=settings.lab, image=Image.CPU)
+            images.build.node.add_dependency(store)
+            dead_letters = DeadLetters(self, "DeadLetters")
+            parts += [store, images, dead_letters]
         setup = FunctionSetup(
             lab=settings.lab, code=code, storage=storage, dead_letters=dead_letters.queue if dead_letters else None
         )
@@ -115,7 +152,15 @@ class LabStack(cdk.Stack):
             "Functions",
             setup,
             notifications=notifications,
-            launch=_launch(settings, identity, source),
+            launch=Launch(
+                training_role=identity.training_role,
+                source_s3_uri=source.s3_object_url,
+                source_arn=source.bucket.arn_for_objects(source.s3_object_key),
+                image_parameters=[] if is_local else [image_parameter(settings.lab, each.value) for each in Image],
+                data_buckets=file.data_buckets,
+                jobs=jobs,
+                seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
+            ),
             sweep_lease_seconds=LOCAL_LEASE_SECONDS if is_local else LEASE_SECONDS,
         )
         orchestration = Orchestration(
@@ -126,86 +171,33 @@ class LabStack(cdk.Stack):
             storage=storage,
             concurrency=settings.concurrency,
         )
-        watchers = self._watchers(
-            settings, functions, orchestration.state_machine, notifications, setup.dead_letters, images=images
-        )
-        serving = ServedModelRole(self, "Serving", setup, jobs=settings.jobs)
-        guard = Guard(self, "Guard", setup)
-        parts = [storage, notifications, *budgets, identity, functions, orchestration, *watchers, serving]
-        guard.watch(*parts, *(part for part in (store, images, dead_letters) if part))
-        self._outputs(orchestration, storage, identity, notifications, source)
-
-    def _images(self, settings: LabSettings, code: lambda_.Code) -> tuple[ImageStore, ImageBuild]:
-        store = ImageStore(self, "Images", lab=settings.lab, code=code, wanted=settings.images)
-        built = ImageBuild(self, "CpuImage", lab=settings.lab, image=Image.CPU)
-        built.build.node.add_dependency(store)
-        return store, built
-
-    def _identity(self, settings: LabSettings, storage: Storage) -> Identity:
-        return Identity(
+        rules = EventRules(
             self,
-            "Identity",
-            results=storage.results,
-            data_buckets=settings.data_buckets,
-            further=training_grants(settings.jobs, settings.data_keys),
+            "EventRules",
+            lab=settings.lab,
+            functions=functions,
+            state_machine=orchestration.state_machine,
+            sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
+            dead_letters=setup.dead_letters,
         )
-
-    def _budgets(self, settings: LabSettings, notifications: Notifications) -> list[Budget]:
-        if settings.budget_usd is None:
-            return []
-        return [
-            Budget(
-                self,
-                "Budget",
-                lab=settings.lab,
-                monthly_usd=settings.budget_usd,
-                of=settings.budget_scope,
-                notifications=notifications,
-            )
-        ]
-
-    def _watchers(
-        self,
-        settings: LabSettings,
-        functions: Functions,
-        state_machine: sfn.StateMachine,
-        notifications: Notifications,
-        dead_letters: sqs.IQueue | None,
-        *,
-        images: ImageBuild | None,
-    ) -> list[Construct]:
-        is_local = settings.target is Target.LOCAL
-        return [
-            EventRules(
-                self,
-                "EventRules",
-                lab=settings.lab,
-                functions=functions,
-                state_machine=state_machine,
-                sweep_interval=_sweep_interval(settings),
-                dead_letters=dead_letters,
-            ),
-            Monitoring(
-                self,
-                "Monitoring",
-                lab=settings.lab,
-                state_machine=state_machine,
-                functions=functions,
-                topic=notifications.topic,
-                dead_letters=dead_letters,
-                images=images,
-                has_metric_math=not is_local,
-            ),
-        ]
-
-    def _outputs(
-        self,
-        orchestration: Orchestration,
-        storage: Storage,
-        identity: Identity,
-        notifications: Notifications,
-        source: s3_assets.Asset,
-    ) -> None:
+        monitoring = Monitoring(
+            self,
+            "Monitoring",
+            lab=settings.lab,
+            state_machine=orchestration.state_machine,
+            functions=functions,
+            topic=notifications.topic,
+            dead_letters=setup.dead_letters,
+            images=images,
+            has_metric_math=not is_local,
+        )
+        serving = ServedModelRole(self, "Serving", setup, jobs=jobs)
+        guard = Guard(self, "Guard", setup, named=settings.named)
+        guard.resource.node.add_dependency(
+            *parts, identity, functions, orchestration, rules, monitoring, serving, guard.settings
+        )
+        for part in (identity, functions, serving):
+            part.node.add_dependency(guard.settings)
         values = {
             LabOutput.STATE_MACHINE_ARN: orchestration.state_machine.state_machine_arn,
             LabOutput.BUCKET: storage.results.bucket_name,
@@ -218,29 +210,12 @@ class LabStack(cdk.Stack):
             cdk.CfnOutput(self, output.value, value=value)
 
 
-def _launch(settings: LabSettings, identity: Identity, source: s3_assets.Asset) -> Launch:
-    is_local = settings.target is Target.LOCAL
-    return Launch(
-        training_role=identity.training_role,
-        source_s3_uri=source.s3_object_url,
-        source_arn=source.bucket.arn_for_objects(source.s3_object_key),
-        image_parameters=[] if is_local else [image_parameter(settings.lab, each.value) for each in Image],
-        data_buckets=settings.data_buckets,
-        jobs=settings.jobs,
-        seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
-    )
-
-
-def _sweep_interval(settings: LabSettings) -> cdk.Duration:
-    return cdk.Duration.minutes(1 if settings.target is Target.LOCAL else 5)
-
-
-def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
-    """``region``: where the lab is about to be deployed, if that is known.
+def add_lab(app: cdk.App, *, staging: Path, labs: Path = Path("labs"), region: str | None = None) -> None:
+    """``labs``: the folder of the labs' files. ``region``: where the lab is about to be deployed, if that is known.
 
     ``staging`` is an empty folder that must exist until this call returns; assets are copied from it.
     """
-    settings = read_lab_settings(app.node, region=region)
+    settings = read_lab_settings(app.node.get_all_context(), labs=labs, region=region)
     stack = LabStack(
         app,
         "Lab",
@@ -253,10 +228,10 @@ def add_lab(app: cdk.App, *, staging: Path, region: str | None = None) -> None:
         training_source=_write(staging / "sourcedir.tar.gz", pack(training_files())),
     )
     if settings.target is not Target.LOCAL:
-        wanted = [image for image in settings.images if image is not Image.CPU]
+        wanted = [image for image in settings.file.images if image is not Image.CPU]
         LabImages(app, "LabImages", lab=settings.lab, wanted=wanted).add_stack_dependency(stack)
-    if settings.permissions_boundary:
-        boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.permissions_boundary)
+    if settings.file.permissions_boundary:
+        boundary = iam.ManagedPolicy.from_managed_policy_arn(stack, "Boundary", settings.file.permissions_boundary)
         iam.PermissionsBoundary.of(app).apply(boundary)
     cdk.Tags.of(app).add(LAB_TAG, settings.lab)
     if settings.checks_rules:

@@ -16,7 +16,7 @@ BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "u
 # Service models are most of botocore's size. The asset has those of the services that functions call.
 SERVICES = frozenset(
     {
-        *("cloudwatch", "codebuild", "dynamodb", "events", "logs", "pricing"),
+        *("cloudformation", "codebuild", "dynamodb", "events", "logs", "pricing"),
         *("s3", "sagemaker", "service-quotas", "sns", "ssm", "stepfunctions"),
     }
 )

@@ -1,12 +1,26 @@
 """The common part of the roles that SageMaker assumes: trust, data buckets, images, logs and metrics."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.permissions import Conditions, Grant, arn, make_role
+from traindyno.sagemaker.job_settings import LabJobs
+
+# SageMaker calls these with a job's role in the VPC of the job.
+NETWORK_ACTIONS = (
+    "ec2:CreateNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+)
 
 
 def sagemaker_role(scope: Construct, construct_id: str, *, description: str, grants: Iterable[Grant]) -> iam.Role:
@@ -72,3 +86,22 @@ def metric_grant(namespaces: Conditions) -> Grant:
         " SageMaker's namespaces.",
         conditions=namespaces,
     )
+
+
+def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
+    """Permissions of the jobs' role besides data, source, results, logs and images. ``keys`` are of data buckets."""
+    if jobs.subnet_ids:
+        yield Grant(
+            actions=NETWORK_ACTIONS,
+            resources=["*"],
+            wildcard_reason="SageMaker creates network interfaces in the job's subnets; most of these actions do not"
+            " support resource-level permissions.",
+        )
+    if jobs.hub_token_secrets:
+        yield Grant(actions=["secretsmanager:GetSecretValue"], resources=jobs.hub_token_secrets)
+    if keys:
+        yield Grant(actions=["kms:Decrypt"], resources=keys)
+    if jobs.output_key_arn:
+        yield Grant(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[jobs.output_key_arn])
+    if jobs.volume_key_arn:
+        yield Grant(actions=["kms:CreateGrant", "kms:DescribeKey"], resources=[jobs.volume_key_arn])

@@ -7,9 +7,8 @@ from constructs import Construct
 
 from infra.lab_function import FunctionSetup
 from infra.lab_grants import LabGrants, without_resources
-from infra.lab_jobs import training_grants
 from infra.permissions import Grant, arn
-from infra.sagemaker_role import image_grants, log_grant, metric_grant, sagemaker_role
+from infra.sagemaker_role import image_grants, log_grant, metric_grant, sagemaker_role, training_grants
 from traindyno.core.lab_names import LAB_TAG, LabOutput
 from traindyno.core.s3_keys import MODELS_PREFIX
 from traindyno.core.serving.deployment import IMAGE_REPOSITORY

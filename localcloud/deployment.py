@@ -21,7 +21,7 @@ from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 
 DEPLOYED = "deployed"
 TIME_LIMIT_SECONDS = 600
-SOURCES = ("app.py", "cdk.json", "requirements.txt", "infra", "lambdas", "traindyno", "training")
+SOURCES = ("app.py", "cdk.json", "labs", "requirements.txt", "infra", "lambdas", "traindyno", "training")
 
 
 def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Mapping[str, str] | None = None) -> bool:
@@ -51,7 +51,8 @@ def deploy(home: Home, ports: Ports, *, tell: Callable[[str], None], context: Ma
 
 def _has_stack(home: Home, ports: Ports) -> bool:
     client = local_client(local_environment(ports, read_access_key(home)), "cloudformation")
-    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"])
+    whole = ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE"]
+    pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=whole)
     return any(row["StackName"] == lab_stack_name(DEFAULT_LAB) for page in pages for row in page["StackSummaries"])
 
 

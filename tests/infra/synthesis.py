@@ -81,12 +81,14 @@ def flat(value: Any) -> str:
 
 
 @cache
-def synthesise(**context: str) -> Assembly:
+def synthesise(file: str = "", **context: str) -> Assembly:
+    """``file``: the text of the lab's file."""
     kept = TemporaryDirectory()
     settings = json.loads((REPO_ROOT / "cdk.json").read_text())["context"] | context
     app = cdk.App(outdir=kept.name, context=settings, builtin_cloud_formation_validation=False)
-    with TemporaryDirectory() as staging:
-        add_lab(app, staging=Path(staging))
+    with TemporaryDirectory() as staging, TemporaryDirectory() as labs:
+        (Path(labs) / f"{settings['lab']}.toml").write_text(file)
+        add_lab(app, staging=Path(staging), labs=Path(labs))
     app.synth()
     return Assembly(folder=Path(kept.name), _kept=kept)
 
@@ -94,25 +96,30 @@ def synthesise(**context: str) -> Assembly:
 KEY = "arn:aws:kms:eu-west-1:111122223333:key/abc"
 SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:hub-AbCdEf"
 BOUNDARY = "arn:aws:iam::111122223333:policy/Bound"
+VPC = """
+subnets = ["subnet-0123456789abcdef0", "subnet-1123456789abcdef0"]
+security_groups = ["sg-0123456789abcdef0"]
+"""
 # A second lab with everything that a person may set; one synthesis serves every test of such settings.
 OTHER_LAB = {
     "target": "aws",
     "lab": "other-lab",
-    "data_buckets": "my-data more",
-    "notify_email": "me@example.com",
-    "budget_usd": "500.50",
-    "budget_scope": "lab",
-    "subnets": "subnet-0123456789abcdef0 subnet-1123456789abcdef0",
-    "security_groups": "sg-0123456789abcdef0",
-    "encrypt_traffic": "on",
-    "volume_key": KEY,
-    "output_key": KEY,
-    "volume_gb": "200",
-    "data_keys": f"{KEY}-of-data",
-    "job_tags": "team=vision cost=42",
-    "hub_token_secrets": SECRET,
-    "permissions_boundary": BOUNDARY,
-    "isolate_network": "on",
+    "file": f"""{VPC}
+data_buckets = ["my-data", "more"]
+data_keys = ["{KEY}-of-data"]
+encrypt_traffic = true
+isolate_network = true
+volume_key = "{KEY}"
+output_key = "{KEY}"
+volume_gb = 200
+hub_token_secrets = ["{SECRET}"]
+permissions_boundary = "{BOUNDARY}"
+notify_email = "me@example.com"
+budget_usd = 500.50
+budget_scope = "lab"
+job_tags = {{team = "vision", cost = "42"}}
+keep_results = false
+""",
 }
 
 

@@ -6,15 +6,19 @@ import re
 import subprocess
 import sys
 import tarfile
+from dataclasses import fields
 from pathlib import Path
 
 import aws_cdk
 import aws_cdk as cdk
 import pytest
 
+from infra.lab_settings import LabFile, read_lab_settings
 from infra.lab_stack import add_lab
 from tests.infra.synthesis import KEY, OTHER_LAB, REPO_ROOT, flat, lab, synthesise
-from traindyno.core.lab_names import LabOutput, images_stack_name, lab_stack_name
+from traindyno.core.lab_names import SETTINGS_RESOURCE, LabOutput, images_stack_name, lab_stack_name
+
+TAGS = "\n".join(f"tag{number} = '{{0}}'" for number in range(46))
 
 
 def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
@@ -74,35 +78,79 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("context", "text"),
+    ("given", "text"),
     [
-        ({"lab": "Upper"}, "lab='Upper'"),
+        ({"lab": "Upper"}, "context lab='Upper'"),
         ({"lab": "a-name-that-is-far-too-long"}, "1 to 18"),
-        ({"target": "azure"}, "expected one of aws, local"),
-        ({"lane_concurrency": "0"}, "lane_concurrency='0'"),
-        ({"subnets": "subnet-0123456789abcdef0"}, "security_groups=.*expected both or neither"),
+        ({"target": "azure"}, "target='azure': expected one of aws, local"),
+        ({"rules": "perhaps"}, "rules='perhaps': expected one of off, on"),
+        ({"target": "local", "lane_concurrency": "0"}, "lane_concurrency='0'"),
+        # Before, the context had the settings: one that is still there must not be overlooked.
+        ({"volume_key": KEY}, "context volume_key: the settings of lab traindyno are in .*/traindyno.toml, not in"),
+        ("neuron = yes", "traindyno.toml is no TOML: .* line 1, column 10"),
+        ("volume_kye = ''", 'traindyno.toml: volume_kye: unknown field .*did you mean "volume_key".* one of neuron,'),
+        ("neuron = 'true'", 'neuron: got "true", expected true or false'),
+        ("subnets = 'subnet-0123456789abcdef0'", "subnets: got .*, expected a list"),
+        ("subnets = ['subnet-0123456789abcdef0']", "subnets: expected both subnets and security_groups, or neither"),
         (
-            {"subnets": "10.0.0.0/24"},
-            "context subnets: got '10.0.0.0/24', expected entries such as subnet-0123456789abcdef0",
+            "subnets = ['10.0.0.0/24']",
+            "subnets: got '10.0.0.0/24', expected an id such as subnet-0123456789abcdef0; .*both",
         ),
-        ({"volume_key": "mine"}, "context volume_key: got 'mine', expected entries such as arn:aws:kms"),
-        ({"volume_key": "alias/mine"}, "volume_key='alias/mine': expected the key's ARN, .*--key-id alias/mine "),
-        ({"data_keys": f"{KEY} {KEY.replace('key/abc', 'alias/a')}"}, "data_keys='arn:.*alias/a': expected the key's"),
-        ({"volume_gb": "huge"}, "volume_gb='huge': expected a whole number"),
-        ({"job_tags": "vision"}, "context job_tags: got 'vision', expected entries such as team=vision"),
-        ({"job_tags": " ".join(f"tag{n}=x" for n in range(46))}, "job_tags: got 46 tags, expected at most 45"),
+        ("data_buckets = ['s3://my-data']", "expected a bucket's name, such as my-data"),
+        ("volume_key = 'mine'", "volume_key: got 'mine', expected arn:aws:kms"),
+        ("data_keys = ['alias/mine']", "find the key's ARN with: .*--key-id alias/mine "),
+        ("volume_gb = 0", "volume_gb: got 0, expected an integer from 1 to 16384"),
+        ("budget_usd = -1", "budget_usd: got -1, expected USD a month, such as 500"),
+        ("budget_usd = inf", "budget_usd: got .*expected a number"),
+        ("budget_scope = 'all'", 'budget_scope: got "all".*one of sagemaker, lab'),
+        ("job_tags = {'a b' = 'x'}", "job_tags.a b: got 'x', expected up to 128 and 256 characters"),
+        (f"[job_tags]\n{TAGS.format('x')}", "job_tags: got 46 tags, expected at most 45"),
         (
-            {"job_tags": " ".join(f"tag{n}={'x' * 60}" for n in range(30))},
-            "characters, expected at most 1900, because all variables of a function have 4 KB",
+            f"[job_tags]\n{TAGS.format('x' * 60)}",
+            "characters, expected at most 1900, because all variables of a function",
         ),
-        ({"permissions_boundary": "Bound"}, "expected arn:aws:iam::<account>:policy/<name>"),
-        ({"rules": "perhaps"}, "expected on or off"),
-        ({"neuron": "trn1"}, "neuron='trn1': expected on or off"),
+        ("permissions_boundary = 'Bound'", "expected arn:aws:iam::<account>:policy/<name>"),
     ],
 )
-def test_a_wrong_context_is_refused_with_what_would_be_accepted(context: dict[str, str], text: str) -> None:
+def test_a_wrong_setting_is_refused_with_what_would_be_accepted(
+    given: dict[str, str] | str, text: str, tmp_path: Path
+) -> None:
+    context, file = ({}, given) if isinstance(given, str) else (given, "")
+    (tmp_path / "traindyno.toml").write_text(file)
     with pytest.raises(ValueError, match=text):
-        synthesise(**context)
+        read_lab_settings({"lab": "traindyno", **context}, labs=tmp_path)
+
+
+def test_a_lab_without_a_file_is_refused_and_the_default_lab_has_one(tmp_path: Path) -> None:
+    context = {"lab": "mine"}
+    with pytest.raises(ValueError, match=r"no file .*mine.toml: expected the settings of the lab; an empty file means"):
+        read_lab_settings(context, labs=tmp_path)
+    shipped = read_lab_settings({"lab": "traindyno"}, labs=REPO_ROOT / "labs")
+    assert (shipped.file, shipped.named) == (LabFile(), {})
+
+
+def test_the_guard_compares_the_settings_before_what_uses_them_is_updated() -> None:
+    """A setting at its default is given up; roles, functions and what starts jobs follow the comparison."""
+    resources = lab(**OTHER_LAB).document["Resources"]
+    (name,) = [each for each, resource in resources.items() if resource["Type"] == SETTINGS_RESOURCE]
+    named = resources[name]["Properties"]["Settings"]
+    assert set(named) == {field.name for field in fields(LabFile)} - {"neuron"}
+    assert (named["volume_key"], named["keep_results"]) == (f'"{KEY}"', "")
+    users = [
+        each
+        for each, resource in resources.items()
+        if "LAB_JOBS" in json.dumps(resource) or each.startswith(("IdentityTrainingRole", "ServingServedModelRole"))
+    ]
+    assert len(users) == 4
+    assert all(name in resources[each]["DependsOn"] for each in users)
+
+
+def test_the_page_lists_each_setting_once() -> None:
+    page = (REPO_ROOT / "docs/lab-in-aws.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
+    listed = [
+        name for line in page.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1] if "|" in line else "")
+    ]
+    assert sorted(listed) == sorted(field.name for field in fields(LabFile))
 
 
 @pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1"])
@@ -110,7 +158,7 @@ def test_a_region_of_another_partition_is_refused(region: str, tmp_path: Path) -
     context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
     app = cdk.App(outdir=str(tmp_path), context=context, builtin_cloud_formation_validation=False)
     with pytest.raises(ValueError, match=f"region {region}: expected a region of AWS's standard partition"):
-        add_lab(app, staging=tmp_path, region=region)
+        add_lab(app, staging=tmp_path, labs=REPO_ROOT / "labs", region=region)
     assert context["@aws-cdk/core:target-partitions"] == ["aws"]
 
 

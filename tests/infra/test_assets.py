@@ -114,8 +114,8 @@ session.resource("dynamodb").Table("t")
 pending = session.client("sagemaker").meta.service_model.shape_for("MaxPendingTimeInSeconds")
 print(json.dumps([boto3.__version__, botocore.__version__, pending.metadata]))
 """
-    # The command line alone looks at stacks and asks endpoints.
-    services = sorted(called - {"cloudformation", "sagemaker-runtime"})
+    # The command line alone asks endpoints.
+    services = sorted(called - {"sagemaker-runtime"})
     answer = subprocess.run(
         [sys.executable, "-P", "-c", probe, str(staged), *services],
         capture_output=True,

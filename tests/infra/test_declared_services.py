@@ -32,6 +32,7 @@ PARTS = {
     "events": ("events:*",),
     "builds": ("codebuild:*",),
     "images": ("ssm:*",),
+    "stacks": ("cloudformation:*",),
 }
 # They come with an action above, or are Lambda's own.
 ACCOMPANYING = ("sagemaker:AddTags", "iam:PassRole", "kms:*", "logs:CreateLogStream", "logs:PutLogEvents", "sqs:*")
@@ -49,6 +50,7 @@ ADAPTERS = {
     "CodeBuildClient": {"builds"},
     "ParametersClient": {"images"},
     "ServiceQuotasClient": {"quotas"},
+    "CloudFormationClient": {"stacks"},
     "SNSClient": {"messages"},
     "EventBridgeClient": {"events"},
     "Answer": set[str](),  # goes to an address that CloudFormation has signed

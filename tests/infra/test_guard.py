@@ -41,7 +41,13 @@ def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Temp
     keyed = {"kms:Decrypt"} if "other-lab" in str(template.machine()["StateMachineName"]) else set()
     statements = template.statements("GuardGuardLabRole")
     actions = {action for statement in statements for action in as_list(statement["Action"])}
-    looks = {"logs:CreateLogStream", "logs:PutLogEvents", "states:ListExecutions", "dynamodb:Query"}
+    looks = {
+        "cloudformation:DescribeStacks",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "states:ListExecutions",
+        "dynamodb:Query",
+    }
     deletes = {f"sagemaker:{name}" for name in ("DeleteEndpoint", "DeleteEndpointConfig", "DeleteModel")}
     asks = {f"sagemaker:{name}" for name in ("ListEndpoints", "DescribeEndpoint", "ListTags")}
     assert actions == looks | asks | deletes | {"s3:ListBucket", "s3:GetObject", "s3:DeleteObject"} | keyed

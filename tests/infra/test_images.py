@@ -29,11 +29,11 @@ def template() -> Template:
 
 @pytest.fixture(scope="module")
 def accelerators() -> Template:
-    return synthesise(target="aws", neuron="true").template("LabImages")
+    return synthesise(target="aws", file="neuron = true").template("LabImages")
 
 
 def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_them() -> None:
-    repositories = lab(target="aws", neuron="true").of_type("AWS::ECR::Repository")
+    repositories = lab(target="aws", file="neuron = true").of_type("AWS::ECR::Repository")
     assert len(repositories) == len(IMAGES)
     for repository in repositories.values():
         assert repository["ImageTagMutability"] == "IMMUTABLE"
@@ -77,11 +77,11 @@ def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
 def test_a_changed_image_builds_that_image_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = tmp_path / "images"
     shutil.copytree(REPO_ROOT / "images", changed / "images")
-    first = synthesise(target="aws", neuron="true")
+    first = synthesise(target="aws", file="neuron = true")
     monkeypatch.setattr(images, "REPO_ROOT", changed)
     with (changed / "images/efa/check_image.py").open("a") as file:
         file.write("# changed\n")
-    second = synthesise.__wrapped__(target="aws", neuron="true")
+    second = synthesise.__wrapped__(target="aws", file="neuron = true")
     before, after = (each.template("LabImages").of_type(BUILD) for each in (first, second))
     assert [name for name, build in before.items() if build["Address"] != after[name]["Address"]] == [
         name for name in before if "Efa" in name
@@ -134,7 +134,7 @@ def built_files(assembly: Assembly) -> dict[str, dict[str, bytes]]:
 
 
 def test_each_image_is_built_from_its_own_folder_and_what_the_images_share() -> None:
-    found = built_files(synthesise(target="aws", neuron="true"))
+    found = built_files(synthesise(target="aws", file="neuron = true"))
     assert set(found) == set(IMAGES)
     for name, files in found.items():
         assert {path.partition("/")[0] for path in files if "/" in path} == {name}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.infra.synthesis import KEY, OTHER_LAB, lab
+from tests.infra.synthesis import KEY, OTHER_LAB, VPC, lab
 from tests.permissions.calls import recorded_calls
 from tests.permissions.policies import Allowed, FunctionPolicy
 from tests.permissions.unsent import UNSENT
@@ -13,9 +13,9 @@ CALLS = recorded_calls() | UNSENT.keys()
 FUNCTIONS = sorted({call.function for call in CALLS})
 CONTEXTS = {
     "default": {"target": "aws"},
-    "vpc": {"target": "aws", **{name: OTHER_LAB[name] for name in ("subnets", "security_groups")}},
-    "keys": {"target": "aws", "volume_key": f"{KEY}-of-volumes", "output_key": f"{KEY}-of-outputs"},
-    "neuron": {"target": "aws", "neuron": "true"},
+    "vpc": {"target": "aws", "file": VPC},
+    "keys": {"target": "aws", "file": f'volume_key = "{KEY}-of-volumes"\noutput_key = "{KEY}-of-outputs"'},
+    "neuron": {"target": "aws", "file": "neuron = true"},
     "everything": OTHER_LAB,
 }
 EVERY_TEMPLATE = pytest.mark.parametrize("context", CONTEXTS)
@@ -23,8 +23,8 @@ EVERY_FUNCTION = pytest.mark.parametrize("function", FUNCTIONS)
 
 
 def policy_of(function: str, context: str) -> FunctionPolicy:
-    settings = CONTEXTS[context]
-    return FunctionPolicy(lab(**settings), function, data_buckets=settings.get("data_buckets", "").split())
+    buckets = ["my-data", "more"] if context == "everything" else []
+    return FunctionPolicy(lab(**CONTEXTS[context]), function, data_buckets=buckets)
 
 
 def needed(policy: FunctionPolicy, function: str) -> set[Allowed]:

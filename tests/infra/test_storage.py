@@ -67,7 +67,7 @@ def test_open_attempts_are_found_by_an_index_that_holds_nothing_else() -> None:
 
 
 def test_results_have_the_labs_key_and_stay_where_the_context_asks_for_it() -> None:
-    template = lab(target="aws", keep_results="on", output_key=KEY)
+    template = lab(target="aws", file=f'keep_results = true\noutput_key = "{KEY}"')
     (name,) = [each for each in template.of_type("AWS::S3::Bucket") if "Results" in each]
     (rule,) = template.of_type("AWS::S3::Bucket")[name]["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}

@@ -54,6 +54,7 @@ COPYING = (
 PUBLISHING = (Need("kms:Decrypt", "$TOPIC_KEY"), Need("kms:GenerateDataKey", "$TOPIC_KEY"))
 
 NEEDS: Mapping[str, tuple[Need, ...]] = {
+    "cloudformation:DescribeStacks": (Need("cloudformation:DescribeStacks", "$STACK"),),
     "codebuild:StartBuild": (Need("codebuild:StartBuild", f"arn:aws:codebuild:{OURS}:project/{{projectName}}"),),
     "dynamodb:GetItem": (Need("dynamodb:GetItem", TABLE),),
     "dynamodb:PutItem": (Need("dynamodb:PutItem", TABLE),),

@@ -17,6 +17,7 @@ from tests.permissions.calls import Call
 
 PSEUDO = {"Partition": "aws", "Region": "eu-west-1", "AccountId": "111122223333", "URLSuffix": "amazonaws.com"}
 OURS = f"{PSEUDO['Region']}:{PSEUDO['AccountId']}"
+PSEUDO["StackId"] = f"arn:aws:cloudformation:{OURS}:stack/ID"
 # The attribute Arn of a resource, by type; of a topic, this is its Ref too.
 TOPIC = "AWS::SNS::Topic"
 ARNS = {
@@ -103,6 +104,7 @@ class FunctionPolicy:
             **named,
             "REGION": PSEUDO["Region"],
             "ACCOUNT": PSEUDO["AccountId"],
+            "STACK": PSEUDO["StackId"],
             "SOURCE": named.get("SOURCE_S3_URI", "").removeprefix("s3://"),
             "EXECUTIONS": named.get("STATE_MACHINE_ARN", "").replace(":stateMachine:", ":execution:"),
             "OUTPUT_KEY": self._lab_jobs().get("output_key_arn"),

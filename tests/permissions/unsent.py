@@ -20,6 +20,7 @@ _BY_REASON = {
     "Only while jobs run, and then also jobs that are not the lab's.": (
         "check_quotas sagemaker:DescribeTrainingJob TrainingJobName=*",
     ),
+    "Only where a setting of the deployed lab is missing in its file.": ("guard_lab cloudformation:DescribeStacks",),
     "Only where `traindyno deploy` is still copying a model.": (
         "guard_lab s3:GetObject Bucket=$BUCKET Object=$BUCKET/models/*",
     ),

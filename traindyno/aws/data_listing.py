@@ -66,8 +66,8 @@ class DataListing:
             objects = self._objects(uri)
         except _Unreadable as error:
             message = (
-                f"{field}: the lab can't list {uri} ({error}); expected a bucket that exists and that the lab was"
-                " deployed with, as in --context data_buckets=my-bucket"
+                f"{field}: the lab can't list {uri} ({error}); expected a bucket that exists and that"
+                ' labs/LAB.toml names, as in data_buckets = ["my-bucket"]'
             )
             raise SuiteRefused([message]) from error
         if not objects:

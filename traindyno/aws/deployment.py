@@ -37,7 +37,7 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
     if stack is None:
         region = cloudformation.meta.region_name
         raise LabNotDeployed(
-            f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all --context lab={lab}"
+            f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all -c lab={lab}"
         )
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     missing = sorted(output for output in LabOutput if output not in outputs)
@@ -62,6 +62,11 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
             jobs=read_lab_jobs(outputs[LabOutput.LAB_JOBS]),
         ),
     )
+
+
+def is_rolled_back(cloudformation: "CloudFormationClient", stack_id: str) -> bool:
+    (stack,) = cloudformation.describe_stacks(StackName=stack_id)["Stacks"]
+    return "ROLLBACK" in stack["StackStatus"]
 
 
 def _find_stack(cloudformation: "CloudFormationClient", lab: str) -> "StackTypeDef | None":

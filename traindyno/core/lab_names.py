@@ -6,6 +6,8 @@ from enum import StrEnum
 DEFAULT_LAB = "traindyno"
 LAB_TAG = "traindyno:lab"
 EVENT_SOURCE = "traindyno"
+# The custom resource that has the lab's settings, of which GuardLab lets none be forgotten.
+SETTINGS_RESOURCE = "Custom::TraindynoSettings"
 OPEN_ATTEMPTS_INDEX = "open-attempts"
 METRIC_NAMESPACE = "Traindyno"
 OPEN_RUNS_METRIC = "OpenRuns"

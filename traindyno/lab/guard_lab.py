@@ -1,13 +1,23 @@
-"""Refuses to delete a lab that has suites or endpoints in flight; expiring endpoints are deleted with it."""
+"""Refuses to delete a lab that has suites or endpoints in flight, and to update it without a setting that it has.
 
-from typing import Protocol
+Expiring endpoints are deleted with the lab.
+"""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from traindyno.aws.deployment import is_rolled_back
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import DEFAULT_LAB
 from traindyno.lab.serving.end_endpoints import Serving, names_in_use
 from traindyno.store.attempts import AttemptRows
 
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
 MOST_NAMED = 5
+# CloudFormation takes answers of 4,096 bytes.
+MOST_CHARACTERS = 2_000
 
 
 class GuardLabServices(Protocol):
@@ -33,6 +43,22 @@ def refusal_to_delete(
     counts = " and ".join(_counted(found, "suite") + _counted(endpoints, "endpoint"))
     return (
         f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. Then destroy it again."
+    )
+
+
+def refusal_to_forget(event: Mapping[str, Any], *, lab: str, cloudformation: "CloudFormationClient") -> str | None:
+    """None if the lab's file names each setting of the deployed lab whose value is not the default.
+
+    A rollback after a failed deployment takes settings back, and must not fail.
+    """
+    deployed = event.get("OldResourceProperties", {}).get("Settings", {})
+    named = event["ResourceProperties"].get("Settings", {})
+    lost = [f"{name} = {value}" for name, value in deployed.items() if value and name not in named]
+    if event["RequestType"] != "Update" or not lost or is_rolled_back(cloudformation, event["StackId"]):
+        return None
+    return (
+        f"labs/{lab}.toml lacks settings of the deployed lab: {'; '.join(lost)[:MOST_CHARACTERS]}. Add them, or name"
+        ' each with its default, such as false, "" or [], to give it up. Then deploy again.'
     )
 
 

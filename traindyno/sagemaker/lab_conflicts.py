@@ -28,7 +28,7 @@ def _file_system_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
         if parse_file_system(address) and not jobs.subnet_ids:
             yield (
                 f"workload.channels.{name}: {address} is reached through a VPC, and this lab's jobs do not run in"
-                " a VPC: deploy it with -c subnets=… -c security_groups=…"
+                " a VPC: set subnets and security_groups in labs/LAB.toml, and deploy it again"
             )
 
 
@@ -38,7 +38,7 @@ def _secret_conflicts(suite: Suite, jobs: LabJobs) -> Iterator[str]:
         allowed = ", ".join(jobs.hub_token_secrets) or "none"
         yield (
             f"workload.hub_token_secret: this lab's jobs may not read {secret} (they may read: {allowed}):"
-            f" deploy it with -c hub_token_secrets={secret}"
+            " add it to hub_token_secrets in labs/LAB.toml, and deploy the lab again"
         )
 
 
@@ -66,7 +66,7 @@ def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings)
     }
     missing = {"gpu": f"GPUs: build it, in stack {stack}, with: {command}"}
     if not script:
-        missing["neuron"] = f"Trainium: build it, in stack {stack}, with: {command} -c neuron=true"
+        missing["neuron"] = f"Trainium: set neuron = true in labs/{settings.lab}.toml, and build it with: {command}"
     for name, kind in sorted(needed):
         if kind in missing.keys() - settings.images.keys():
             yield f"{name}: this lab has no image for {missing[kind]}; or set workload.image"

@@ -1,4 +1,4 @@
-"""What CloudFormation is told when it asks whether the lab may be deleted."""
+"""What CloudFormation is told when it asks whether the lab may be deleted, or updated with other settings."""
 
 import json
 import threading
@@ -21,6 +21,7 @@ from traindyno.aws import clients
 from traindyno.aws.executions import Executions
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.lab_names import SETTINGS_RESOURCE
 from traindyno.lab.guard_lab import refusal_to_delete
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
@@ -114,9 +115,10 @@ def answers() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     server.server_close()
 
 
-def event(kind: str, url: str, **more: str) -> dict[str, Any]:
+def event(kind: str, url: str, **more: Any) -> dict[str, Any]:
     ids = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "Guard"}
-    return {"RequestType": kind, "ResponseURL": url, **ids, **more}
+    given = {"ResourceType": "Custom::TraindynoGuard", "ResourceProperties": {"ServiceToken": "guard"}}
+    return {"RequestType": kind, "ResponseURL": url, **ids, **given, **more}
 
 
 @pytest.fixture
@@ -129,7 +131,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_creation_and_updates_always_pass_without_a_look(answers: tuple[str, list[dict[str, Any]]]) -> None:
+def test_creation_and_updates_always_pass_without_a_look(
+    answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch
+) -> None:
     url, received = answers
     handler.handle(event("Create", url), None)
     handler.handle(event("Update", url, PhysicalResourceId=received[0]["PhysicalResourceId"]), None)
@@ -150,6 +154,62 @@ def test_deletion_is_answered_with_what_the_lab_has_in_flight(
         handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
     assert [each["Status"] for each in received] == ["FAILED", "SUCCESS"]
     assert "traindyno stop albert-1" in received[0]["Reason"]
+
+
+KEY = '"arn:aws:kms:eu-west-1:111122223333:key/abc"'
+DEPLOYED = {"volume_key": KEY, "neuron": "true", "job_tags": ""}
+
+
+@pytest.mark.parametrize(
+    ("named", "status", "lost"),
+    [
+        (
+            {"neuron": "true"},
+            "UPDATE_IN_PROGRESS",
+            f"labs/traindyno.toml lacks settings of the deployed lab: volume_key = {KEY}. ",
+        ),
+        (None, "UPDATE_IN_PROGRESS", f"volume_key = {KEY}; neuron = true. Add them"),
+        ({**DEPLOYED, "volume_key": ""}, None, None),  # given up in so many words
+        ({"volume_key": '"another"', "neuron": "true", "notify_email": '"me"'}, None, None),
+        ({}, "UPDATE_ROLLBACK_IN_PROGRESS", None),  # the deployment that added them has failed
+    ],
+)
+def test_a_setting_of_the_deployed_lab_can_not_be_forgotten(
+    answers: tuple[str, list[dict[str, Any]]],
+    environment: pytest.MonkeyPatch,
+    named: dict[str, str] | None,
+    status: str | None,
+    lost: str | None,
+) -> None:
+    url, received = answers
+    kind = {"ResourceType": SETTINGS_RESOURCE, "OldResourceProperties": {"Settings": DEPLOYED}}
+    # CloudFormation has no empty mappings.
+    properties = {"Settings": named} if named else {}
+    with stubbed("cloudformation") as (client, stubber):
+        environment.setattr(clients, "cloudformation", lambda: client)
+        if status:
+            stack = {
+                "StackName": "traindyno-lab",
+                "StackStatus": status,
+                "CreationTime": datetime.fromtimestamp(NOW, UTC),
+            }
+            stubber.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": "stack"})
+        handler.handle(event("Update", url, **kind, ResourceProperties=properties), None)
+    assert received[0]["Status"] == ("FAILED" if lost else "SUCCESS")
+    assert (lost or "") in received[0]["Reason"]
+
+
+@pytest.mark.parametrize("request_type", ["Create", "Delete"])
+def test_the_settings_themselves_are_created_and_deleted_without_a_look(
+    answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch, request_type: str
+) -> None:
+    """A first deployment that fails is rolled back, whatever runs."""
+    with stubbed("cloudformation") as (client, _), stubbed("stepfunctions") as (machines, _):
+        environment.setattr(clients, "cloudformation", lambda: client)
+        environment.setattr(clients, "stepfunctions", lambda: machines)
+        settings = {"ResourceType": SETTINGS_RESOURCE, "ResourceProperties": {"Settings": DEPLOYED}}
+        handler.handle(event(request_type, answers[0], **settings), None)
+    assert [each["Status"] for each in answers[1]] == ["SUCCESS"]
 
 
 def test_a_guard_that_fails_answers_before_it_does(

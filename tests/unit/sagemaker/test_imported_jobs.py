@@ -78,7 +78,7 @@ def test_a_difference_is_found_in_each_part_of_a_request() -> None:
     found = {each.path: each for each in import_job(job_of(**changed), DECISIONS).differences}
     assert {"RetryStrategy", "ResourceConfig.VolumeKmsKeyId", "VpcConfig"} <= found.keys()
     assert found["RetryStrategy"].reason == "a suite has no field for it"
-    assert "-c subnets=" in found["VpcConfig"].reason
+    assert "labs/LAB.toml has subnets" in found["VpcConfig"].reason
     assert suite.workload.entry_point == "train.py"
 
 

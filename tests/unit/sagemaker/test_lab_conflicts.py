@@ -38,7 +38,7 @@ def test_a_secret_must_be_one_that_the_labs_jobs_may_read() -> None:
     suite = suite_with(hub_token_secret=SECRET)
     (found,) = conflicts(suite, hub_token_secrets=("arn:other",))
     assert "may not read" in found
-    assert f"-c hub_token_secrets={SECRET}" in found
+    assert "add it to hub_token_secrets in labs/LAB.toml" in found
     assert conflicts(suite, hub_token_secrets=(SECRET,)) == []
 
 
@@ -64,8 +64,8 @@ def test_accelerators_need_the_labs_image_for_them() -> None:
     trainium = small_suite(training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={})
     built = replace(SETTINGS, lab="mine", images={"none": "lab:cpu"})
     (found,) = conflicts(trainium, replace(built, images={**built.images, "gpu": "lab:efa"}))
-    assert found.startswith("ml.trn1.32xlarge: this lab has no image for Trainium: build it, in stack mine-lab-images")
-    assert "cdk deploy --all -c lab=mine -c neuron=true" in found
+    assert found.startswith("ml.trn1.32xlarge: this lab has no image for Trainium: set neuron = true in labs/mine.toml")
+    assert "build it with: cdk deploy --all -c lab=mine;" in found
     assert conflicts(trainium, replace(built, images={**built.images, "neuron": "lab:neuron"})) == []
     (found,) = conflicts(small_suite(), built)
     assert found == (

@@ -28,13 +28,13 @@ REQUEST_FIELDS = (
     *("TensorBoardOutputConfig", "ExperimentConfig", "ProfilerRuleConfigurations", "SessionChainingConfig"),
 )
 OF_THE_LAB = "the lab has its own"
-DEPLOYED_WITH = "it is of the lab, not of a suite: deploy the lab with"
+DEPLOYED_WITH = "it is of the lab, not of a suite: labs/LAB.toml has"
 # The first that begins a difference's path counts.
 REASONS = {
     "TrainingJobName": OF_THE_LAB,
     "RoleArn": OF_THE_LAB,
     "Tags": OF_THE_LAB,
-    "OutputDataConfig.KmsKeyId": f"{DEPLOYED_WITH} -c output_key=…",
+    "OutputDataConfig.KmsKeyId": f"{DEPLOYED_WITH} output_key",
     "OutputDataConfig": OF_THE_LAB,
     "DebugHookConfig.S3OutputPath": OF_THE_LAB,
     "CheckpointConfig": "SageMaker copies the step log there, in the lab's bucket",
@@ -51,11 +51,11 @@ REASONS = {
     "StoppingCondition.MaxPendingTimeInSeconds": "the lab bounds the wait for an accelerator",
     "StoppingCondition.MaxWaitTimeInSeconds": "limits.max_pending_seconds is at least 1800",
     "Arguments.": "the toolkit writes this argument in another way",
-    "VpcConfig": f"{DEPLOYED_WITH} -c subnets=… -c security_groups=…",
-    "EnableInterContainerTrafficEncryption": f"{DEPLOYED_WITH} -c encrypt_traffic=on",
-    "EnableNetworkIsolation": f"{DEPLOYED_WITH} -c isolate_network=on",
+    "VpcConfig": f"{DEPLOYED_WITH} subnets and security_groups",
+    "EnableInterContainerTrafficEncryption": f"{DEPLOYED_WITH} encrypt_traffic",
+    "EnableNetworkIsolation": f"{DEPLOYED_WITH} isolate_network",
     "ResourceConfig.KeepAlivePeriodInSeconds": "runs that share a job pay for one start",
-    "ResourceConfig.VolumeKmsKeyId": f"{DEPLOYED_WITH} -c volume_key=…",
+    "ResourceConfig.VolumeKmsKeyId": f"{DEPLOYED_WITH} volume_key",
 }
 NO_FIELD = "a suite has no field for it"
 # Sections that are listed entry by entry, also where only one of the requests has them.
