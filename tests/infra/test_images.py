@@ -14,6 +14,7 @@ from infra import images
 from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
 from tests.infra.synthesis import REPO_ROOT, Assembly, Template, as_list, flat, lab, synthesise
 from traindyno.aws import image_addresses
+from traindyno.aws.image_builds import ENVIRONMENT
 
 IMAGES = [*image_addresses.IMAGES.values()]
 BUILD, PROJECT = "Custom::TraindynoImage", "AWS::CodeBuild::Project"
@@ -46,7 +47,10 @@ def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_th
 
 def test_a_failed_image_for_accelerators_leaves_the_lab_whole(template: Template, accelerators: Template) -> None:
     """It stands in a stack of its own, which imports nothing. The lab builds the CPU image, on a medium machine."""
-    assert template.only(PROJECT)["Environment"]["ComputeType"] == "BUILD_GENERAL1_MEDIUM"
+    environment = template.only(PROJECT)["Environment"]
+    assert environment["ComputeType"] == "BUILD_GENERAL1_MEDIUM"
+    # doctor --try-build tries the same
+    assert {name: environment[name[0].upper() + name[1:]] for name in ENVIRONMENT} == ENVIRONMENT
     projects = accelerators.of_type(PROJECT).values()
     assert {each["Environment"]["ComputeType"] for each in projects} == {"BUILD_GENERAL1_LARGE"}
     assert len(projects) == 2

@@ -1,4 +1,4 @@
-"""Read-only checks of an AWS account for a lab: identity, bootstrap, limits, images, deployment."""
+"""Read-only checks of an AWS account for a lab: bootstrap, images, deployment."""
 
 import json
 import re
@@ -14,11 +14,6 @@ from traindyno.aws.client_errors import error_code
 PUBLIC_IMAGE = re.compile(r"public\.ecr\.aws/(?P<repository>[^:]+):(?P<tag>.+)")
 MANIFEST_TYPES = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 TIMEOUT_SECONDS = 20
-
-
-def caller_arn(sts: Any) -> str:
-    arn: str = sts.get_caller_identity()["Arn"]
-    return arn
 
 
 def bootstrap_version(ssm: Any, qualifier: str) -> int | None:

@@ -44,11 +44,7 @@ NOT_LISTED = _Answer(applied=None, default=None, found=None)
 
 class Quotas:
     def __init__(
-        self,
-        service_quotas: "ServiceQuotasClient",
-        sagemaker: "SageMakerClient",
-        *,
-        sleep: Callable[[float], None],
+        self, service_quotas: "ServiceQuotasClient", sagemaker: "SageMakerClient", *, sleep: Callable[[float], None]
     ) -> None:
         self._service_quotas = service_quotas
         self._sagemaker = sagemaker
@@ -84,8 +80,8 @@ class Quotas:
         return quota, self._answer(quota.code)
 
     def _answer(self, code: str | None) -> _Answer:
-        applied = self._applied(code) if code else None
-        default = None if applied or not code else self._default(code)
+        applied = _quota(self._service_quotas.get_service_quota, code)
+        default = None if applied else _quota(self._service_quotas.get_aws_default_service_quota, code)
         found = applied or default
         return _Answer(
             applied=quota_value(applied),
@@ -100,23 +96,15 @@ class Quotas:
         in_use_now = count_in_use(reading.quota, self._held)
         return replace(reading, in_use=in_use_now, in_use_source=UsageSource.JOBS, in_use_as_of=now)
 
-    def _applied(self, code: str) -> Mapping[str, Any] | None:
-        """None if no value was ever applied to this account; AWS's default applies then."""
-        try:
-            return self._service_quotas.get_service_quota(ServiceCode=SERVICE_CODE, QuotaCode=code)["Quota"]
-        except ClientError as error:
-            if error_code(error) == "NoSuchResourceException":
-                return None
-            raise
 
-    def _default(self, code: str) -> Mapping[str, Any] | None:
-        try:
-            answer = self._service_quotas.get_aws_default_service_quota(ServiceCode=SERVICE_CODE, QuotaCode=code)
-        except ClientError as error:
-            if error_code(error) == "NoSuchResourceException":
-                return None
-            raise
-        return answer["Quota"]
+def _quota(read: Callable[..., Any], code: str | None) -> Mapping[str, Any] | None:
+    """None if the account, or AWS's defaults, have no value for the code."""
+    try:
+        return read(ServiceCode=SERVICE_CODE, QuotaCode=code)["Quota"] if code else None
+    except ClientError as error:
+        if error_code(error) == "NoSuchResourceException":
+            return None
+        raise
 
 
 def _limit(quota: Quota, answer: _Answer) -> QuotaReading:

@@ -20,13 +20,12 @@ ADAPTERS = [
     *(ROOT / f"sagemaker/{name}.py" for name in READERS),
 ]
 SERVICES = (
-    *("sagemaker", "service-quotas", "cloudwatch", "s3", "dynamodb", "stepfunctions", "logs", "pricing", "ssm", "sts"),
+    *("sagemaker", "service-quotas", "cloudwatch", "s3", "dynamodb", "stepfunctions", "logs", "pricing", "ssm"),
     *("iam", "cloudformation", "sns", "events"),
 )
 # Members without which the answer has no meaning: AWS's documentation names no case that lacks them.
 ALWAYS_THERE = {
     "s3": {"Key": "an object's identity", "Size": "of a listed object", "ETag": "of a listed object"},
-    "sts": {"Arn": "the caller's identity"},
     "ssm": {"Parameter": "the call's answer", "Value": "a parameter's content"},
     "iam": {"Arn": "a role's identity"},
     "stepfunctions": {"name": "optional only in answers that the lab does not read"},

@@ -70,6 +70,20 @@ QUOTAS = (
 
 SCRIPTS_IMAGE = "pytorch:2.13-cpu-amzn2023-sagemaker"
 FOUND: dict[str, Any] = {"images": [{}]}
+# A trial build's requests and answers; its role is deleted where it was made.
+MADE = {"Role": {"Path": "/", "RoleName": "r", "RoleId": "A" * 16, "Arn": ROLE, "CreateDate": datetime.now(UTC)}}
+CREATED: tuple[str, Any] = ("create_project", {})
+STARTED = ("start_build", {"build": {"id": "b"}})
+DELETED: tuple[str, Any] = ("delete_project", {})
+NO_BUILDS = (
+    "https://us-east-1.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas: raise quota 'Concurr"
+)
+
+
+def looked_at(status: str, phase: str) -> tuple[str, Any]:
+    return "batch_get_builds", {"builds": [{"id": "b", "buildStatus": status, "currentPhase": phase}]}
+
+
 GONE = {"failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]}
 
 
@@ -105,6 +119,8 @@ def good_account(
     quotas: dict[str, float] | None = None,
     price: bool = True,
     pull: Any = FOUND,
+    trial: Any = None,
+    role: Any = None,
     diagnostics: tuple[dict[str, str], ...] = (),
 ) -> dict[str, list[tuple[Any, ...]]]:
     names = [f"Concurrently running builds for Linux/{size} environment" for size in ("Medium", "Large")]
@@ -128,6 +144,7 @@ def good_account(
         "stateMachineArn": machine, "name": "traindyno-suites", "definition": "{}", "roleArn": ROLE,
         "type": "STANDARD", "creationDate": at,
     }  # fmt: skip
+    roles = [("create_role", role)] if role else [("create_role", MADE), ("delete_role", {})]
     return {
         "sts": [("get_caller_identity", {"Arn": ARN, "Account": "111122223333", "UserId": "x"})],
         "ssm": [("get_parameter", parameter)],
@@ -149,6 +166,7 @@ def good_account(
         "ecr": [
             ("batch_get_image", pull if image == SCRIPTS_IMAGE else FOUND, asked_for(image)) for image in PULLED_IMAGES
         ],
+        **({} if trial is None else {"iam": roles, "codebuild": trial}),
         "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
         "stepfunctions": [
             ("describe_state_machine", described),
@@ -163,9 +181,11 @@ def gallery(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
 
 
-def findings(**answers: Any) -> dict[str, Check]:
+def findings(told: list[str] | None = None, **answers: Any) -> dict[str, Check]:
+    tell = ([] if told is None else told).append if "trial" in answers else None
     with account(**answers) as connect:
-        return {each.subject: each for each in check_account(connect, region=REGION, lab="traindyno")}
+        found = check_account(connect, region=REGION, lab="traindyno", tell_of_build=tell)
+        return {each.subject: each for each in found}
 
 
 @pytest.mark.usefixtures("gallery")
@@ -212,6 +232,9 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
             )
             for answer in ("AccessDeniedException", GONE)
         ),
+        ({"trial": [CREATED, ("start_build", "AccountLimitExceededException"), DELETED]}, "trial build", NO_BUILDS),
+        ({"trial": [CREATED, STARTED, looked_at("FAULT", "COMPLETED"), DELETED]}, "trial build", NO_BUILDS),
+        ({"trial": [], "role": "AccessDenied"}, "trial build", "allow this call"),
         (
             {"diagnostics": ({"severity": "ERROR", "code": "SCHEMA", "message": "no Next"},)},
             "lab",
@@ -223,6 +246,15 @@ def test_what_an_account_lacks_comes_with_what_to_do(answers: dict[str, Any], su
     found = findings(**answers)
     assert {name for name, each in found.items() if each.advice} == {subject}
     assert (found[subject].advice or "").startswith(advice)
+
+
+@pytest.mark.usefixtures("gallery")
+def test_a_trial_build_waits_for_its_role_and_its_end_and_deletes_what_it_made() -> None:
+    told: list[str] = []
+    phases = (looked_at("IN_PROGRESS", "QUEUED"), looked_at("SUCCEEDED", "COMPLETED"))
+    found = findings(told, trial=[("create_project", "InvalidInputException"), CREATED, STARTED, *phases, DELETED])
+    assert found["trial build"] == Check(subject="trial build", found="CodeBuild ran it")
+    assert told[1:] == ["build b: QUEUED", "build b: COMPLETED"]
 
 
 def test_the_bootstraps_qualifier_is_that_of_cdk_json(tmp_path: Path) -> None:
@@ -261,25 +293,19 @@ class Response(BytesIO):
         self.headers = headers
 
 
-def test_the_gallery_is_asked_for_the_tags_digest() -> None:
+def test_the_gallery_is_asked_for_the_tags_digest_which_a_gone_tag_lacks() -> None:
     asked: list[str] = []
 
     def fetch(request: urllib.request.Request) -> Response:
         asked.append(f"{request.get_method()} {request.full_url}")
+        if len(asked) == 4:
+            raise urllib.error.HTTPError(request.full_url, 404, "gone", Message(), None)
         return Response({"token": "t"}, **{"Docker-Content-Digest": "sha256:abc"})
 
-    assert account_checks.public_image_digest(BASE_IMAGES["efa"], fetch=fetch) == "sha256:abc"
+    digests = [account_checks.public_image_digest(BASE_IMAGES["efa"], fetch=fetch) for _ in range(2)]
+    assert digests == ["sha256:abc", None]
     repository = "https://public.ecr.aws/v2/deep-learning-containers/pytorch"
     assert asked[1] == f"HEAD {repository}/manifests/2.13-cu133-amzn2023-sagemaker"
-
-
-def test_a_tag_that_is_gone_has_no_digest() -> None:
-    def fetch(request: urllib.request.Request) -> Response:
-        if "manifests" in request.full_url:
-            raise urllib.error.HTTPError(request.full_url, 404, "gone", Message(), None)
-        return Response({"token": "t"})
-
-    assert account_checks.public_image_digest(BASE_IMAGES["efa"], fetch=fetch) is None
 
 
 def test_the_doctor_checks_what_the_smoke_suite_and_the_image_use() -> None:

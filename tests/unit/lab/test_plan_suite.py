@@ -64,16 +64,8 @@ def test_a_script_in_its_owners_bucket_is_used_where_it_is() -> None:
 def test_a_script_that_was_not_uploaded_is_refused_before_anything_is_written(source: str) -> None:
     lab, document = empty_lab(), script_document()
     document["workload"]["source"] = source
-    with pytest.raises(SuiteRefused) as caught, stubbed("pricing") as (client, _):
-        plan_execution(
-            document,
-            execution_id=EXECUTION,
-            services=lab.services,
-            settings=SETTINGS,
-            price_source=PriceSource(region=SETTINGS.region, pricing=client),
-            listing=DataListing(MemoryBuckets()),
-            now=NOW,
-        )
+    with pytest.raises(SuiteRefused) as caught:
+        take_in(lab, document)
     assert f"workload.source: got {source}: expected the code in S3" in str(caught.value)
     assert "traindyno run" in str(caught.value)
     assert not lab.objects.contents

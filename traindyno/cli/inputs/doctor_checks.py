@@ -16,13 +16,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.aws import account_checks
 from traindyno.aws.deployment import LabNotDeployed, find_deployment
+from traindyno.aws.image_builds import NoBuildAllowed, try_build
 from traindyno.aws.prices import PriceSource
 from traindyno.aws.quotas import Quotas
 from traindyno.core.planning.quotas import SERVICE_CODE, Quota, QuotaReading, account_quota, instance_quota
 from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import REMOTE_INSTANCE
-from traindyno.lab.build_image import refusal_to_build
+from traindyno.lab.build_image import QUOTA_NAME, refusal_to_build
 from traindyno.sagemaker.images import ImageUnavailable, default_image, stock_image_uri
 from traindyno.sagemaker.serving import IMAGES
 
@@ -87,44 +88,32 @@ SMOKE_INSTANCE = "ml.m5.large"
 REQUEST = f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """A quota, and what needs at least one instance of it."""
-
-    quota: Quota
-    needed_by: str
-
-
-USES = (
-    Use(quota=instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND), needed_by="suites/smoke_aws.yaml"),
-    Use(
-        quota=instance_quota(REMOTE_INSTANCE, Purchase.ON_DEMAND),
-        needed_by="the preparation of suites that set no other instance type for it",
-    ),
-    Use(quota=account_quota(Purchase.ON_DEMAND), needed_by="each training job"),
-    Use(
-        quota=Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None, default=None),
-        needed_by="traindyno deploy without --instance",
-    ),
-)
+ENDPOINT_QUOTA = Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None, default=None)
+# Quota → what needs at least one instance of it.
+USES = {
+    instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND): "suites/smoke_aws.yaml",
+    instance_quota(REMOTE_INSTANCE, Purchase.ON_DEMAND): "the preparation of suites that set no other type for it",
+    account_quota(Purchase.ON_DEMAND): "each training job",
+    ENDPOINT_QUOTA: "traindyno deploy without --instance",
+}
 
 
 def check_quotas(connect: Callable[[str], Any]) -> list[Check]:
     """Reads limits only: the instances in use need rights that no deployment needs. ``connect`` makes a client."""
     quotas = Quotas(connect("service-quotas"), connect("sagemaker"), sleep=time.sleep)
-    limits = quotas.read_limits(use.quota for use in USES)
-    return [_check_quota(use, limits[use.quota.name]) for use in USES]
+    limits = quotas.read_limits(USES)
+    return [_check_quota(limits[quota.name], needed_by) for quota, needed_by in USES.items()]
 
 
-def _check_quota(use: Use, reading: QuotaReading) -> Check:
+def _check_quota(reading: QuotaReading, needed_by: str) -> Check:
     if reading.limit is None:
-        return Check(subject=use.quota.name, found="unknown")
+        return Check(subject=reading.quota.name, found="unknown")
     advice = None
     if reading.limit < 1:
         code = reading.quota.code
         how = f"{REQUEST} --quota-code {code} --desired-value 1" if code else "in the Service Quotas console"
-        advice = f"needed by {use.needed_by}; ask for it: {how}; AWS answers within hours or days"
-    return Check(subject=use.quota.name, found=str(reading.limit), advice=advice)
+        advice = f"needed by {needed_by}; ask for it: {how}; AWS answers within hours or days"
+    return Check(subject=reading.quota.name, found=str(reading.limit), advice=advice)
 
 
 NEEDED_BOOTSTRAP = 6
@@ -142,18 +131,24 @@ PULLED_IMAGES = {
 }
 # The CDK's own qualifier of its bootstrap
 DEFAULT_QUALIFIER = "hnb659fds"
+TRIAL = "trial build"
 OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso")
 
 Connect = Callable[[str], Any]
 
 
 def check_account(
-    connect: Connect, *, region: str | None, lab: str, qualifier: str = DEFAULT_QUALIFIER
+    connect: Connect,
+    *,
+    region: str | None,
+    lab: str,
+    qualifier: str = DEFAULT_QUALIFIER,
+    tell_of_build: Callable[[str], None] | None = None,
 ) -> Iterator[Check]:
-    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap. If a check can't run,
-    its answer says why, and the other checks continue.
+    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap. With ``tell_of_build``, a
+    build is tried, and its phases are told. If a check can't run, its answer says why, and the other checks continue.
     """
-    identity = _guarded("identity", lambda: account_checks.caller_arn(connect("sts")))
+    identity = _guarded("identity", lambda: connect("sts").get_caller_identity()["Arn"])
     if isinstance(identity, Check):
         yield identity
         return
@@ -167,6 +162,7 @@ def check_account(
         *((f"base image {name}", partial(_base_image, name)) for name in BASE_IMAGES),
         *((f"image {name}", partial(_pull, connect, name, region or "")) for name in PULLED_IMAGES),
         ("lab", lambda: _lab(connect, lab)),
+        *(((TRIAL, partial(_try_build, connect, region, tell_of_build)),) if tell_of_build else ()),
     )
     for subject, check in checks:
         found = _guarded(subject, check)
@@ -177,7 +173,7 @@ def _guarded(subject: str, check: Callable[[], Any]) -> Any:
     try:
         return check()
     except (ClientError, BotoCoreError, URLError) as error:
-        advice = "allow this read, or check your AWS settings: `aws sts get-caller-identity` must succeed"
+        advice = "allow this call, or check your AWS settings: `aws sts get-caller-identity` must succeed"
         return Check(subject=subject, found=f"not known: {error}", advice=advice)
 
 
@@ -202,6 +198,16 @@ def _builds(service_quotas: Any, region: str | None) -> Check:
     refusals = [refusal_to_build(service_quotas, size=size, region=region or "") for size in sizes]
     refusal = " ".join(filter(None, refusals)) or None
     return Check(subject="image builds", found="refused" if refusal else "allowed", advice=refusal)
+
+
+def _try_build(connect: Connect, region: str | None, tell: Callable[[str], None]) -> Check:
+    try:
+        problem = try_build(connect("codebuild"), connect("iam"), sleep=time.sleep, tell=tell)
+    except NoBuildAllowed as error:
+        problem = str(error)
+    console = f"https://{region}.console.aws.amazon.com/servicequotas/home/services/codebuild/quotas"
+    advice = f"{console}: raise quota {QUOTA_NAME.format('Medium')!r}; without builds the lab has no images"
+    return Check(subject=TRIAL, found=problem or "CodeBuild ran it", advice=advice if problem else None)
 
 
 def _price(pricing: Any, region: str | None) -> Check:
