@@ -1,6 +1,5 @@
 """A suite's data is tokenised once, by one job before the first run, and not again by a later suite."""
 
-import json
 from typing import Any
 
 import pytest
@@ -93,23 +92,6 @@ def test_the_same_suite_again_prepares_nothing(lab: LocalLab, first: dict[str, A
     again = jobs_of(lab, "prepared")[len(first["jobs"]) :]
     assert [train_channel(job) for job in again] == [train_channel(first["jobs"][1])]
     assert len(again) == len(answer.json()["results"]) == 1
-
-
-def test_a_named_model_that_a_degree_cannot_divide_ends_the_suite_before_any_run(lab: LocalLab) -> None:
-    """Synthetic data needs no tokens, and the command line can't read a configuration in S3."""
-    bucket = lab.deployment().bucket
-    one_head = {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 1}
-    lab.client("s3").put_object(Bucket=bucket, Key="data/one-head/config.json", Body=json.dumps(one_head))
-    document = suite() | {"training": {"instance": "local.cpu", "strategy": "tensor", "instance_count": 2}}
-    model = {"task": "causal-lm", "model": f"s3://{bucket}/data/one-head/", "dataset": {"format": "synthetic"}}
-    document["workload"] = {**model, "sequence_length": 16, "examples": 200}
-    answer = lab.traindyno("run", str(lab.write_suite("one-head", document)), "--local", "--name", "one-head-1")
-    assert answer.status == 2
-    said = " ".join(answer.errors.split())
-    assert "the check of the model failed, so no run was started" in said
-    assert "it has 1 num_key_value_heads; expected strategy fsdp or pipeline, or a tensor_plan of other layers" in said
-    (check,) = jobs_of(lab, "one-head")
-    assert (check["TrainingJobStatus"], check["ResourceConfig"]["InstanceCount"]) == ("Failed", 1)
 
 
 @pytest.fixture(scope="module")

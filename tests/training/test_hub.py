@@ -106,7 +106,7 @@ def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: 
 
 
 def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: Path, hub: Hub) -> None:
-    end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}}, stages_model=True)
+    end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}})
     assert end.exit_code == 0, end.output
     copy = end.folder / "model"
     assert {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()} == {
@@ -127,14 +127,14 @@ def test_a_models_copy_holds_what_a_run_reads_and_a_run_needs_no_hub(tmp_path: P
 
 
 def test_a_large_file_that_is_there_is_loaded_once(tmp_path: Path, hub: Hub, repositories: Path) -> None:
-    end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}}, stages_model=True)
+    end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}})
     assert end.exit_code == 0, end.output
     assert hub.sent["model.safetensors"] == (repositories / "me/model/model.safetensors").stat().st_size
 
 
 def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:
     asked = {"model": {"path": "me/bare"}, "dataset": {"format": "synthetic"}}
-    end = prepared(tmp_path / "job", hub, asked, stages_model=True)
+    end = prepared(tmp_path / "job", hub, asked)
     assert end.exit_code != 0
     assert "the model me/bare has no weights in safetensors or PyTorch's format" in end.failure
 
@@ -144,7 +144,7 @@ def test_a_model_that_the_volume_cannot_hold_is_refused_before_it_is_loaded(tmp_
     write_model(folder)
     os.truncate(folder / "model.safetensors", TOO_LARGE_BYTES)  # a sparse file
     with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
-        end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}}, stages_model=True)
+        end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}})
     assert end.exit_code != 0
     assert "the model me/model needs 4,398.0 GB" in end.failure
     assert "expected a larger job.volume_size_gb" in end.failure

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts
 from traindyno.core.planning.memory import parse_findings
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.preparation import MEMORY_FILE, TOKENS_MANIFEST, DataPreparation, describe_mismatch
+from traindyno.core.suite.preparation import MEMORY_FILE, DataPreparation
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_workload
 from training.errors import WorkloadError
@@ -95,25 +94,6 @@ def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(tmp_path: Pa
     assert "matrix.strategy: strategy pipeline asks for 3 stages, but this gpt2 has 2 blocks" in end.failure
     assert "matrix.tensor_plan: tensor_plan's path h.*.mlp.fc names no layer of this gpt2's base model" in end.failure
     assert not (end.folder / "model" / "train").exists()
-
-
-def test_a_model_that_is_only_named_is_checked_without_data(tmp_path: Path) -> None:
-    """The job of a suite on synthetic data."""
-    config = LlamaConfig(
-        vocab_size=64, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=4
-    )
-    LlamaForCausalLM(config).save_pretrained(tmp_path / "saved")
-    changes = {"dataset": {"format": "synthetic"}, "model": "s3://bucket/model", "tokenizer": None}
-    preparation = {"execution_id": "execution", "key": KEY, "instance": "local.cpu", "packing": None}
-    given = {
-        "workload": run_document("gpt2", workload=changes)["workload"],
-        "preparation": {**preparation, "tensor_degrees": [2]},
-    }
-    end = run_training(tmp_path, given, None, environment={"SM_CHANNEL_MODEL": str(tmp_path / "saved")})
-    assert end.exit_code == 0, end.output
-    assert [line["name"] for line in end.of_kind("phase")] == ["import", "teardown"]
-    manifest = json.loads((tmp_path / "model" / TOKENS_MANIFEST).read_text())
-    assert describe_mismatch(manifest, key=KEY) is None
 
 
 def test_memory_is_estimated_before_the_data_is_tokenised(tmp_path: Path) -> None:

@@ -121,6 +121,15 @@ def test_several_processes_without_a_strategy_for_them_are_refused(tmp_path: Pat
     assert "strategy single was started with 2 processes" in end.failure
 
 
+def test_a_run_of_a_model_that_its_degree_cannot_divide_ends_at_its_start(tmp_path: Path) -> None:
+    config = {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 1}
+    changes = {"model": {"config": config}, "dataset": {"format": "synthetic"}}
+    document = run_document(settings={"strategy": "tensor", "instance_count": 2}, workload=changes)
+    end = run_training(tmp_path, document, None, processes=2)
+    assert end.exit_code != 0
+    assert "cannot divide this llama into equal parts: it has 1 num_key_value_heads; expected strategy" in end.failure
+
+
 def test_a_cause_on_one_host_is_named_on_the_other(tmp_path: Path, texts: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

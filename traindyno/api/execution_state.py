@@ -21,7 +21,7 @@ from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.core.statistics.estimates import Estimate, estimate
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.preparation import CHECK_LABEL, DataPreparation, label_of
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.sagemaker.job_description import read_phase
 from traindyno.store.attempts import AttemptRow
@@ -185,10 +185,7 @@ class State:
     @property
     def preparing(self) -> str | None:
         """What the jobs before the first run do; None if all have ended."""
-        open_labels = {label_of(name) for name in self.preparations.keys() - self.prepared.keys()}
-        if not open_labels:
-            return None
-        return "checking the model" if CHECK_LABEL in open_labels else "preparing the data"
+        return "preparing the data" if len(self.prepared) < len(self.preparations) else None
 
     @property
     def lanes(self) -> tuple[LaneCount, ...]:

@@ -33,7 +33,7 @@ SHOWN_LABELS = 6
 def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     """A model on the Hub is checked if its configuration is cached; the check downloads nothing.
 
-    Without transformers or the container's code, only the preparation job checks the model. A model without problems
+    Without transformers or the container's code, only the jobs check the model. A model without problems
     is not checked again: a plan of suites/quickstart.yaml then takes 1.2 s of a core, not 4.3 s, because it imports no
     transformers.
     """

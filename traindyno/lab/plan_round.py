@@ -85,13 +85,12 @@ def _waves(lane: Lane, plan: LanePlan) -> list[_Wave]:
 def _with_prepared(runs: Sequence[Run], suite: Suite, plan: Plan, cache: TokenCache) -> tuple[Run, ...]:
     """Each run with the tokens that its cell reads, and the lab's copy of the model."""
     prepared = plan.preparation.tokens if plan.preparation else ()
-    sets = [each for each in prepared if each.makes_tokens or each.stages_model]
-    found = {each.key: cache.find(each.key, oldest=0.0) for each in sets}
+    found = {each.key: cache.find(each.key, oldest=0.0) for each in prepared}
     missing = [key for key, place in found.items() if place is None]
     if missing:
         raise TokensMissing(f"{plan.execution_id}: {', '.join(missing)} was prepared and no longer exists")
-    tokens = {each.packing: found[each.key] for each in sets if each.makes_tokens}
-    models = [place.s3_uri for each in sets if each.stages_model and (place := found[each.key])]
+    tokens = {each.packing: found[each.key] for each in prepared if not each.stages_model}
+    models = [place.s3_uri for each in prepared if each.stages_model and (place := found[each.key])]
     model = models[0] if models else None
     return tuple(
         replace(run, tokens=tokens.get(is_packed(run.cell.settings, suite.workload)), model_s3_uri=model)

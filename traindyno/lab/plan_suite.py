@@ -29,10 +29,8 @@ from traindyno.core.suite.preparation import (
     LOCAL_INSTANCE,
     Origin,
     TokenSet,
-    check_key,
     model_key,
     needed_tokens,
-    needed_without_tokens,
     preparation_instance,
     preparation_settings,
     tokens_key,
@@ -234,30 +232,18 @@ class _TokenPlan:
         """Identifies the training code: the tarball is named by its content."""
         return str(self.settings.source_s3_uri).rpartition("/")[2]
 
-    def with_keys(self, wanted: Sequence[TokenSet], cells: Sequence[Cell]) -> list[TokenSet]:
-        """A folder that its owner tokenised needs no tokens, but the model may need its check and its copy."""
-        data = self.dataset_content() if any(each.makes_tokens for each in wanted) else None
-        due = wanted if data is not None else needed_without_tokens(self.suite, cells)
-        return [replace(each, key=self._key(each, cells, data)) for each in due]
-
-    def _key(self, each: TokenSet, cells: Sequence[Cell], data: str | None) -> str:
+    def with_keys(self, wanted: Sequence[TokenSet], cells: Sequence[Cell]) -> Iterator[TokenSet]:
+        """A folder that its owner tokenised needs no tokens, but the model may need its copy."""
         workload = self.suite.workload
-        if each.stages_model:
-            is_local = preparation_instance(self.suite, cells) == LOCAL_INSTANCE
-            return model_key(workload, execution_id=self.execution_id, is_local=is_local)
-        if not each.makes_tokens:
-            return self._check_key(each, cells)
-        assert data is not None
-        origin = Origin(
-            code=self.code(), image=self.image(cells), data=data, tokenizer=self.tokenizer_content(workload)
-        )
-        return tokens_key(workload, each, origin)
-
-    def _check_key(self, check: TokenSet, cells: Sequence[Cell]) -> str:
-        workload = self.suite.workload
-        path = workload.model.path if workload.model else None
-        files = self.listing.content("workload.model.path", path)[0] if is_s3_uri(path) else ""
-        return check_key(workload, check, code=self.code(), image=self.image(cells), model_files=files)
+        data = self.dataset_content() if any(not each.stages_model for each in wanted) else None
+        for each in wanted:
+            if each.stages_model:
+                is_local = preparation_instance(self.suite, cells) == LOCAL_INSTANCE
+                yield replace(each, key=model_key(workload, execution_id=self.execution_id, is_local=is_local))
+            elif data is not None:
+                tokenizer = self.tokenizer_content(workload)
+                origin = Origin(code=self.code(), image=self.image(cells), data=data, tokenizer=tokenizer)
+                yield replace(each, key=tokens_key(workload, each, origin))
 
 
 def plan_tokens(
@@ -270,7 +256,7 @@ def plan_tokens(
     cache: TokenCache,
     now: float,
 ) -> tuple[TokenSet, ...]:
-    """The tokens, check and copy that the suite needs, each with its content key, and whether the lab has it already.
+    """The tokens and the copy that the suite needs, each with its content key, and whether the lab has it already.
 
     Raises SuiteRefused if the dataset's, tokenizer's or model's prefix can't be listed or is empty.
     """

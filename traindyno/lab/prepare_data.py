@@ -1,4 +1,4 @@
-"""The end of a preparation: mark what it made or checked as ready, record its result, and answer the execution."""
+"""The end of a preparation: mark what it made as ready, record its result, and answer the execution."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -85,10 +85,8 @@ def answer_preparation(preparation: DataPreparation, token: str, services: Prepa
 
 def fail_preparation(preparation: DataPreparation, token: str, message: str, services: PreparationAnswers) -> bool:
     """The text becomes the execution's cause, as a refusal's would."""
-    failed = "the data could not be prepared" if preparation.makes_tokens else "the check of the model failed"
-    if preparation.stages_model:
-        failed = "the model could not be copied from the Hub"
-    cause = f"{failed}, so no run was started: {message}"
+    what = "model could not be copied from the Hub" if preparation.stages_model else "data could not be prepared"
+    cause = f"the {what}, so no run was started: {message}"
     return services.answers.fail(token, error_name=PreparationFailed.__name__, cause=cause)
 
 

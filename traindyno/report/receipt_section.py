@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, exact_usd_text, seconds_text, usd_text
 from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
-from traindyno.core.suite.preparation import CHECK_LABEL, LABEL
+from traindyno.core.suite.preparation import LABEL
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.phase_chart import phase_order, phase_text
 from traindyno.report.markup import Markup, columns, draw_table, element
@@ -63,7 +63,7 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
 def _job_text(line: ReceiptLine) -> str:
     if line.place_text:
         return f"{line.job_name}, {line.place_text}: {line.run_id}"
-    return f"{line.job_name} ({line.label})" if line.label in (LABEL, CHECK_LABEL) else line.job_name
+    return f"{line.job_name} ({line.label})" if line.label == LABEL else line.job_name
 
 
 def _count_text(receipt: Receipt) -> str:

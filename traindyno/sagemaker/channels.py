@@ -47,11 +47,11 @@ def preparation_channels(preparation: DataPreparation, workload: Workload) -> li
     The dataset's files are not copied to the volume: each is read once, from its beginning, and not to its end if the
     runs need less.
     """
-    dataset = workload.dataset if preparation.makes_tokens else None
+    dataset = None if preparation.stages_model else workload.dataset
     is_in_s3 = dataset is not None and is_s3_uri(dataset.path)
     channels = [channel(TRAIN_CHANNEL, str(dataset.path), InputMode.FAST_FILE)] if dataset and is_in_s3 else []
     model = workload.model.path if workload.model else None
-    tokenizer = workload.tokenizer.path if workload.tokenizer and preparation.makes_tokens else None
+    tokenizer = workload.tokenizer.path if workload.tokenizer and not preparation.stages_model else None
     if is_s3_uri(model):
         # The configuration, the tokenizer's files and the headers of the weights are read.
         channels.append(channel(MODEL_CHANNEL, model, InputMode.FAST_FILE))

@@ -33,7 +33,7 @@ from traindyno.sagemaker.request import (
 def preparation_job_name(preparation: DataPreparation, suite_name: str, *, attempt: int, lab: str) -> str:
     """The same for a repeated call, so that it can't start a second job."""
     prefix = job_name_prefix(preparation.execution_id, suite_name, lab=lab)
-    what = "data" if preparation.makes_tokens else "copy" if preparation.stages_model else "model"
+    what = "copy" if preparation.stages_model else "data"
     return checked_job_name(f"{prefix}{preparation.short_key}-{what}-a{attempt}")
 
 

@@ -1,7 +1,7 @@
 """Checks by its configuration if transformers can build a suite's model for its task and length, and cut and divide it.
 
-The command line checks this before a suite starts, if transformers is installed; the preparation job checks it before
-any accelerator starts.
+The command line checks this before a suite starts, if transformers is installed; the job that makes tokens checks it
+before any accelerator starts, and each run at its start.
 """
 
 import inspect

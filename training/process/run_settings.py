@@ -51,7 +51,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationSettings:
-    """A job that makes tokens for the runs of an execution, or only checks their model.
+    """A job that makes tokens for the runs of an execution, or copies their model.
 
     It first estimates the memory of the settings in ``memory``. One that is too large ends the job.
     """

@@ -178,16 +178,15 @@ def test_preparing_the_data_is_planned_and_priced(tmp_path: Path) -> None:
     assert "name another type as preparation.instance" in unpriced.errors
 
 
-def test_the_check_of_a_named_model_is_planned_and_priced(tmp_path: Path) -> None:
+def test_the_copy_of_a_hub_model_is_planned_and_priced(tmp_path: Path) -> None:
     prices = PRICES.replace("1.408", "1.408, ml.m7i.xlarge: 0.24")
     workload = {**small_document()["workload"], "dataset": {"format": "synthetic"}, "model": "me/model"}
-    matrix = {"instance": ["ml.g5.xlarge"], "instance_count": [2], "strategy": ["tensor"]}
-    answer = plan(tmp_path, *FILES, prices=prices, workload=workload, training={}, baseline={}, matrix=matrix)
+    answer = plan(tmp_path, *FILES, prices=prices, workload=workload)
     assert answer.status == 0, answer.errors
     told = " ".join(answer.output.split())
-    two = "by 2 jobs, one after another, on ml.m7i.xlarge before the first run: $0.37 at the limit of 1800 s and 960 s"
-    assert f"model checked and copied {two}" in told
-    assert "if the model check and model staging and every job takes one attempt" in told
+    one = "by 1 job on ml.m7i.xlarge before the first run: $0.18 at the limit of 1800 s and 960 s"
+    assert f"model copied {one}" in told
+    assert "if the model staging and every job takes one attempt" in told
     assert "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it there" in told
 
 

@@ -116,15 +116,15 @@ def test_of_a_race_the_planned_runs_are_the_most_and_no_time_is_left_by_them() -
 
 
 @pytest.mark.parametrize(
-    ("name", "doing", "ended"),
+    ("name", "ended"),
     [
-        ("prepare-01234567", "preparing the data", "data preparation 01234567: completed, billed 12.0 s"),
-        ("check-01234567", "checking the model", "model check 01234567: completed, billed 12.0 s"),
+        ("prepare-01234567", "data preparation 01234567: completed, billed 12.0 s"),
+        ("stage-01234567", "model staging 01234567: completed, billed 12.0 s"),
     ],
 )
-def test_the_job_before_the_first_run_is_named_by_its_work(name: str, doing: str, ended: str) -> None:
+def test_the_job_before_the_first_run_is_named_by_its_work(name: str, ended: str) -> None:
     row = PreparationRow(execution_id="demo", owner_id=name)
-    assert f"60.0 s: {doing};" in state_line(replace(state(), preparations={name: row}))
+    assert "60.0 s: preparing the data;" in state_line(replace(state(), preparations={name: row}))
     summary = PreparationSummary(outcome=Outcome.COMPLETED, billable_seconds=12.0)
     over = replace(state(), preparations={name: replace(row, summary=summary)})
     assert over.preparing is None

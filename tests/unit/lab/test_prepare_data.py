@@ -106,49 +106,8 @@ def test_data_that_the_lab_may_not_list_are_refused_with_what_to_deploy() -> Non
             DataListing(client).content("workload.dataset.path", "s3://theirs/data/")
 
 
-TENSOR: dict[str, Any] = {
-    "training": {},
-    "baseline": {},
-    "matrix": {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor"], "tensor_degree": [2, 4]},
-}
-
-
-def plan_check(
-    lab: MemoryLab, *, execution: str = EXECUTION, model: str = "me/model", config: bytes = b"{}"
-) -> TokenSet:
-    """Plan a streamed suite, whose model is known by its name; another job copies a model of the Hub."""
-    dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
-    suite = small_suite(workload=workload(dataset=dataset, model=model), **TENSOR)
-    check, *_ = plan_tokens(
-        suite,
-        expand_cells(suite),
-        execution_id=execution,
-        settings=SETTINGS,
-        listing=DataListing(MemoryBuckets({"s3://bucket/model/config.json": config})),
-        cache=TokenCache(lab.bucket),
-        now=NOW,
-    )
-    return check
-
-
-def test_a_named_model_is_checked_once_by_the_lab() -> None:
-    lab = MemoryLab()
-    check = plan_check(lab)
-    assert (check.packing, check.tensor_degrees, check.is_ready) == (None, (2, 4), False)
-    mark_ready(lab, check.key)
-    assert plan_check(lab, execution="another").is_ready
-    assert not plan_check(lab, model="me/other").is_ready
-
-
-def test_a_model_in_s3_is_checked_again_if_its_files_change() -> None:
-    keys = [plan_check(MemoryLab(), model="s3://bucket/model/", config=config).key for config in (b"1", b"1", b"2")]
-    assert keys[0] == keys[1] != keys[2]
-
-
-def test_the_model_of_data_that_its_owner_tokenised_is_checked() -> None:
-    suite = small_suite(workload=workload(model="me/model"), **TENSOR)
-    check, copy = plan(suite, names={"train/traindyno-data.json", "train/tokens.npy"})
-    assert (check.packing, check.tensor_degrees) == (None, (2, 4))
+def test_the_model_of_data_that_its_owner_tokenised_is_copied_without_tokens() -> None:
+    (copy,) = plan(small_suite(workload=workload(model="me/model")), names={"train/traindyno-data.json", "train/t.npy"})
     assert copy.stages_model
 
 
@@ -163,7 +122,7 @@ def test_only_a_commits_copy_serves_other_executions(revision: str | None, is_re
 
 
 def test_every_run_reads_the_labs_copy_of_the_model() -> None:
-    lab, copy = lab_with_preparation(packing=None, stages_model=True, workload=workload(**NAMED))
+    lab, copy = lab_with_preparation(packing=None, workload=workload(**NAMED))
     assert (copy.preparation_id, copy.label) == (f"stage-{KEY[:8]}", "model staging")
     job = submit(lab, copy)
     lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
@@ -178,35 +137,15 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
         plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
 
 
-def test_after_the_check_the_runs_start_without_tokens() -> None:
-    lab, check = lab_with_preparation(packing=None, workload=workload(**NAMED), **TENSOR)
-    job = submit(lab, check)
-    lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
-    end(lab, job)
-    assert [(token, name) for token, name, _ in lab.answers.given] == [(TOKEN, "success")]
-    assert TokenCache(lab.bucket).find(KEY, oldest=NOW)
-    del lab.objects.contents[ready_tokens_key(KEY)]  # nothing reads it again
-    (lane,) = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)["lanes"]
-    runs = [run for item in lab.bucket.read_json(lane["packs"][0]["items_key"]) for run in runs_of_item(item)]
-    assert [each.tokens for each in runs] == [None] * 4
-    (recorded,) = load_preparations(lab.bucket, EXECUTION)
-    assert recorded.preparation == check
-    assert [line.label for line in write_receipt([recorded]).lines] == ["model check"]
-
-
-def lab_with_preparation(
-    *, packing: bool | None = True, stages_model: bool = False, **changes: Any
-) -> tuple[MemoryLab, DataPreparation]:
+def lab_with_preparation(*, packing: bool | None = True, **changes: Any) -> tuple[MemoryLab, DataPreparation]:
     """A lab that has taken in a small suite of two cells, and the job that prepares its data, not yet submitted."""
     suite = small_suite(**changes)
     lab = MemoryLab(max_usd=suite.limits.max_usd)
-    tokens = TokenSet(packing=packing, key=KEY, stages_model=stages_model)
+    tokens = TokenSet(packing=packing, key=KEY)
     planned = plan_suite(suite, execution_id=EXECUTION, prices={}, quotas={}, histories={}, tokens=(tokens,))
     lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
     lab.bucket.write_json(plan_key(EXECUTION), stored_plan(planned))
-    due = DataPreparation(
-        execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type, stages_model=stages_model
-    )
+    due = DataPreparation(execution_id=EXECUTION, key=KEY, packing=packing, instance=PRICE.instance_type)
     return lab, due
 
 
@@ -273,13 +212,9 @@ def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     ("job", "begin"),
     [
         ({}, "the data could not be prepared"),
-        ({"packing": None, "workload": workload(**NAMED), **TENSOR}, "the check of the model failed"),
-        (
-            {"packing": None, "stages_model": True, "workload": workload(**NAMED)},
-            "the model could not be copied from the Hub",
-        ),
+        ({"packing": None, "workload": workload(**NAMED)}, "the model could not be copied from the Hub"),
     ],
-    ids=["data", "check", "copy"],
+    ids=["data", "copy"],
 )
 def test_a_failed_preparation_says_why_in_the_containers_words(job: dict[str, Any], begin: str) -> None:
     lab, run = lab_with_preparation(**job)

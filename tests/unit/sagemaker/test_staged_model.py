@@ -81,12 +81,12 @@ def test_no_run_of_a_modern_suite_loads_its_model_from_the_hub(pack: str) -> Non
 def test_the_job_that_copies_gptj_has_room_and_time_for_its_weights() -> None:
     """24.2 GB in single precision."""
     suite = load_suite(SUITES / "gptj-parallel" / "modern.yaml").suite
-    copying = DataPreparation(execution_id="execution-1", key=TOKENS.key, instance="ml.m7i.xlarge", stages_model=True)
+    copying = DataPreparation(execution_id="execution-1", key=TOKENS.key, instance="ml.m7i.xlarge")
     job = build_preparation_request(copying, suite, attempt=1, settings=SETTINGS)
     assert job["ResourceConfig"]["VolumeSizeInGB"] >= 2 * 24.2
     assert 24.2e9 / job["StoppingCondition"]["MaxRuntimeInSeconds"] < 10e6  # bytes a second
     assert "InputDataConfig" not in job
-    assert json.loads(job["HyperParameters"]["preparation"])["stages_model"] is True
+    assert "packing" not in json.loads(job["HyperParameters"]["preparation"])
     assert json.loads(job["HyperParameters"]["workload"])["model"]["path"] == "EleutherAI/gpt-j-6b"
 
 

@@ -191,10 +191,7 @@ def _preparation_text(preparation: PreparationPlan, ending: str) -> str:
     if preparation.makes_tokens:
         what = "tokenised, and the model copied," if preparation.stages_model else "tokenised"
         return f"{what} by {where}: {cost}; no job if the tokens exist"
-    if not preparation.checks_model:
-        return f"copied by {where}: {cost}"
-    what = "checked and copied" if preparation.stages_model else "checked"
-    return f"{what} by {where}: {cost}; no job if the lab has checked it before"
+    return f"copied by {where}: {cost}"
 
 
 def _copy_text(preparation: PreparationPlan, model: Model) -> str:

@@ -1,4 +1,4 @@
-"""The jobs before a suite's first run, one at a time: for each set of tokens, for the model's check and its copy."""
+"""The jobs before a suite's first run, one at a time: for each set of tokens, and for the copy of the model."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from traindyno.core.planning.quotas import QuotaReading, QuotaReadings, account_
 from traindyno.core.planning.refusals import Refusal, refuse_instances, refuse_quota
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import (
-    CHECK_LABEL,
     LABEL,
     STAGE_LABEL,
     DataPreparation,
@@ -38,21 +37,16 @@ class PreparationPlan:
 
     @property
     def makes_tokens(self) -> bool:
-        """False if the jobs only check or copy the model."""
-        return any(each.makes_tokens for each in self.tokens)
+        """False if the job copies the model only."""
+        return any(not each.stages_model for each in self.tokens)
 
     @property
     def stages_model(self) -> bool:
         return any(each.stages_model for each in self.tokens)
 
     @property
-    def checks_model(self) -> bool:
-        """Whether a job of its own checks the model."""
-        return any(not each.makes_tokens and not each.stages_model for each in self.tokens)
-
-    @property
     def label(self) -> str:
-        parts = {LABEL: self.makes_tokens, CHECK_LABEL: self.checks_model, STAGE_LABEL: self.stages_model}
+        parts = {LABEL: self.makes_tokens, STAGE_LABEL: self.stages_model}
         return " and ".join(name for name, is_part in parts.items() if is_part)
 
 
@@ -97,7 +91,6 @@ def due_preparations(plan: PreparationPlan | None, execution_id: str) -> tuple[D
             tensor_plans=each.tensor_plans,
             stage_counts=each.stage_counts,
             sequences=each.sequences,
-            stages_model=each.stages_model,
         )
         for each in plan.tokens
         if not each.is_ready
@@ -118,9 +111,7 @@ def refuse_preparation(suite: Suite, plan: PreparationPlan | None, quotas: Quota
         return
     work, is_done = ("preparing the data", "data is to be prepared")
     if not plan.makes_tokens:
-        work, is_done = ("checking the model", "model is to be checked")
-        if plan.stages_model:
-            work, is_done = ("staging the model", "model is to be staged")
+        work, is_done = ("staging the model", "model is to be staged")
     what, terms = f"{work} on {plan.instance_type}", preparation_terms(plan.instance_type, suite)
     if plan.price is None:
         yield Refusal(

@@ -1,9 +1,9 @@
-"""The jobs before a suite's first run: they make its tokens, check its model, or copy its model from the Hub."""
+"""The jobs before a suite's first run: they make its tokens, or copy its model from the Hub."""
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +69,6 @@ LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
 # Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be checked.
 REMOTE_INSTANCE = "ml.m7i.xlarge"
 LABEL = "data preparation"
-CHECK_LABEL = "model check"
-CHECK_ID = "check-"
 STAGE_LABEL = "model staging"
 STAGE_ID = "stage-"
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -79,16 +77,14 @@ KEY_DIGITS_IN_NAMES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
-    """What one job makes: tokens that some cells of the suite read, a copy of its model, or nothing, if it only checks
-    the model. The job that makes tokens checks the model too.
+    """What one job makes: tokens that some cells of the suite read, for which it checks the model too, or a copy of the
+    model.
     """
 
-    #: Of the tokens; None for the other jobs.
+    #: Of the tokens; None for the job that copies the model from the Hub to the lab's bucket.
     packing: bool | None = None
     #: Of the training part; None for the workload's examples.
     sequences: int | None = None
-    #: It copies the model from the Hub to the lab's bucket.
-    stages_model: bool = False
     #: Of the suite's cells, for the check of the model.
     tensor_degrees: tuple[int, ...] = ()
     #: Of the cells that name their layers.
@@ -103,8 +99,8 @@ class TokenSet:
     is_ready: bool = False
 
     @property
-    def makes_tokens(self) -> bool:
-        return self.packing is not None
+    def stages_model(self) -> bool:
+        return self.packing is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,26 +108,25 @@ class DataPreparation:
     """The job that makes one set of tokens before the first run; its attempts are training jobs, like a run's.
 
     It also checks the model, with ``divisions`` and ``stage_counts``, before any accelerator starts. A job that makes
-    no tokens copies the model, or it only checks it.
+    no tokens copies the model.
     """
 
     execution_id: str
-    #: The tokens' content key; of the model or of what is checked if the job makes no tokens.
+    #: The content key of the tokens, or of the model.
     key: str
-    #: None if the job makes no tokens.
+    #: None if the job copies the model.
     packing: bool | None = None
     #: The type of the one instance that the job uses.
     instance: str
     tensor_degrees: tuple[int, ...] = ()
     #: Of the training part; None for the workload's examples.
     sequences: int | None = None
-    stages_model: bool = False
     tensor_plans: tuple[TensorDivision, ...] = ()
     stage_counts: tuple[int, ...] = ()
 
     @property
-    def makes_tokens(self) -> bool:
-        return self.packing is not None
+    def stages_model(self) -> bool:
+        return self.packing is None
 
     @property
     def divisions(self) -> tuple[TensorDivision, ...]:
@@ -139,8 +134,7 @@ class DataPreparation:
 
     @property
     def preparation_id(self) -> str:
-        kind = STAGE_ID if self.stages_model else CHECK_ID
-        return f"{'prepare-' if self.makes_tokens else kind}{self.short_key}"
+        return f"{STAGE_ID if self.stages_model else 'prepare-'}{self.short_key}"
 
     @property
     def label(self) -> str:
@@ -175,84 +169,35 @@ def needs_preparation(workload: Workload) -> bool:
 def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
     """One token set for each distinct way in which the cells need the dataset tokenised, and the copy of the model.
 
-    If there is no dataset to tokenise: the check of the model, if that is needed.
+    Runs read a model of the Hub from the lab's bucket.
     """
-    listed = list(cells)
-    if not needs_preparation(suite.workload):
-        return needed_without_tokens(suite, listed)
+    workload, listed = suite.workload, list(cells)
+    # A script loads its own model, and a configuration gives random values.
+    path = workload.model.path if workload.model and workload.task is not Task.SCRIPT else None
+    copies = () if path is None or is_s3_uri(path) else (TokenSet(),)
+    if not needs_preparation(workload):
+        return copies
     wanted: dict[bool, list[Cell]] = {}
     for cell in listed:
-        wanted.setdefault(is_packed(cell.settings, suite.workload), []).append(cell)
-    degrees, plans = _divisions(listed)
-    stages = stage_counts(cell.settings for cell in listed)
-    digest = _memory_digest(suite, listed)
+        wanted.setdefault(is_packed(cell.settings, workload), []).append(cell)
+    divisions = tensor_divisions(cell.settings for cell in listed)
     sets = (
         TokenSet(
             packing=packing,
             sequences=needed_sequences(suite, readers),
-            tensor_degrees=degrees,
-            tensor_plans=plans,
-            stage_counts=stages,
-            memory_digest=digest,
+            tensor_degrees=tuple(each.degree for each in divisions if each.layers is None),
+            tensor_plans=tuple(each for each in divisions if each.layers is not None),
+            stage_counts=stage_counts(cell.settings for cell in listed),
+            memory_digest=settings_digest(distinct_settings(listed)) if suite.preparation.estimate_memory else "",
         )
         for packing, readers in wanted.items()
     )
-    return (*sets, *_needed_copy(suite.workload))
-
-
-def needed_without_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
-    """The check of the model and its copy, each if it is needed."""
-    return (*needed_check(suite, cells), *_needed_copy(suite.workload))
-
-
-def _needed_copy(workload: Workload) -> tuple[TokenSet, ...]:
-    """Runs read a model of the Hub from the lab's bucket."""
-    path = _model_path(workload)
-    if path is None or is_s3_uri(path):
-        return ()
-    return (TokenSet(stages_model=True),)
-
-
-def _model_path(workload: Workload) -> str | None:
-    """None where the lab loads no model: a script loads its own, and a configuration gives random values."""
-    return workload.model.path if workload.model and workload.task is not Task.SCRIPT else None
-
-
-def needed_check(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
-    """The job that checks the model if no job makes tokens; empty if nothing has to be checked or estimated.
-
-    Tensor parallelism needs it if the suite names a model. Only the model's configuration says whether there is a plan
-    for it and which degrees divide its heads, and PlanSuite can't read the configuration. So does a pipeline: only a
-    model that is built says if it can be cut. A tensor_plan always needs it: only the model says what its paths name.
-    """
-    listed = list(cells)
-    degrees, plans = _divisions(listed)
-    is_named = _model_path(suite.workload) is not None
-    check = TokenSet(
-        tensor_degrees=degrees if is_named else (),
-        tensor_plans=plans,
-        stage_counts=stage_counts(cell.settings for cell in listed) if is_named else (),
-        memory_digest=_memory_digest(suite, listed),
-    )
-    return () if check == TokenSet() else (check,)
+    return (*sets, *copies)
 
 
 def label_of(preparation_id: str) -> str:
     """The name of the job in the display and the receipt."""
-    if preparation_id.startswith(STAGE_ID):
-        return STAGE_LABEL
-    return CHECK_LABEL if preparation_id.startswith(CHECK_ID) else LABEL
-
-
-def _divisions(cells: Iterable[Cell]) -> tuple[tuple[int, ...], tuple[TensorDivision, ...]]:
-    """The degrees of the cells that divide the model by its own plan, and the plans of the others."""
-    found = tensor_divisions(cell.settings for cell in cells)
-    plans = tuple(each for each in found if each.layers is not None)
-    return tuple(each.degree for each in found if each.layers is None), plans
-
-
-def _memory_digest(suite: Suite, cells: Sequence[Cell]) -> str:
-    return settings_digest(distinct_settings(cells)) if suite.preparation.estimate_memory else ""
+    return STAGE_LABEL if preparation_id.startswith(STAGE_ID) else LABEL
 
 
 def is_packed(settings: Settings, workload: Workload) -> bool:
@@ -273,26 +218,10 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         content["head"] = {"path": model.path, "revision": model.revision}  # it may number the labels
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
-    made = {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
-    return _digest({**content, **made, "asked": _asked_of_model(document, token_set)})
-
-
-def check_key(workload: Workload, check: TokenSet, *, code: str, image: str, model_files: str) -> str:
-    """64 hexadecimal digits of all inputs of the check. ``model_files``: identifies them in S3; empty for the Hub.
-
-    A model on the Hub without a revision counts as unchanged, because each run checks its model again.
-    """
-    document: dict[str, Any] = suite_converter().unstructure(workload)
-    content = {name: document.get(name) for name in ("task", "sequence_length")}
-    asked = _asked_of_model(document, check)
-    return _digest({**content, "asked": asked, "code": code, "image": image, "model_files": model_files})
-
-
-def _asked_of_model(document: Mapping[str, Any], asked: TokenSet) -> dict[str, Any]:
-    """Empty for a job that does not look at the model."""
     names = ("tensor_degrees", "tensor_plans", "stage_counts", "memory_digest")
-    found = {name: suite_converter().unstructure(value) for name in names if (value := getattr(asked, name))}
-    return {"model": document.get("model"), **found} if found else {}
+    asked = {name: suite_converter().unstructure(value) for name in names if (value := getattr(token_set, name))}
+    made = {"packing": token_set.packing, "origin": suite_converter().unstructure(origin)}
+    return _digest({**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}})
 
 
 def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:

@@ -11,7 +11,6 @@ from tests.unit.lab_in_memory import SETTINGS
 from tests.unit.planned_suites import ample_quotas, prices_of
 from tests.unit.suites import script_document, small_document, small_suite, unprepared_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
 from traindyno.core.suite.cells import expand_cells
@@ -21,8 +20,6 @@ from traindyno.core.suite.preparation import (
     DataPreparation,
     Origin,
     TokenSet,
-    check_key,
-    label_of,
     needed_tokens,
     parse_preparation,
     preparation_instance,
@@ -93,129 +90,42 @@ def named_suite(*, matrix: dict[str, Any] = TENSOR, **changes: Any) -> Suite:
 
 
 @pytest.mark.parametrize("dataset", [SYNTHETIC, STREAMED], ids=["synthetic", "streamed"])
-@pytest.mark.parametrize("model", ["me/model", "s3://bucket/model/"])
-def test_a_named_model_of_tensor_cells_is_checked_where_no_job_makes_tokens(
-    model: str, dataset: dict[str, str]
-) -> None:
-    suite = named_suite(dataset=dataset, model=model)
-    check = TokenSet(packing=None, tensor_degrees=(4,))
-    copies = () if model.startswith("s3:") else (TokenSet(stages_model=True),)
-    assert needed_tokens(suite, expand_cells(suite)) == (check, *copies)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"model": {"config": {"model_type": "gpt2"}}},
-        {"matrix": {"instance": ["ml.g5.12xlarge"], "strategy": ["ddp", "fsdp"]}, "model": "s3://bucket/model/"},
-    ],
-    ids=["a model in the suite", "no tensor cell"],
-)
-def test_nothing_runs_before_the_first_run_if_planning_can_check_the_model(changes: dict[str, Any]) -> None:
-    assert tokens_of(named_suite(**changes)) == []
+@pytest.mark.parametrize("model", ["me/model", "s3://bucket/model/", {"config": {"model_type": "gpt2"}}], ids=str)
+def test_without_tokens_only_a_model_of_the_hub_needs_a_job(model: Any, dataset: dict[str, str]) -> None:
+    suite = named_suite(dataset=dataset, model=model, tokenizer={"path": "gpt2"})
+    assert needed_tokens(suite, expand_cells(suite)) == ((TokenSet(),) if model == "me/model" else ())
 
 
 PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
 PLANNED = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor"], "tensor_plan": [None, PLAN]}
 
 
-@pytest.mark.parametrize("model", [{"config": {"model_type": "llama"}}, "s3://bucket/model/"], ids=["config", "named"])
-def test_a_tensor_plan_is_checked_on_the_model_that_a_job_builds(model: Any) -> None:
-    suite = named_suite(model=model, matrix=PLANNED)
-    (check,) = needed_tokens(suite, expand_cells(suite))
-    (division,) = check.tensor_plans
-    assert (division.degree, division.layers) == (
-        4,
-        TensorLayers(colwise=tuple(PLAN["colwise"]), rowwise=tuple(PLAN["rowwise"])),
+def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> None:
+    given = {"dataset": {"path": "s3://bucket/data/abc/"}, "model": "s3://bucket/model/"}
+    pipeline = {"instance": "ml.g5.12xlarge", "strategy": "pipeline", "tensor_plan": None}
+    suite = small_suite(
+        workload=workload(tokenizer=None, **given),
+        **{"training": {}, "baseline": {}, "matrix": PLANNED, "include": [pipeline], "limits": LIMITS},
     )
-    assert check.tensor_degrees == ((4,) if isinstance(model, str) else ())
-    (due,) = due_preparations(planned_of(suite, (replace(check, key=KEY),)).preparation, "execution-1")
-    assert due.divisions == (*(TensorDivision(degree=each) for each in check.tensor_degrees), division)
-    assert parse_preparation(json.loads(request(due, suite)["HyperParameters"]["preparation"])) == due
-    keys = {
-        check_key(suite.workload, each, code="one", image="one", model_files="one")
-        for each in (
-            check,
-            replace(check, tensor_plans=()),
-            replace(check, tensor_plans=(replace(division, degree=2),)),
-        )
-    }
-    assert len(keys) == 3
-
-
-@pytest.mark.parametrize("data", [None, "s3://bucket/data/abc/"], ids=["a check", "tokens"])
-def test_a_pipelines_stages_are_cut_before_the_first_run(data: str | None) -> None:
-    matrix = {"instance": ["ml.g5.12xlarge"], "strategy": ["ddp", "pipeline"]}
-    changes = {"dataset": {"path": data}} if data else {}
-    suite = named_suite(model="s3://bucket/model/", matrix=matrix, **changes)
     (wanted,) = needed_tokens(suite, expand_cells(suite))
-    assert (wanted.stage_counts, wanted.makes_tokens) == ((4,), data is not None)
+    (division,) = wanted.tensor_plans
+    layers = TensorLayers(colwise=tuple(PLAN["colwise"]), rowwise=tuple(PLAN["rowwise"]))
+    assert (division, wanted.tensor_degrees, wanted.stage_counts) == (
+        TensorDivision(degree=4, layers=layers), (4,), (4,),
+    )  # fmt: skip
     (due,) = due_preparations(planned_of(suite, (replace(wanted, key=KEY),)).preparation, "execution-1")
+    assert due.divisions == (TensorDivision(degree=4), division)
     assert parse_preparation(json.loads(request(due, suite)["HyperParameters"]["preparation"])) == due
-    assert due.stage_counts == (4,)
-    others = [wanted, *(replace(wanted, stage_counts=counts) for counts in ((), (2,)))]
-    if data:
-        keys = {tokens_key(suite.workload, each, ORIGIN) for each in others}
-    else:
-        keys = {check_key(suite.workload, each, code="one", image="one", model_files="one") for each in others}
-    assert len(keys) == 3
-
-
-def test_the_job_that_makes_tokens_checks_the_models_plans() -> None:
-    suite = named_suite(dataset={"path": "s3://bucket/data/abc/"}, model="s3://bucket/model/", matrix=PLANNED)
-    (tokens,) = needed_tokens(suite, expand_cells(suite))
-    (other,) = needed_tokens(suite, [cell for cell in expand_cells(suite) if cell.settings.tensor_plan is None])
-    assert [(len(each.tensor_degrees), len(each.tensor_plans)) for each in (tokens, other)] == [(1, 1), (1, 0)]
-    keys = {tokens_key(suite.workload, each, ORIGIN) for each in (tokens, replace(other, sequences=tokens.sequences))}
-    assert len(keys) == 2
+    others = (
+        {"tensor_degrees": ()}, {"tensor_plans": ()}, {"tensor_plans": (replace(division, degree=2),)},
+        {"stage_counts": ()}, {"stage_counts": (2,)}, {"memory_digest": "digest"},
+    )  # fmt: skip
+    keys = {tokens_key(suite.workload, replace(wanted, **each), ORIGIN) for each in ({}, *others)}
+    assert len(keys) == 1 + len(others)
 
 
 def test_a_users_script_has_its_own_model() -> None:
     assert tokens_of(parse_suite(script_document())) == []
-
-
-def check_key_of(degrees: tuple[int, ...] = (2,), memory: str = "", **changes: Any) -> str:
-    names = ("code", "image", "model_files")
-    origin = {name: changes.pop(name, "one") for name in names}
-    check = TokenSet(packing=None, tensor_degrees=degrees, memory_digest=memory)
-    return check_key(named_suite(**changes).workload, check, **origin)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"degrees": (2, 4)},
-        {"memory": "digest"},
-        {"model": "me/other"},
-        {"model": {"path": "me/model", "revision": "v1"}},
-        {"sequence_length": 64},
-        {"task": "masked-lm"},
-        *({name: "other"} for name in ("code", "image", "model_files")),
-    ],
-    ids=str,
-)
-def test_another_check_of_the_model_has_another_key(change: dict[str, Any]) -> None:
-    assert check_key_of(**change) != check_key_of()
-
-
-def test_a_model_is_checked_once_whatever_it_is_trained_on() -> None:
-    assert check_key_of(dataset=STREAMED, examples=5) == check_key_of()
-
-
-def test_the_job_that_only_checks_the_model_reads_its_files_and_no_data() -> None:
-    suite = named_suite(dataset=STREAMED, model="s3://bucket/model/", tokenizer={"path": "s3://bucket/tokenizer/"})
-    plan = planned_of(suite, tuple(replace(each, key=KEY) for each in needed_tokens(suite, expand_cells(suite))))
-    (due,) = due_preparations(plan.preparation, "execution-1")
-    job = request(due, suite)
-    (channel,) = job["InputDataConfig"]
-    assert (channel["ChannelName"], channel["InputMode"]) == ("model", "FastFile")
-    asked = json.loads(job["HyperParameters"]["preparation"])
-    assert (asked.get("packing"), asked["tensor_degrees"]) == (None, [4])
-    assert job["ResourceConfig"]["InstanceType"] == "ml.m7i.xlarge"
-    assert job["TrainingJobName"].endswith("-01234567-model-a1")
-    assert parse_owner(owner_document(due)) == due
-    assert (due.preparation_id, due.label) == ("check-01234567", "model check")
-    assert label_of(preparation(suite).preparation_id) == "data preparation"
 
 
 @pytest.mark.parametrize(
