@@ -1,6 +1,6 @@
 """The batches that were probed: memory and rate over the batch per device; and estimated beside measured memory."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from traindyno.core.costs.quantity_text import UNKNOWN, bytes_text, number_text
 from traindyno.core.jobs.outcome import HAD_BATCH
@@ -31,8 +31,14 @@ ACROSS = "batch per device"
 
 def draw_batches(report: Report) -> Markup | None:
     """None where no cell searched its batch and no memory was estimated."""
-    searched = _searches(report.results)
-    memory = _draw_memory(report)
+    found = [result for result in report.results if result.batch_finding]
+    # One of each cell: that whose batch was measured. A trial that was lost after its probes leaves another search.
+    by_cell = {result.run.cell.cell_id: result for result in sorted(found, key=_is_measured)}
+    searched = [result for result in found if by_cell[result.run.cell.cell_id] is result]
+    memory: Markup | None = None
+    if report.memory:
+        rows = [_memory_row(report, each) for each in report.memory]
+        memory = draw_table(MEMORY_COLUMNS, rows, caption=MEMORY_CAPTION)
     if not searched:
         return element("section", element("h2", "Memory"), memory, id="batches") if memory else None
     estimates = {each.cell_id: each.finding.estimate for each in report.memory}
@@ -51,12 +57,6 @@ def draw_batches(report: Report) -> Markup | None:
     )
 
 
-def _draw_memory(report: Report) -> Markup | None:
-    if not report.memory:
-        return None
-    return draw_table(MEMORY_COLUMNS, [_memory_row(report, each) for each in report.memory], caption=MEMORY_CAPTION)
-
-
 def _memory_row(report: Report, memory: CellMemory) -> list[str | None]:
     row, finding = report.verdict.row(memory.cell_id), memory.finding
     estimated = finding.estimate.peak_bytes if finding.estimate else None
@@ -69,13 +69,6 @@ def _memory_row(report: Report, memory: CellMemory) -> list[str | None]:
         bytes_text(memory.device_bytes),
         str(finding.smaller_batch or "–"),
     ]
-
-
-def _searches(results: Iterable[RunResult]) -> list[RunResult]:
-    """One of each cell: that whose batch was measured. A trial that was lost after its probes leaves another search."""
-    searched = [result for result in results if result.batch_finding]
-    by_cell = {result.run.cell.cell_id: result for result in sorted(searched, key=_is_measured)}
-    return [result for result in searched if by_cell[result.run.cell.cell_id] is result]
 
 
 def _is_measured(result: RunResult) -> bool:

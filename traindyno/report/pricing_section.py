@@ -1,7 +1,5 @@
 """The same measurements at other prices: the recommended cell and the cost of each cell for each way to pay."""
 
-from collections.abc import Sequence
-
 from traindyno.core.costs.quantity_text import UNKNOWN, exact_usd_text, seconds_text, usd_text
 from traindyno.core.verdict.pricing import PricedOption
 from traindyno.core.verdict.report_data import Report
@@ -17,10 +15,14 @@ SUMMARY = columns(
 def draw_pricing(report: Report) -> Markup | None:
     if not report.pricing:
         return None
+    flipped = [option.name for option in report.pricing if option.is_flipped]
+    answer = "The same cell is recommended at all of these prices."
+    if flipped:
+        answer = f"Another cell is recommended if you pay: {'; '.join(flipped)}."
     return element(
         "section",
         element("h2", "At other prices"),
-        element("p", _answer(report.pricing)),
+        element("p", answer),
         draw_table(
             SUMMARY,
             [_summary(option, report.verdict) for option in report.pricing],
@@ -30,13 +32,6 @@ def draw_pricing(report: Report) -> Markup | None:
         element("p", "Time and cost of all cells: ", download_csv(_data(report)), class_="hint"),
         id="pricing",
     )
-
-
-def _answer(options: Sequence[PricedOption]) -> str:
-    flipped = [option.name for option in options if option.is_flipped]
-    if not flipped:
-        return "The same cell is recommended at all of these prices."
-    return f"Another cell is recommended if you pay: {'; '.join(flipped)}."
 
 
 def _summary(option: PricedOption, verdict: Verdict) -> list[str | None]:

@@ -85,29 +85,22 @@ LARGEST_PLAIN_BYTES = 2**18
 
 
 def draw_raw_data(report: Report) -> Markup:
-    document = json.dumps(report_document(report), separators=(",", ":"), allow_nan=False)
+    document = json.dumps(report_document(report), separators=(",", ":"), allow_nan=False).encode()
     name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in report.execution_id)
+    everything = (document, f"{name}.json", "application/json;charset=utf-8", "Everything as JSON")
+    if len(document) > LARGEST_PLAIN_BYTES:  # the page would be too large to open with hundreds of runs
+        compressed = gzip.compress(document, mtime=0)
+        everything = (compressed, f"{name}.json.gz", "application/gzip", "All data as compressed JSON")
+    header = [field.name for field in fields(RunSummary)]
+    runs = csv_text(header, [astuple(summarise(result)) for result in report.results])
     return element(
         "section",
         element("h2", "Data"),
         element(
             "p",
-            _download_json(document.encode(), name),
+            download(*everything),
             " ",
-            download(_runs_csv(report).encode(), f"{name}-runs.csv", "text/csv;charset=utf-8", "Runs as CSV"),
+            download(runs.encode(), f"{name}-runs.csv", "text/csv;charset=utf-8", "Runs as CSV"),
         ),
         id="data",
     )
-
-
-def _download_json(document: bytes, name: str) -> Markup:
-    """Compressed if hundreds of runs would make the page too large to open."""
-    if len(document) <= LARGEST_PLAIN_BYTES:
-        return download(document, f"{name}.json", "application/json;charset=utf-8", "Everything as JSON")
-    compressed = gzip.compress(document, mtime=0)
-    return download(compressed, f"{name}.json.gz", "application/gzip", "All data as compressed JSON")
-
-
-def _runs_csv(report: Report) -> str:
-    header = [field.name for field in fields(RunSummary)]
-    return csv_text(header, [astuple(summarise(result)) for result in report.results])

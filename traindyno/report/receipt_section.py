@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, exact_usd_text, seconds_text, usd_text
-from traindyno.core.costs.receipt import PhaseCost, Receipt, ReceiptLine, write_receipt
+from traindyno.core.costs.receipt import Receipt, ReceiptLine, write_receipt
 from traindyno.core.suite.preparation import LABEL
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.charts.phase_chart import phase_order, phase_text
@@ -19,14 +19,20 @@ PHASE_COLUMNS = columns("Phase", "# Time, all jobs", "# Cost")
 
 def draw_receipt(report: Report) -> Markup:
     receipt = write_receipt([*report.preparations, *report.results])
-    total = usd_text(receipt.total_usd if receipt.known_usd >= SMALLEST_SPLIT_USD else _exact_total_usd(receipt))
+    is_split = receipt.known_usd >= SMALLEST_SPLIT_USD
+    exact = [line.exact_usd for line in receipt.lines if line.exact_usd is not None]
+    exact_usd = sum(exact, Decimal(0)) if len(exact) == len(receipt.lines) else None
+    total = usd_text(receipt.total_usd if is_split else exact_usd)
+    count = counted(receipt.job_count, "job")
+    if any(line.place is not None for line in receipt.lines):
+        count += f", {len(receipt.lines)} parts"
     return element(
         "section",
         element("h2", "Receipt"),
         draw_table(
             PHASE_COLUMNS,
             [
-                [phase_text(phase.name), seconds_text(phase.seconds), _phase_cost(phase, receipt)]
+                [phase_text(phase.name), seconds_text(phase.seconds), usd_text(phase.usd) if is_split else "–"]
                 for phase in sorted(receipt.phases, key=lambda phase: phase_order(phase.name))
                 if phase.seconds
             ],
@@ -35,7 +41,7 @@ def draw_receipt(report: Report) -> Markup:
         ),
         element(
             "details",
-            element("summary", _count_text(receipt)),
+            element("summary", count),
             draw_table(
                 LINE_COLUMNS,
                 [_row(line, receipt) for line in receipt.lines],
@@ -48,41 +54,16 @@ def draw_receipt(report: Report) -> Markup:
 
 
 def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
-    price = line.usd_per_instance_hour
+    price, cost = line.usd_per_instance_hour, UNKNOWN if line.usd is None else usd_text(line.usd)
+    if line.exact_usd is not None and receipt.known_usd < SMALLEST_SPLIT_USD:
+        cost = exact_usd_text(line.exact_usd)  # most lines would be zero cents
+    name = f"{line.job_name} ({line.label})" if line.label == LABEL else line.job_name
     return [
-        _job_text(line),
+        f"{line.job_name}, {line.place_text}: {line.run_id}" if line.place_text else name,
         line.instance,
         line.outcome.replace("_", " "),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():,f}",
         str(line.instance_count),
         UNKNOWN if price is None else exact_usd_text(price),
-        _cost(line, receipt),
+        cost,
     ]
-
-
-def _job_text(line: ReceiptLine) -> str:
-    if line.place_text:
-        return f"{line.job_name}, {line.place_text}: {line.run_id}"
-    return f"{line.job_name} ({line.label})" if line.label == LABEL else line.job_name
-
-
-def _count_text(receipt: Receipt) -> str:
-    """The number of jobs; with shared ones, also that of lines."""
-    jobs = counted(receipt.job_count, "job")
-    return jobs if all(line.place is None for line in receipt.lines) else f"{jobs}, {len(receipt.lines)} parts"
-
-
-def _exact_total_usd(receipt: Receipt) -> Decimal | None:
-    known = [line.exact_usd for line in receipt.lines if line.exact_usd is not None]
-    return sum(known, Decimal(0)) if len(known) == len(receipt.lines) else None
-
-
-def _phase_cost(phase: PhaseCost, receipt: Receipt) -> str:
-    return usd_text(phase.usd) if receipt.known_usd >= SMALLEST_SPLIT_USD else "–"
-
-
-def _cost(line: ReceiptLine, receipt: Receipt) -> str:
-    """Exact amounts if the total is so small that most lines would be zero cents."""
-    if line.exact_usd is not None and receipt.known_usd < SMALLEST_SPLIT_USD:
-        return exact_usd_text(line.exact_usd)
-    return UNKNOWN if line.usd is None else usd_text(line.usd)

@@ -69,7 +69,10 @@ def draw_time(report: Report) -> Markup | None:
     by_cell = [(row.label, results.get(row.cell_id, [])) for row in report.verdict.ranked_rows]
     phases = [(label, _mean_phases(results)) for label, results in by_cell]
     known = [(label, seconds) for label, seconds in phases if sum(seconds.values()) > 0]
-    timed = [(label, [each for each in results if _has_timeline(each)][:MOST_TRIALS]) for label, results in by_cell]
+    timed = [
+        (label, [each for each in results if each.measured and each.measured.timeline.seconds][:MOST_TRIALS])
+        for label, results in by_cell
+    ]
     drawn = [(label, results) for label, results in timed if results][:MOST_CELLS]
     slowness = draw_slowness(report)
     if not known and not drawn and slowness is None:
@@ -123,10 +126,6 @@ def _step_data(drawn: Sequence[CellResults]) -> PlotData:
             for index, seconds in enumerate(line.seconds)
         ],
     )
-
-
-def _has_timeline(result: RunResult) -> bool:
-    return result.measured is not None and bool(result.measured.timeline.seconds)
 
 
 def _mean_phases(results: Sequence[RunResult]) -> dict[str, float]:

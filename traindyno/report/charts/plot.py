@@ -63,7 +63,10 @@ class Scale:
         return f"{self.unit.before}{tick / self.unit.size:,.{decimals}f}{self.unit.after}"
 
     def _step(self, count: int) -> float:
-        return _round_step((self.high - self.low) / self.unit.size / count) * self.unit.size
+        rough = (self.high - self.low) / self.unit.size / count
+        power = 10.0 ** floor(log10(rough))
+        factor = next(factor for factor in (1, 2, 2.5, 5, 10) if rough <= factor * power * (1 + 1e-9))
+        return factor * power * self.unit.size
 
 
 def make_scale(low: float, high: float, *, begin: float, end: float, unit: Unit | None = None) -> Scale:
@@ -71,12 +74,6 @@ def make_scale(low: float, high: float, *, begin: float, end: float, unit: Unit 
     if high <= low:
         high = low + (abs(low) or 1.0)
     return Scale(low=low, high=high, begin=begin, end=end, unit=unit or Unit(size=1))
-
-
-def _round_step(rough: float) -> float:
-    unit = 10.0 ** floor(log10(rough))
-    factor = next(factor for factor in (1, 2, 2.5, 5, 10) if rough <= factor * unit * (1 + 1e-9))
-    return factor * unit
 
 
 def svg(width: int, height: int, *children: Markup, title: str, description: str) -> Markup:

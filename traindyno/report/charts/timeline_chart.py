@@ -31,7 +31,11 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
     across = make_scale(first, last, begin=LEFT, end=WIDTH - RIGHT)
     up = make_scale(0.0, ceiling, begin=HEIGHT - BOTTOM, end=TOP, unit=seconds_unit(ceiling))
     lines = [_line(run, across, up, ceiling, index) for index, (_, run) in enumerate(runs)]
-    described = "; ".join(_describe(name, run) for name, run in runs)
+    described = "; ".join(
+        f"{name}: median {seconds_text(median(run.timeline.seconds))} a step,"
+        f" warm-up {run.steady_state.warmup_steps} steps"
+        for name, run in runs
+    )
     return svg(
         WIDTH,
         HEIGHT,
@@ -77,8 +81,3 @@ def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Mark
     if end <= begin:
         return []
     return [element("rect", class_="warmup", x=at(begin), y=TOP, width=at(end - begin), height=HEIGHT - TOP - BOTTOM)]
-
-
-def _describe(name: str, run: MeasuredRun) -> str:
-    center = median(run.timeline.seconds)
-    return f"{name}: median {seconds_text(center)} a step, warm-up {run.steady_state.warmup_steps} steps"
