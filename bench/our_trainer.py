@@ -12,8 +12,10 @@ import numpy as np
 from bench.race_case import RaceCase
 from bench.trained import Trained
 from traindyno.callbacks import StepLogger
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement
-from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
 from training.accelerators import Accelerator
 from training.compilers import build_compiler
 from training.data.batch import Batch, token_count
@@ -32,8 +34,8 @@ from training.strategies import Setup, build_strategy
 def read_run(case: RaceCase, changes: Mapping[str, Any]) -> RunSettings:
     return RunSettings(
         run_id=case.name,
-        workload=parse_workload(case.workload),
-        settings=parse_settings({**case.settings, **changes}),
+        workload=parse_part(case.workload, Workload),
+        settings=parse_part({**case.settings, **changes}, Settings),
         measurement=Measurement(max_steps=case.steps),
     )
 

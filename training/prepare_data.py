@@ -10,8 +10,9 @@ from traindyno.callbacks import StepLogger
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.memory import findings_document, too_large_text
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.preparation import MEMORY_FILE, preparation_document
+from traindyno.core.suite.preparation import MEMORY_FILE
 from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import suite_converter
 from training.data.dataset import write_manifest
 from training.data.prepare import tokenise
 from training.errors import WorkloadError
@@ -49,7 +50,7 @@ def _shown(settings: Settings) -> str:
 def prepare_data(asked: PreparationSettings) -> None:
     preparation, workload = asked.preparation, asked.workload
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
-    step_log.open({"preparation": preparation_document(preparation)})
+    step_log.open({"preparation": suite_converter().unstructure(preparation)})
     use_hub_token(workload.hub_token_secret)
     job = find_job(workload)
     model = job.model_path

@@ -6,7 +6,10 @@ from typing import Any
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd, run_job
-from traindyno.core.suite.suite_file import parse_measurement, parse_settings, parse_workload
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite import Measurement
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
 from training.process.run_settings import RunSettings
 
 ENTRY_POINT = REPO_ROOT / "training" / "entry" / "traindyno_train.py"
@@ -72,9 +75,9 @@ def run_document(
 def parse_run(document: dict[str, Any]) -> RunSettings:
     return RunSettings(
         run_id=document["run_id"],
-        workload=parse_workload(document["workload"]),
-        settings=parse_settings(document["settings"]),
-        measurement=parse_measurement(document["measurement"]),
+        workload=parse_part(document["workload"], Workload),
+        settings=parse_part(document["settings"], Settings),
+        measurement=parse_part(document["measurement"], Measurement),
     )
 
 

@@ -10,7 +10,9 @@ import torch
 
 from tests.training.strategy_trial import setup_of
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
 from training.memory.tracker import MemoryTracker
 from training.models import tensor_file
 from training.models.blueprint import Blueprint
@@ -34,7 +36,7 @@ class Model:
     label_count: int | None = None
 
     def blueprint(self, **settings: Any) -> Blueprint:
-        workload = parse_workload(
+        workload = parse_part(
             {
                 "task": self.task,
                 "examples": 100,
@@ -42,9 +44,10 @@ class Model:
                 "dataset": {"format": "synthetic"},
                 "sequence_length": 16,
                 "label_count": self.label_count,
-            }
+            },
+            Workload,
         )
-        read = parse_settings({"instance": "local.cpu", "batch_size_per_device": 1, **settings})
+        read = parse_part({"instance": "local.cpu", "batch_size_per_device": 1, **settings}, Settings)
         return build_model(workload, read, None, model_path=self.path)
 
 
@@ -81,7 +84,7 @@ def place_all(models: list[Model], all_settings: list[dict[str, Any]]) -> list[l
 
 def _place(model: Model, values: dict[str, Any]) -> Placed:
     topology = read_topology()
-    settings = parse_settings({"instance": "local.cpu", "batch_size_per_device": 1, **values})
+    settings = parse_part({"instance": "local.cpu", "batch_size_per_device": 1, **values}, Settings)
     strategy = build_strategy(setup_of(settings, model.task, topology))
     with MemoryTracker() as tracker:
         strategy.place(model.blueprint(**values))

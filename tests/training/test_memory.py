@@ -12,7 +12,7 @@ from tests.training.forked import run_group
 from tests.training.shape_watch import watched_shapes
 from traindyno.core.planning.memory import MemoryEstimate, fitting_batch
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Tokenizer, Workload
 from training.memory.estimate import Findings, estimate_memory, measure_steps, of_the_largest
 from training.memory.tracker import MemoryTracker
@@ -83,19 +83,20 @@ COMPOSED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
 
 
 def workload_of(config: dict[str, Any], task: str) -> Workload:
-    return parse_workload(
+    return parse_part(
         {
             "task": task,
             "examples": 100,
             "model": {"config": config},
             "dataset": {"format": "synthetic"},
             "sequence_length": 32,
-        }
+        },
+        Workload,
     )
 
 
 def settings_of(**values: Any) -> Settings:
-    return parse_settings({"batch_size_per_device": 4, **values})
+    return parse_part({"batch_size_per_device": 4, **values}, Settings)
 
 
 def asked(name: str) -> tuple[Workload, Settings]:

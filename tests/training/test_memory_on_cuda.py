@@ -11,7 +11,9 @@ from torch.nn import functional
 
 from bench.gpu_cases import MODELS
 from tests.training.test_memory import BERT, GPT2, LLAMA, ONE, settings_of, workload_of
-from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
 from training.memory.estimate import Findings, estimate_memory
 from training.memory.tracker import as_on_cuda
 
@@ -66,16 +68,17 @@ MEASURED = {
 def test_the_estimate_is_what_a_gpu_had_allocated(name: str) -> None:
     """Up to 2 % less, because cuBLAS's workspaces are not in it."""
     case = MEASURED[name]
-    workload = parse_workload(
+    workload = parse_part(
         {
             "task": case.task,
             "examples": 1_000_000,
             "model": {"config": case.config},
             "dataset": {"format": "synthetic"},
             "sequence_length": 512,
-        }
+        },
+        Workload,
     )
-    settings = parse_settings(
+    settings = parse_part(
         {
             "instance": "ml.p5.4xlarge",
             "strategy": "single",
@@ -85,7 +88,8 @@ def test_the_estimate_is_what_a_gpu_had_allocated(name: str) -> None:
             "weight_decay": 0.01,
             "dropout": 0.0,
             **case.settings,
-        }
+        },
+        Settings,
     )
     estimated_gib = estimate_memory(workload, settings, model_path=None).peak_bytes / GIB
     assert 0.98 <= estimated_gib / case.measured_gib <= 1

@@ -12,7 +12,8 @@ from traindyno.core.planning.memory import parse_findings
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.preparation import MEMORY_FILE, DataPreparation
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite_file import parse_workload
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
 from training.prepare_data import estimate_all
 from training.process.job import find_job
@@ -118,7 +119,7 @@ def test_what_is_too_large_ends_the_preparation(tmp_path: Path, monkeypatch: pyt
     wide = {"model_type": "gpt2", "n_embd": 8192, "n_layer": 2, "n_head": 8, "vocab_size": 1000, "n_positions": 512}
     asked = PreparationSettings(
         preparation=DataPreparation(execution_id="execution", key=KEY, packing=True, instance="local.cpu"),
-        workload=parse_workload({**document["workload"], "model": {"config": wide}}),
+        workload=parse_part({**document["workload"], "model": {"config": wide}}, Workload),
         # 2 x 12 x 8192^2 = 1.6 billion parameters x 16 bytes = 26 GB: more than an A10G's 24 GB
         memory=(Settings(instance="ml.g5.xlarge", strategy=Strategy.SINGLE),),
     )

@@ -15,13 +15,7 @@ from traindyno.core.suite.frozen_software import FIRST_TORCHRUN_VERSION
 from traindyno.core.suite.runs import is_probed, trained_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import (
-    measurement_document,
-    settings_document,
-    target_document,
-    tokens_document,
-    workload_document,
-)
+from traindyno.core.suite.suite_file import measurement_document, settings_document, suite_converter, workload_document
 from traindyno.sagemaker.images import framework_version, is_smp_v2_image
 from traindyno.sagemaker.job_settings import JobSettings
 
@@ -102,8 +96,8 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         "workload": workload_document(suite.workload),
         "settings": settings_document(trained_settings(run)),
         "measurement": measurement_document(suite.job_measurement),
-        **({"tokens": tokens_document(run.tokens)} if run.tokens else {}),
-        **({"target": target_document(target)} if target else {}),
+        **({"tokens": suite_converter().unstructure(run.tokens)} if run.tokens else {}),
+        **({"target": suite_converter().unstructure(target)} if target else {}),
         **({"trial_seed": run.seed} if run.seed is not None else {}),
         **({"probes": True} if is_probed(run, suite) else {}),
     }

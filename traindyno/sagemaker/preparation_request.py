@@ -6,14 +6,9 @@ from typing import Any
 from traindyno.core.s3_keys import checkpoints_prefix, s3_uri, tokens_prefix
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.memory_settings import distinct_settings, memory_parts
-from traindyno.core.suite.preparation import (
-    DataPreparation,
-    preparation_document,
-    preparation_seconds,
-    preparation_settings,
-)
+from traindyno.core.suite.preparation import DataPreparation, preparation_seconds, preparation_settings
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import workload_document
+from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.sagemaker.channels import preparation_channels
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_names import checked_job_name, job_name_prefix
@@ -46,7 +41,7 @@ def build_preparation_request(
     image_uri = select_image_uri(preparation_settings(preparation.instance), workload, settings)
     bucket, execution_id = settings.results_bucket, preparation.execution_id
     own = {
-        "preparation": preparation_document(preparation),
+        "preparation": suite_converter().unstructure(preparation),
         "workload": workload_document(workload),
         **({} if preparation.stages_model else _estimates(suite)),
     }

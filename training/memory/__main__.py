@@ -10,16 +10,18 @@ from dataclasses import replace
 from typing import Any, TextIO
 
 from traindyno.core.documents.stored import to_document
-from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
 from training.memory.estimate import Findings
 
 
 def main(request: dict[str, Any], answers: TextIO) -> None:
     # Code that is stored with a model runs in jobs only.
-    workload = replace(parse_workload(request["workload"]), trust_remote_code=False)
+    workload = replace(parse_part(request["workload"], Workload), trust_remote_code=False)
     findings = Findings(workload, model_path=request["model_path"])
     for document in request["settings"]:
-        answers.write(json.dumps(to_document(findings.find(parse_settings(document)))) + "\n")
+        answers.write(json.dumps(to_document(findings.find(parse_part(document, Settings)))) + "\n")
         answers.flush()
 
 

@@ -11,19 +11,11 @@ from traindyno.core.step_log.line import ROWS, RUN, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.memory_settings import parse_memory_parts
-from traindyno.core.suite.preparation import DataPreparation, parse_preparation
+from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.processes import accumulation_steps, dividing_batches, global_batch_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Measurement, Tokens
-from traindyno.core.suite.suite_file import (
-    parse_measurement,
-    parse_settings,
-    parse_target,
-    parse_tokens,
-    parse_workload,
-    settings_document,
-    tokens_document,
-)
+from traindyno.core.suite.suite_file import parse_part, settings_document, suite_converter
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
 from training.process.process_group import Topology
@@ -68,8 +60,8 @@ def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSett
         return None
     with _refused("a preparation"):
         return PreparationSettings(
-            preparation=parse_preparation(document["preparation"]),
-            workload=parse_workload(document["workload"]),
+            preparation=parse_part(document["preparation"], DataPreparation),
+            workload=parse_part(document["workload"], Workload),
             memory=tuple(parse_memory_parts(document)),
         )
 
@@ -81,15 +73,15 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
     if missing:
         raise WorkloadError(f"{HYPERPARAMETERS_VARIABLE} has no {', '.join(missing)}; expected {', '.join(PARTS)}")
     with _refused("a run"):
-        settings = parse_settings(document["settings"])
+        settings = parse_part(document["settings"], Settings)
         return RunSettings(
             run_id=str(document["run_id"]),
-            workload=parse_workload(document["workload"]),
+            workload=parse_part(document["workload"], Workload),
             settings=replace(settings, seed=int(document.get("trial_seed", settings.seed))),
             split_seed=settings.seed,
-            measurement=parse_measurement(document["measurement"]),
-            tokens=parse_tokens(document["tokens"]) if "tokens" in document else None,
-            target=parse_target(document["target"]) if "target" in document else None,
+            measurement=parse_part(document["measurement"], Measurement),
+            tokens=parse_part(document["tokens"], Tokens) if "tokens" in document else None,
+            target=parse_part(document["target"], QualityTarget) if "target" in document else None,
             probes=bool(document.get("probes", False)),
         )
 
@@ -134,4 +126,4 @@ def environment_facts_of_run(run: RunSettings) -> dict[str, Any]:
 def run_facts(run: RunSettings) -> dict[str, Any]:
     """What the environment line contains about the run itself."""
     facts = {"run_id": run.run_id, "task": run.workload.task.value, "settings": settings_document(run.settings)}
-    return {**facts, "tokens": tokens_document(run.tokens)} if run.tokens else facts
+    return {**facts, "tokens": suite_converter().unstructure(run.tokens)} if run.tokens else facts

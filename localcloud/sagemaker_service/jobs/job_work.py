@@ -11,7 +11,7 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.journal_format import DOCUMENT_VARIABLE
 from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite_file import parse_settings
+from traindyno.core.suite.suite_file import parse_part
 
 
 def is_shared(job: TrainingJob) -> bool:
@@ -89,9 +89,9 @@ def _settings_of(job: TrainingJob, given: Mapping[str, Any]) -> Settings:
     nominal = {"batch_size_per_device": DEFAULT_SAMPLES}
     placed = {"instance": job.instance_type, "instance_count": job.instance_count}
     try:
-        return parse_settings({**nominal, **given, **placed})
+        return parse_part({**nominal, **given, **placed}, Settings)
     except SuiteInvalid:
-        return parse_settings({**nominal, **placed})
+        return parse_part({**nominal, **placed}, Settings)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
 from traindyno.core.suite.runs import most_probe_steps
 from traindyno.core.suite.suite import Limits, Suite
-from traindyno.core.suite.suite_file import measurement_document, target_document, workload_document
+from traindyno.core.suite.suite_file import measurement_document, suite_converter, workload_document
 
 WORK_ID_DIGITS = 16
 # The settings that decide when a run stops, without max_steps: the difference in steps is computed instead.
@@ -85,7 +85,7 @@ def work_id_of(suite: Suite) -> str:
         "purchase": suite.purchase.value,
         **{name: measurement.get(name) for name in DECIDES_LENGTH},
         **({"added": added} if (added := _added_by_full_run(suite)) else {}),
-        **({"target": target_document(target)} if target else {}),
+        **({"target": suite_converter().unstructure(target)} if target else {}),
     }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:WORK_ID_DIGITS]

@@ -257,15 +257,6 @@ def preparation_settings(instance: str) -> Settings:
     return Settings(instance=instance, strategy=Strategy.SINGLE)
 
 
-def preparation_document(preparation: DataPreparation) -> dict[str, Any]:
-    """The form that the preparation's job receives."""
-    return suite_converter().unstructure(preparation)  # type: ignore[no-any-return]
-
-
-def parse_preparation(document: Mapping[str, Any]) -> DataPreparation:
-    return suite_converter().structure(document, DataPreparation)
-
-
 # At most this many training sequences are held out if there is no evaluation split.
 MOST_HELD_OUT = 512
 

@@ -26,9 +26,9 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite import choices
 from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
-from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, Settings, setting_types
-from traindyno.core.suite.suite import Cell, Measurement, Suite, Tokens
+from traindyno.core.suite.suite import Cell, Measurement, Suite
 from traindyno.core.suite.workload import Model, Workload
 
 QUALITIES = tuple(quality.value for quality in Quality)
@@ -227,7 +227,7 @@ STORED_SUITE = Format(name="stored suite", version=1)
 
 def structure_suite(document: Mapping[str, Any]) -> Suite:
     """The suite, which the rules have not checked. Raises SuiteInvalid with all problems of form."""
-    return _parse(document, Suite)  # type: ignore[no-any-return]
+    return parse_part(document, Suite)
 
 
 def suite_document(suite: Suite) -> dict[str, Any]:
@@ -272,35 +272,8 @@ def measurement_document(measurement: Measurement) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in FIELDS_OF_THE_LAB}
 
 
-def target_document(target: QualityTarget) -> dict[str, Any]:
-    return suite_converter().unstructure(target)  # type: ignore[no-any-return]
-
-
-def parse_target(document: Mapping[str, Any]) -> QualityTarget:
-    return _parse(document, QualityTarget)  # type: ignore[no-any-return]
-
-
-def tokens_document(tokens: Tokens) -> dict[str, Any]:
-    return suite_converter().unstructure(tokens)  # type: ignore[no-any-return]
-
-
-def parse_tokens(document: Mapping[str, Any]) -> Tokens:
-    return _parse(document, Tokens)  # type: ignore[no-any-return]
-
-
-def parse_settings(document: Mapping[str, Any]) -> Settings:
-    return _parse(document, Settings)  # type: ignore[no-any-return]
-
-
-def parse_workload(document: Mapping[str, Any]) -> Workload:
-    return _parse(document, Workload)  # type: ignore[no-any-return]
-
-
-def parse_measurement(document: Mapping[str, Any]) -> Measurement:
-    return _parse(document, Measurement)  # type: ignore[no-any-return]
-
-
-def _parse(document: Any, kind: type) -> Any:
+def parse_part(document: Any, kind: type[Part]) -> Part:
+    """A part of a suite, such as its settings or its workload. Raises SuiteInvalid with all problems of form."""
     try:
         return suite_converter().structure(document, kind)
     except WRONG_VALUE as error:

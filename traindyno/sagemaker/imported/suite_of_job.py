@@ -16,7 +16,7 @@ from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS, parse_suite
 from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import PENDING_SECONDS
-from traindyno.core.suite.suite_file import parse_settings, settings_document
+from traindyno.core.suite.suite_file import parse_part, settings_document
 from traindyno.sagemaker.imported.differences import REQUEST_FIELDS, RequestDifference, differences_of
 from traindyno.sagemaker.imported.job_shape import (
     has_nul,
@@ -169,7 +169,7 @@ def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, An
     defaults = settings_document(Settings(instance=str(settings.get("instance"))))
     changed = {name: value for name, value in settings.items() if value != defaults.get(name)}
     try:
-        parse_settings(changed | {"instance": settings.get("instance")})
+        parse_part(changed | {"instance": settings.get("instance")}, Settings)
     except SuiteInvalid as error:
         raise JobNotImportable(f"{job_name(job)}: its settings are no settings of this version:\n{error}") from error
     own = {name: value for name, value in workload.items() if value not in (None, {}, [])}

@@ -29,7 +29,7 @@ from traindyno.core.suite.preparation import (
     tokens_marker_document,
 )
 from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
-from traindyno.core.suite.suite_file import parse_settings, read_stored_suite, settings_document, stored_suite
+from traindyno.core.suite.suite_file import parse_part, read_stored_suite, settings_document, stored_suite
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 
@@ -89,7 +89,7 @@ def test_every_stored_document_of_another_version_is_refused_by_name(name: str) 
 )
 def test_settings_that_are_written_are_read_alike(settings: Settings) -> None:
     written = json.loads(json.dumps(settings_document(settings)))
-    assert parse_settings(written) == settings
+    assert parse_part(written, Settings) == settings
 
 
 def test_a_stored_suite_has_a_version_and_is_read_alike() -> None:

@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from traindyno.core.planning.plan import composition_notes
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell
-from traindyno.core.suite.suite_file import parse_settings
+from traindyno.core.suite.suite_file import parse_part
 
 
 def cell(**settings: Any) -> Cell:
     values = {"instance": "ml.p4d.24xlarge", "strategy": "fsdp", "batch_size_per_device": 2, **settings}
-    return Cell(cell_id="0123abcd", label="x", settings=parse_settings(values))
+    return Cell(cell_id="0123abcd", label="x", settings=parse_part(values, Settings))
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,17 @@ import pytest
 from tests.unit.suites import script_document, small_document
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell
-from traindyno.core.suite.suite_file import parse_settings, parse_workload
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
 
-BUILT_IN = parse_workload({**small_document()["workload"], "model": "gpt2"})
-SCRIPT = parse_workload(script_document()["workload"])
+BUILT_IN = parse_part({**small_document()["workload"], "model": "gpt2"}, Workload)
+SCRIPT = parse_part(script_document()["workload"], Workload)
 
 
 def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
-    cell = Cell(cell_id="0", label="cell", settings=parse_settings({"instance": "ml.p4d.24xlarge", **settings}))
+    cell = Cell(cell_id="0", label="cell", settings=parse_part({"instance": "ml.p4d.24xlarge", **settings}, Settings))
     return [f"{found.field}: {found.reason}" for found in find_impossible(cell, workload)]
 
 
@@ -198,7 +200,7 @@ def test_a_script_answers_for_its_own_parallelism() -> None:
 
 def test_a_models_config_must_offer_what_is_cut() -> None:
     small = {"model_type": "gpt2", "n_layer": 6, "n_head": 12}
-    workload = parse_workload({**small_document()["workload"], "model": {"config": small}})
+    workload = parse_part({**small_document()["workload"], "model": {"config": small}}, Workload)
     cut = {"strategy": "pipeline", "batch_size_per_device": 8, "micro_batches": 8}
     assert reasons({**cut, "pipeline_degree": 4}, workload) == []
     assert reasons({**cut, "pipeline_degree": 8}, workload) == [
@@ -214,7 +216,7 @@ def test_a_models_config_must_offer_what_is_cut() -> None:
 
 
 def test_a_model_that_is_given_by_name_is_not_checked() -> None:
-    named = parse_workload({**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"})
+    named = parse_part({**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"}, Workload)
     assert reasons({"strategy": "pipeline"}, named) == []
 
 

@@ -21,7 +21,6 @@ from traindyno.core.suite.preparation import (
     Origin,
     TokenSet,
     needed_tokens,
-    parse_preparation,
     preparation_instance,
     tokens_key,
 )
@@ -29,6 +28,7 @@ from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import TensorLayers
 from traindyno.core.suite.suite import Suite, Tokens
+from traindyno.core.suite.suite_file import parse_part
 from traindyno.sagemaker.preparation_request import build_preparation_request
 from traindyno.sagemaker.request import build_training_job_request
 
@@ -115,7 +115,7 @@ def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> N
     )  # fmt: skip
     (due,) = due_preparations(planned_of(suite, (replace(wanted, key=KEY),)).preparation, "execution-1")
     assert due.divisions == (TensorDivision(degree=4), division)
-    assert parse_preparation(json.loads(request(due, suite)["HyperParameters"]["preparation"])) == due
+    assert parse_part(json.loads(request(due, suite)["HyperParameters"]["preparation"]), DataPreparation) == due
     others = (
         {"tensor_degrees": ()}, {"tensor_plans": ()}, {"tensor_plans": (replace(division, degree=2),)},
         {"stage_counts": ()}, {"stage_counts": (2,)}, {"memory_digest": "digest"},

@@ -13,20 +13,18 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import DatasetFormat, GoalKind, LearningRateScaling, Precision, Search, Strategy
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import LearningRate
-from traindyno.core.suite.suite import StopWhen
+from traindyno.core.suite.settings import LearningRate, Settings
+from traindyno.core.suite.suite import Measurement, StopWhen
 from traindyno.core.suite.suite_file import (
     measurement_document,
-    parse_measurement,
-    parse_settings,
-    parse_workload,
+    parse_part,
     read_stored_suite,
     settings_document,
     stored_suite,
     suite_document,
     workload_document,
 )
-from traindyno.core.suite.workload import Model
+from traindyno.core.suite.workload import Model, Workload
 
 FULL = Path(__file__).parents[3] / "data/suites/albert-scaling.yaml"
 
@@ -83,11 +81,11 @@ def test_every_field_that_is_not_a_default_survives_too() -> None:
 
 def test_the_parts_that_a_container_reads_survive_as_well() -> None:
     suite = parse_suite(full_document())
-    assert parse_workload(json.loads(json.dumps(workload_document(suite.workload)))) == suite.workload
-    assert parse_measurement(measurement_document(suite.measurement)) == suite.measurement
-    settings = parse_settings({"instance": "local.cpu", "learning_rate": 1e-3, "strategy": "fsdp"})
+    assert parse_part(json.loads(json.dumps(workload_document(suite.workload))), Workload) == suite.workload
+    assert parse_part(measurement_document(suite.measurement), Measurement) == suite.measurement
+    settings = parse_part({"instance": "local.cpu", "learning_rate": 1e-3, "strategy": "fsdp"}, Settings)
     assert settings.learning_rate == LearningRate(base=1e-3)
-    assert parse_settings(json.loads(json.dumps(settings_document(settings)))) == settings
+    assert parse_part(json.loads(json.dumps(settings_document(settings))), Settings) == settings
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Search, Strategy
 from traindyno.core.suite.processes import global_batch_size, planned_learning_rate
 from traindyno.core.suite.runs import trained_settings
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import parse_settings
+from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.verdict.cell_figures import CELL_FIGURES
 from traindyno.core.verdict.found_batch import with_batches
 from traindyno.core.verdict.next_round import plan_round
@@ -116,7 +117,7 @@ def test_the_learning_rate_of_the_searching_trial_follows_the_parents_batch(tmp_
     path = tmp_path / "document.json"
     path.write_text(json.dumps(job_document(job, suite, SETTINGS)))
     (order,) = read_document(path).runs
-    measured = parse_settings(with_batch(order, 48).hyperparameters["settings"])
+    measured = parse_part(with_batch(order, 48).hyperparameters["settings"], Settings)
     assert planned_learning_rate(measured) == pytest.approx(0.001 * 48 / 32)
 
 

@@ -1,6 +1,5 @@
 """A run that its job ended because it could not win is a result with a bound: no failure, and never recommended."""
 
-import csv
 import re
 from dataclasses import replace
 from io import StringIO
@@ -22,7 +21,6 @@ from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.cells_section import draw_cells
-from traindyno.report.provenance_section import _runs_csv
 from traindyno.report.runs_section import draw_runs
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SMDDP)
@@ -129,5 +127,5 @@ def test_the_report_shows_it_as_what_it_is(verdict: Verdict) -> None:
     cells = draw_cells(verdict)
     assert "Outpaced" in cells
     assert "25.0 %" in cells
-    rows = list(csv.DictReader(_runs_csv(report).splitlines()))
-    assert [row["least_ratio"] for row in rows if row["outcome"] == "outpaced"] == ["1.25", "1.8"]
+    rows = [summarise(result) for result in report.results]
+    assert [row.least_ratio for row in rows if row.outcome is Outcome.OUTPACED] == [1.25, 1.8]
