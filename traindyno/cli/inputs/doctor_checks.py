@@ -117,16 +117,11 @@ def _check_quota(reading: QuotaReading, needed_by: str) -> Check:
 
 
 NEEDED_BOOTSTRAP = 6
-# Folder of images/ → its base.
-BASE_IMAGES = {
-    "cpu": "public.ecr.aws/deep-learning-containers/pytorch:2.13-cpu-amzn2023-sagemaker",
-    "efa": "public.ecr.aws/deep-learning-containers/pytorch:2.13-cu133-amzn2023-sagemaker",
-    "neuron": "public.ecr.aws/neuron/pytorch-training-neuronx:2.9.0-neuronx-py312-sdk2.30.0-ubuntu24.04",
-}
+# The images that a deployment builds; the wheel has none of them.
+DOCKERFILES = Path(__file__).parents[3] / "images"
 # Image of AWS's private registries, which SageMaker pulls for the account → what needs it.
 PULLED_IMAGES = {
     default_image("none"): "scripts on CPUs",
-    default_image("neuron"): "scripts on Trainium in a lab without its image",
     **{image: f"traindyno deploy to a {kind.upper()}" for kind, image in IMAGES.items()},
 }
 # The CDK's own qualifier of its bootstrap
@@ -159,7 +154,7 @@ def check_account(
         ("image builds", lambda: _builds(connect("service-quotas"), region)),
         ("quotas", lambda: check_quotas(connect)),
         ("prices", lambda: _price(connect("pricing"), region)),
-        *((f"base image {name}", partial(_base_image, name)) for name in BASE_IMAGES),
+        *((f"base image {path.parent.name}", partial(_base_image, path)) for path in DOCKERFILES.glob("*/Dockerfile")),
         *((f"image {name}", partial(_pull, connect, name, region or "")) for name in PULLED_IMAGES),
         ("lab", lambda: _lab(connect, lab)),
         *(((TRIAL, partial(_try_build, connect, region, tell_of_build)),) if tell_of_build else ()),
@@ -217,10 +212,11 @@ def _price(pricing: Any, region: str | None) -> Check:
     return Check(subject="prices", found=found, advice=advice)
 
 
-def _base_image(name: str) -> Check:
-    digest = account_checks.public_image_digest(BASE_IMAGES[name])
-    advice = None if digest else f"the tag no longer exists: set another base image in images/{name}/Dockerfile"
-    return Check(subject=f"base image {name}", found=digest or f"no {BASE_IMAGES[name]}", advice=advice)
+def _base_image(dockerfile: Path) -> Check:
+    base = dockerfile.read_text(encoding="utf-8").partition("\nFROM ")[2].split()[0]
+    digest = account_checks.public_image_digest(base)
+    advice = None if digest else f"the tag no longer exists: set another base image in {dockerfile}"
+    return Check(subject=f"base image {dockerfile.parent.name}", found=digest or f"no {base}", advice=advice)
 
 
 def _pull(connect: Connect, name: str, region: str) -> Check:
