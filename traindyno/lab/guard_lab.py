@@ -42,7 +42,8 @@ def refusal_to_delete(
     more = f"; and so on for {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
     counts = " and ".join(_counted(found, "suite") + _counted(endpoints, "endpoint"))
     return (
-        f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. Then destroy it again."
+        f"lab {lab} has {counts} in flight, and nothing was deleted. Stop with: {named}{more}. Then destroy it again:"
+        " the lab works, but CloudFormation refuses to update its stack."
     )
 
 

@@ -68,7 +68,8 @@ def test_an_idle_lab_may_be_deleted() -> None:
 def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
     assert refusal("albert-1", lab="mine") == (
         "lab mine has 1 suite in flight, and nothing was deleted."
-        " Stop with: traindyno stop albert-1 --lab mine. Then destroy it again."
+        " Stop with: traindyno stop albert-1 --lab mine. Then destroy it again: the lab works, but CloudFormation"
+        " refuses to update its stack."
     )
 
 
