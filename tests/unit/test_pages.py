@@ -25,6 +25,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 QUOTED = re.compile(r"`([^`\n]+)`")
 FILE_NAME = re.compile(r"[\w<>./-]*(?:/|\.(?:json|md|py|txt|yaml))[\w<>./-]*")
 PLACEHOLDER = re.compile(r"<\w+>")
+ACCELERATOR = re.compile(r"""(?<!_URL": )"neuron"|AcceleratorKind\.NEURON|Image\.NEURON""")
 # Objects in S3 and the folder of the local cloud's state: the code makes them.
 MADE = ("code/", "models/", "runs/", "suites/<execution>", "transforms/", ".traindyno/")
 
@@ -70,6 +71,15 @@ def files_of(page: Path) -> Iterator[tuple[str, list[str]]]:
 def exists(path: str) -> bool:
     """With a placeholder, such as ``<state>``: whether there is a file for one of its values."""
     return any(REPO_ROOT.glob(PLACEHOLDER.sub("*", path))) if "<" in path else (REPO_ROOT / path).exists()
+
+
+def test_the_list_for_an_accelerator_names_each_file_that_knows_the_last_one() -> None:
+    section = (REPO_ROOT / "CONTRIBUTING.md").read_text().partition("\n## Add an accelerator")[2].partition("\n## ")[0]
+    listed = {str(path.relative_to(REPO_ROOT)) for each in QUOTED.findall(section)
+              for path in REPO_ROOT.glob(PLACEHOLDER.sub("*", each))}  # fmt: skip
+    product = [path for name in ("traindyno", "training", "infra") for path in REPO_ROOT.glob(f"{name}/**/*.py")]
+    known = {str(path.relative_to(REPO_ROOT)) for path in product if ACCELERATOR.search(path.read_text())}
+    assert known - listed == set()
 
 
 def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
