@@ -7,10 +7,8 @@ import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
 from tests.unit.planned_lab import FixedQuotas, MemoryBuckets, empty_lab, measure, planned, take_in
-from tests.unit.stubbed import stubbed
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.aws.data_listing import DataListing
-from traindyno.aws.prices import PriceSource
 from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.plan import Plan
@@ -20,7 +18,7 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.plan_round import plan_next_round
-from traindyno.lab.plan_suite import plan_execution, refusal_answer
+from traindyno.lab.plan_suite import refusal_answer
 from traindyno.lab.submit_run import submit_run
 
 
@@ -80,18 +78,10 @@ def test_an_upload_of_the_script_that_has_expired_is_refused() -> None:
     assert not lab.table.items
 
 
-def test_a_wrong_document_is_refused_before_anything_is_asked_or_written() -> None:
+def test_a_wrong_document_is_refused_before_anything_is_written() -> None:
     lab = empty_lab()
-    with pytest.raises(SuiteInvalid) as caught, stubbed("pricing") as (client, _):
-        plan_execution(
-            {**unprepared_document(), "matrix": {}, "bogus": 1},
-            execution_id=EXECUTION,
-            services=lab.services,
-            settings=SETTINGS,
-            price_source=PriceSource(region=SETTINGS.region, pricing=client),
-            listing=DataListing(MemoryBuckets()),
-            now=NOW,
-        )
+    with pytest.raises(SuiteInvalid) as caught:
+        take_in(lab, {**unprepared_document(), "matrix": {}, "bogus": 1})
     assert "bogus" in str(caught.value)
     assert not lab.objects.contents
     assert not lab.table.items
