@@ -235,10 +235,15 @@ class TradeOff:
 
 def find_trade_offs(verdict: Verdict) -> tuple[TradeOff, ...]:
     """All cells whose time and cost are known, the fastest first. A refused cell is never on the front."""
-    known = [(row, pair) for row in verdict.ranked_rows if (pair := _pair(row, verdict)) is not None]
-    known.sort(key=lambda each: (each[1][0].mean, each[1][1].mean))
+    is_whole = verdict.goal.target is None
+    known = [
+        (row, seconds, usd)
+        for row in verdict.ranked_rows
+        for seconds, usd in [(row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)]
+        if seconds is not None and usd is not None
+    ]
     found, cheapest = [], float("inf")
-    for row, (seconds, usd) in known:
+    for row, seconds, usd in sorted(known, key=lambda each: (each[1].mean, each[2].mean)):
         # one run of a dropped cell may be ahead of the recommended cell's mean
         is_ahead = verdict.dropped.get(row.cell_id, 0.0) > 1
         is_on_front = row.cell_id not in verdict.refused and not is_ahead and usd.mean < cheapest
@@ -246,9 +251,3 @@ def find_trade_offs(verdict: Verdict) -> tuple[TradeOff, ...]:
             cheapest = usd.mean
         found.append(TradeOff(row=row, seconds=seconds, usd=usd, is_on_front=is_on_front))
     return tuple(found)
-
-
-def _pair(row: CellRow, verdict: Verdict) -> tuple[Estimate, Estimate] | None:
-    is_whole = verdict.goal.target is None
-    seconds, usd = (row.seconds, row.usd) if is_whole else (row.quality.seconds, row.quality.usd)
-    return None if seconds is None or usd is None else (seconds, usd)

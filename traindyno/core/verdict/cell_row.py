@@ -1,5 +1,6 @@
 """One row of the answer per cell: what its trials measured, with intervals, and their outcomes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -7,9 +8,8 @@ from decimal import Decimal
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard, UnevenFaults
 from traindyno.core.costs.prediction import Prediction, predict_run
-from traindyno.core.costs.projection import Projection, paid_usd, project_run
+from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.measurement.loss_parity import seeds_of
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.step_parts import StepParts, mean_parts
 from traindyno.core.slowness.step_shares import LoaderAdvice, advise_workers
 from traindyno.core.statistics.estimates import Estimate
@@ -150,102 +150,69 @@ def build_rows(trials: Sequence[CellTrials], noise: Noise, target: QualityTarget
 
 
 def _row(trials: CellTrials, noise: Noise, target: QualityTarget | None) -> CellRow:
-    row = _with_trials(_measured_row(trials, noise), trials)
-    row = _with_workload(row, trials, noise)
-    reach = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target)).interruptions
-    row = replace(
-        row,
-        accuracy=estimate_accuracy(trials.measured),
-        quality=measure_quality(trials, target, noise),
-        hazard_width=reach.high - reach.low,
-    )
-    return _with_batch(_with_step_parts(row, trials), trials)
-
-
-def _measured_row(trials: CellTrials, noise: Noise) -> CellRow:
-    cell, everything = trials.cell, (*trials.measured, *trials.others)
-    runs = [each.measured for each in trials.measured if each.measured]
+    cell, measured, everything = trials.cell, trials.measured, (*trials.measured, *trials.others)
+    runs = [each.measured for each in measured if each.measured]
     throughputs = [each.throughput for each in runs if each.throughput]
     memory = [each.measured.peak_memory_bytes or 0 for each in everything if each.measured]
-    return CellRow(
+    costs = [paid_usd(each) for each in everything]
+    projections = [each for each in map(project_run, measured) if each]
+    contended = [run.contention for run in runs if run.contention and run.is_contended]
+    parts = mean_parts(run.step_parts for run in runs)
+    is_built_in = any(RUN in each.environment.facts for each in measured if each.environment)
+    batch = batch_of_cell(everything)
+    facts = [each.environment.facts for each in everything if each.environment]
+    reach = trials.extra(projected_seconds if target is None else SecondsToTarget(target=target)).interruptions
+    row = CellRow(
         cell_id=cell.cell_id,
         label=cell.label,
         instance=cell.settings.instance,
         instance_count=cell.settings.instance_count,
-        outcomes=_count_outcomes(everything),
-        trials=len(trials.measured),
+        outcomes=dict(Counter(each.outcome.value for each in everything)),
+        trials=len(measured),
         unsteady_trials=sum(each.is_unsteady for each in runs),
         samples_per_second=estimate_cell(trials, samples_per_second, noise),
         tokens_per_second=estimate_cell(trials, tokens_per_second, noise),
         seconds=estimate_cell(trials, projected_seconds, noise),
         usd=estimate_cell(trials, projected_usd, noise),
         instance_hours=estimate_cell(trials, projected_instance_hours, noise),
-        overhead_seconds=mean_of([each.overhead_seconds for each in _projections(trials)]),
+        overhead_seconds=mean_of([each.overhead_seconds for each in projections]),
         model_flops_utilization=mean_of([each.model_flops_utilization for each in throughputs]),
         data_wait_share=mean_of([each.data_wait_share for each in throughputs]),
         peak_memory_bytes=max(memory, default=0) or None,
         waiting_seconds=mean_of([each.phases_seconds.get("waiting") for each in everything]),
         usd_per_instance_hour=next((each.price.usd_per_instance_hour for each in everything), None),
-        spent_usd=_spent(everything),
-        message=next((each.message for each in (*trials.others, *trials.measured) if each.message), None),
+        spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
+        message=next((each.message for each in (*trials.others, *measured) if each.message), None),
         is_simulated=any(each.is_simulated for each in everything),
-    )
-
-
-def _with_trials(row: CellRow, trials: CellTrials) -> CellRow:
-    """How the trials went."""
-    contended = [run.contention for each in trials.measured if (run := each.measured) and run.is_contended]
-    return replace(
-        row,
         failed=trials.failed,
         diverged=trials.diverged,
-        others_cpu_share=max((each.others_share for each in contended if each), default=None),
+        others_cpu_share=max((each.others_share for each in contended), default=None),
         host_draws=trials.host_draws,
-        unsteady_reasons=_unsteady_reasons(trials.measured),
-        undecided_reasons=trials.undecided.reasons,
-        seeds=seeds_of(trials.measured) if trials.measured else None,
-        outpaced=len(trials.outpaced),
-        least_behind=trials.least_behind,
-    )
-
-
-def _with_workload(row: CellRow, trials: CellTrials, noise: Noise) -> CellRow:
-    """What the time and the cost of the whole workload consist of."""
-    projections = _projections(trials)
-    throughputs = [each.measured.throughput for each in trials.measured if each.measured]
-    return replace(
-        with_prediction(row, trials, noise),
-        steps_per_second=estimate_cell(trials, steps_per_second, noise),
-        billable_seconds=estimate_cell(trials, projected_billable_seconds, noise),
+        accuracy=estimate_accuracy(measured),
+        quality=measure_quality(trials, target, noise),
         before_training_seconds=mean_of([each.before_training_seconds for each in projections]),
         training_overhead_seconds=mean_of([each.training_overhead_seconds for each in projections]),
         billable_share=mean_of([each.billable_share for each in projections]),
-        recurring_share=mean_of([each.recurring_share for each in throughputs if each]),
-        measured_seconds=mean_of([each.seconds for each in throughputs if each]),
+        recurring_share=mean_of([each.recurring_share for each in throughputs]),
+        unsteady_reasons=tuple(dict.fromkeys(run.unsteady_reason for run in runs if run.unsteady_reason is not None)),
+        undecided_reasons=trials.undecided.reasons,
+        steps_per_second=estimate_cell(trials, steps_per_second, noise),
+        measured_seconds=mean_of([each.seconds for each in throughputs]),
+        billable_seconds=estimate_cell(trials, projected_billable_seconds, noise),
         hazard=trials.hazard,
+        hazard_width=reach.high - reach.low,
         uneven_faults=trials.uneven_faults,
-        misses_event=bool(trials.measured) and all(reschedule(each) is None for each in trials.measured),
+        misses_event=bool(measured) and all(reschedule(each) is None for each in measured),
+        outpaced=len(trials.outpaced),
+        least_behind=trials.least_behind,
+        step_parts=parts,
+        loader_advice=advise_workers(cell.settings, parts) if is_built_in else None,
+        seeds=seeds_of(measured) if measured else None,
+        found_batch=batch,
+        larger_batch_may_fit=any(larger_may_fit(each) and batch_of_cell([each]) == batch for each in everything),
+        reduced_batches=tuple(sorted({str(each[BATCH_SEARCH]) for each in facts if BATCH_SEARCH in each})),
     )
-
-
-def _with_step_parts(row: CellRow, trials: CellTrials) -> CellRow:
-    parts = mean_parts(each.measured.step_parts for each in trials.measured if each.measured)
-    is_built_in = any(RUN in each.environment.facts for each in trials.measured if each.environment)
-    advice = advise_workers(trials.cell.settings, parts) if is_built_in else None
-    return replace(row, step_parts=parts, loader_advice=advice)
-
-
-def _with_batch(row: CellRow, trials: CellTrials) -> CellRow:
-    everything = (*trials.measured, *trials.others)
-    batch = batch_of_cell(everything)
-    may_fit = any(larger_may_fit(each) and batch_of_cell([each]) == batch for each in everything)
-    facts = [each.environment.facts for each in everything if each.environment]
-    reduced = tuple(sorted({str(each[BATCH_SEARCH]) for each in facts if BATCH_SEARCH in each}))
-    return replace(row, found_batch=batch, larger_batch_may_fit=may_fit, reduced_batches=reduced)
-
-
-def _projections(trials: CellTrials) -> list[Projection]:
-    return [each for each in map(project_run, trials.measured) if each]
+    return with_prediction(row, trials, noise)
 
 
 def with_prediction(row: CellRow, trials: CellTrials, noise: Noise, shift: float = 0.0) -> CellRow:
@@ -273,21 +240,3 @@ def with_prediction(row: CellRow, trials: CellTrials, noise: Noise, shift: float
         usd=usd and usd.within(found.usd),
         prediction=found,
     )
-
-
-def _unsteady_reasons(results: Sequence[RunResult]) -> tuple[str, ...]:
-    reasons = (each.measured.unsteady_reason for each in results if each.measured is not None)
-    return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
-
-
-def _count_outcomes(results: Sequence[RunResult]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for result in results:
-        counts[result.outcome.value] = counts.get(result.outcome.value, 0) + 1
-    return counts
-
-
-def _spent(results: Sequence[RunResult]) -> Decimal | None:
-    """None if the cost of any run is unknown."""
-    costs = [paid_usd(result) for result in results]
-    return None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))

@@ -84,7 +84,9 @@ def judge_claims(
 def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) -> ClaimJudgement:
     unclear = _unclear_match(claim, trials)
     measured = None if unclear else _measure(claim, trials)
-    low, high = _accepted(claim)
+    margin = abs(claim.published) * claim.tolerance
+    low = -inf if claim.bound is ClaimedBound.AT_MOST else claim.published - margin
+    high = inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
     other = claim.contradiction
     contradiction = (
         f"published {BOUNDS[claim.bound]}{number_text(claim.published, digits=5)}, but {other.text}" if other else ""
@@ -99,13 +101,6 @@ def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) ->
     else:
         finding, reason = unclear or (ClaimFinding.NOT_MEASURED, "no completed trial of the cells of this claim")
     return ClaimJudgement(claim=claim, finding=finding, measured=measured, reason=reason)
-
-
-def _accepted(claim: Claim) -> tuple[float, float]:
-    """The measured values that agree with the claim."""
-    margin = abs(claim.published) * claim.tolerance
-    low = -inf if claim.bound is ClaimedBound.AT_MOST else claim.published - margin
-    return low, inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
 
 
 def _find_measured(measured: Estimate, low: float, high: float, *, is_simulated: bool) -> tuple[ClaimFinding, str]:

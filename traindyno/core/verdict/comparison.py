@@ -19,7 +19,7 @@ from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.cell_row import CellRow, build_rows
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, measure_noise, suite_trials
 from traindyno.core.verdict.confounds import Difference
-from traindyno.core.verdict.quantity import Quantity, projected_seconds, projected_usd, samples_per_second
+from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +42,23 @@ PLACE_FACT = f"{SHARED_JOB}.{PLACE}"
 
 def work_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
     """If there is any, the two executions did not do the same work."""
-    return tuple(_differences(*(_flat({"workload": _work(record)}) for record in (first, second))))
+    works = (suite_document(record.suite)["workload"] for record in (first, second))
+    named = ({name: value for name, value in work.items() if name not in MEANS} for work in works)
+    return tuple(_differences(*(_flat({"workload": work}) for work in named)))
 
 
 def running_differences(first: ExecutionRecord, second: ExecutionRecord) -> tuple[Difference, ...]:
     """How the suites were run: script, image, measurement, purchase."""
-    return tuple(_differences(*(_flat(_running(record)) for record in (first, second))))
+    found = []
+    for document in (suite_document(record.suite) for record in (first, second)):
+        means = {name: value for name, value in document["workload"].items() if name in MEANS}
+        found.append(_flat({"workload": means, **{name: document[name] for name in RUNNING if name in document}}))
+    return tuple(_differences(found[0], found[1]))
 
 
 def environment_differences(first: Sequence[RunResult], second: Sequence[RunResult]) -> tuple[Difference, ...]:
     """Versions, devices, hosts, images and prices, as the runs reported them."""
     return tuple(_differences(_environment(first), _environment(second)))
-
-
-def _work(record: ExecutionRecord) -> dict[str, Any]:
-    workload = suite_document(record.suite)["workload"]
-    return {name: value for name, value in workload.items() if name not in MEANS}
-
-
-def _running(record: ExecutionRecord) -> dict[str, Any]:
-    document = suite_document(record.suite)
-    means = {name: value for name, value in document["workload"].items() if name in MEANS}
-    return {"workload": means, **{name: document[name] for name in RUNNING if name in document}}
 
 
 def _environment(results: Sequence[RunResult]) -> dict[str, str]:
@@ -147,7 +142,9 @@ class ExecutionComparison:
 
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
     """Raises NotComparable if the executions did not do the same work or share no cell."""
-    _check_work(first, second)
+    if found := work_differences(first, second):
+        named = "; ".join(f"{each.name} is {each.first} in the first and {each.second} in the second" for each in found)
+        raise NotComparable(f"{first.execution_id} and {second.execution_id} did not do the same work: {named}")
     others = {_configuration(cell): cell for cell in second.cells}
     shared = [(cell, others[key]) for cell in first.cells if (key := _configuration(cell)) in others]
     if not shared:
@@ -158,10 +155,11 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
     both = (first, second)
     counted = [result for each in both for result in each.results]
     hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
-    trials = [
-        suite_trials(each.suite, cells, _own_results(each), hazards=hazards)
-        for each, cells in zip(both, zip(*shared, strict=True), strict=True)
-    ]
+    trials = []
+    for each, cells in zip(both, zip(*shared, strict=True), strict=True):
+        # under the id of the execution that they are compared for: no block has trials of both
+        own = [replace(result, run=replace(result.run, execution_id=each.execution_id)) for result in each.results]
+        trials.append(suite_trials(each.suite, cells, own, hazards=hazards))
     known = {cell.cell_id for pair in shared for cell in pair}
     return ExecutionComparison(
         first_id=first.execution_id,
@@ -176,20 +174,8 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
     )
 
 
-def _check_work(first: ExecutionRecord, second: ExecutionRecord) -> None:
-    found = work_differences(first, second)
-    if found:
-        named = "; ".join(f"{each.name} is {each.first} in the first and {each.second} in the second" for each in found)
-        raise NotComparable(f"{first.execution_id} and {second.execution_id} did not do the same work: {named}")
-
-
 def _labels(cells: Sequence[Cell]) -> str:
     return "; ".join(cell.label for cell in cells)
-
-
-def _own_results(record: ExecutionRecord) -> list[RunResult]:
-    """Results under the id of the execution that they are compared for: no block has trials of both."""
-    return [replace(each, run=replace(each.run, execution_id=record.execution_id)) for each in record.results]
 
 
 def _configuration(cell: Cell) -> tuple[object, ...]:
@@ -200,8 +186,11 @@ def _compare_cells(first: Sequence[CellTrials], second: Sequence[CellTrials]) ->
     noise = Noise(cells=(*first, *second))
     rows = list(zip(build_rows(first, noise), build_rows(second, noise), strict=True))
     rates, seconds, usd = (
-        _compare_all(first, second, quantity) for quantity in (samples_per_second, projected_seconds, projected_usd)
+        [compare_cells(new, old, quantity, known) for old, new in zip(first, second, strict=True)]
+        for quantity in (samples_per_second, projected_seconds, projected_usd)
+        for known in [measure_noise((*first, *second), quantity)]
     )
+    pairs = [[each.measured for each in pair] for pair in zip(first, second, strict=True)]
     adjusted = iter(adjust_by_holm([rate.p for rate in rates if rate and rate.p is not None]))
     return tuple(
         CellChange(
@@ -211,22 +200,11 @@ def _compare_cells(first: Sequence[CellTrials], second: Sequence[CellTrials]) ->
             rate=rate,
             seconds=seconds[index],
             usd=usd[index],
-            parity=_parity(first[index], second[index]),
+            parity=check_loss_parities(pairs[index])[0] if all(pairs[index]) else None,
             change=_change(rate, next(adjusted) if rate and rate.p is not None else None),
         )
         for index, rate in enumerate(rates)
     )
-
-
-def _compare_all(
-    first: Sequence[CellTrials], second: Sequence[CellTrials], quantity: Quantity
-) -> list[Comparison | None]:
-    noise = measure_noise((*first, *second), quantity)
-    return [compare_cells(new, old, quantity, noise) for old, new in zip(first, second, strict=True)]
-
-
-def _parity(first: CellTrials, second: CellTrials) -> LossParity | None:
-    return check_loss_parities([first.measured, second.measured])[0] if first.measured and second.measured else None
 
 
 def _change(rate: Comparison | None, adjusted_p: float | None) -> Change:

@@ -94,12 +94,13 @@ def find_controls(
     first: Cell, second: Cell, changed: Sequence[str], *, suite: Suite, cells: Sequence[Cell], batches: GlobalBatches
 ) -> tuple[Control, ...]:
     """``changed``: the settings and arguments in which the two cells differ. All cells have all of their arguments."""
-    found = []
+    found, baseline = [], with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload)
     for isolates, control in _candidates(first, second, changed, batches):
         if any(_is_same(control, cell) for cell in (first, second)):
             continue
         existing = next((cell.cell_id for cell in cells if _is_same(control, cell)), None)
-        entry = _entry(suite, control)
+        lacked = baseline.hyperparameters.keys() - control.hyperparameters.keys()
+        entry = None if lacked else {name: value_of(control, name) for name in changed_fields(baseline, control)}
         if existing or (entry is not None and _is_accepted(suite, cells, control, entry)):
             values = cell_values(control)
             include = {name: values.get(name, value) for name, value in (entry or {}).items()}
@@ -146,14 +147,6 @@ def _candidates(
 
 def _is_same(cell: Cell, other: Cell) -> bool:
     return (cell.settings, cell.hyperparameters) == (other.settings, other.hyperparameters)
-
-
-def _entry(suite: Suite, control: Cell) -> Mapping[str, Any] | None:
-    """A suite's ``include`` entry for the cell; None if it lacks an argument that the baseline has."""
-    baseline = with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload)
-    if baseline.hyperparameters.keys() - control.hyperparameters.keys():
-        return None
-    return {name: value_of(control, name) for name in changed_fields(baseline, control)}
 
 
 def value_of(cell: Cell, name: str) -> Any:

@@ -1,7 +1,7 @@
 """What the verdict is based on: each cell's trials, their spread, and the cells that may be recommended."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -136,15 +136,9 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell | None) -> tuple[
     The reference is the baseline, or the first cell that was measured. Cells with another unit stay as they are:
     ``find_unlike_work`` names them.
     """
-    reference = reference_work(trials, baseline)
-    if reference is None:
-        return tuple(trials)
-    return tuple(_with_work_of(reference, each) for each in trials)
-
-
-def reference_work(trials: Sequence[CellTrials], baseline: Cell | None) -> WorkPerExample | None:
     first = sorted(trials, key=lambda each: baseline is None or each.cell.cell_id != baseline.cell_id)
-    return next((work for each in first if (work := work_of(each))), None)
+    reference = next((work for each in first if (work := work_of(each))), None)
+    return tuple(trials if reference is None else (_with_work_of(reference, each) for each in trials))
 
 
 def work_of(trials: CellTrials) -> WorkPerExample | None:
@@ -222,7 +216,8 @@ def gather_evidence(
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Evidence:
     """``hazards`` of None: as the results and the suite's expectations of spot say."""
-    baseline = _baseline(suite, cells)
+    wanted = baseline_cell(suite)
+    baseline = next((cell for cell in cells if cell.cell_id == wanted.cell_id), None)
     grouped = suite_trials(suite, cells, results, hazards=hazards)
     # The time to a quality is comparable whatever the unit of work is.
     unlike = find_unlike_work(grouped, suite.workload) if suite.goal.target is None else None
@@ -253,6 +248,9 @@ def gather_evidence(
         if suite.search.is_race and unlike is None
         else frozenset[str]()
     )
+    # a race compares the cells that it has run again, or has to; the others were dropped. After the first round: all
+    if suite.search.is_race and any(len(each.measured) > 1 for each in eligible):
+        eligible = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
     return Evidence(
         baseline=baseline,
         trials=trials,
@@ -261,22 +259,10 @@ def gather_evidence(
         noise=noise,
         parities=parities,
         refused=refused,
-        compared=tuple(_in_race(eligible, contenders) if suite.search.is_race else eligible),
+        compared=tuple(eligible),
         contenders=contenders,
         unlike=unlike.reason if unlike else None,
     )
-
-
-def _in_race(eligible: Sequence[CellTrials], contenders: Set[str]) -> Sequence[CellTrials]:
-    """The cells that the race has run again, or has to; the others were dropped. After the first round: all."""
-    if all(len(each.measured) == 1 for each in eligible):
-        return eligible
-    return [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
-
-
-def _baseline(suite: Suite, cells: Sequence[Cell]) -> Cell | None:
-    wanted = baseline_cell(suite)
-    return next((cell for cell in cells if cell.cell_id == wanted.cell_id), None)
 
 
 def check_parities(

@@ -26,15 +26,13 @@ def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
 
 def batch_of_cell(results: Iterable[RunResult]) -> int | None:
     """What the cell's runs found, ``NONE_FITS`` if no batch fits. None if it is unknown."""
-    found = [batch for each in results if (batch := _batch_of(each)) is not None]
+    found = list[int]()
+    for result in results:
+        finding, batch = result.batch_finding, result.found_batch
+        if finding is not None and not finding.fits and result.outcome not in HAD_BATCH:
+            batch = None if finding.fits is None else NONE_FITS
+        found += [] if batch is None else [batch]
     return next((batch for batch in found if batch != NONE_FITS), NONE_FITS if found else None)
-
-
-def _batch_of(result: RunResult) -> int | None:
-    finding = result.batch_finding
-    if finding is None or finding.fits or result.outcome in HAD_BATCH:
-        return result.found_batch
-    return None if finding.fits is None else NONE_FITS
 
 
 def larger_may_fit(result: RunResult) -> bool:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.statistics.estimates import Estimate, Interval
+from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.suite.goal import Goal, QualityTarget
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (
@@ -103,17 +103,11 @@ def is_within_limit(row: CellRow, goal: Goal) -> bool | None:
 
     None if that is unknown, as with one trial.
     """
-    found, limit = _limited_prediction(row, goal)
+    limit, run = limited_estimate(row, goal)[1], row.prediction
     if limit is None:
         return True
+    found = None if run is None else run.seconds if goal.hours is not None else run.usd
     return None if found is None else found.high <= limit
-
-
-def _limited_prediction(row: CellRow, goal: Goal) -> tuple[Interval | None, float | None]:
-    limit = limited_estimate(row, goal)[1]
-    if row.prediction is None:
-        return None, limit
-    return row.prediction.seconds if goal.hours is not None else row.prediction.usd, limit
 
 
 CENTS = Decimal("0.0001")

@@ -1,6 +1,6 @@
 """The next runs of an execution, from the results so far."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from traindyno.core.measurement.loss_parity import LossSpread
 from traindyno.core.measurement.run_result import RunResult
@@ -64,18 +64,17 @@ def next_race_trials(suite: Suite, evidence: Evidence, results: Sequence[RunResu
         if not each.outpaced and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
         for result in each.measured
     )
-    untold = [each for each in evidence.trials if _is_untold(each, gone) and left[each.cell.cell_id]]
+    # cells of which no trial told how they do, which another one may; runs that are gone outpace no cell
+    untold = []
+    for each in evidence.trials:
+        outpaced = (result.bound is None or result.bound.by not in gone for result in each.outpaced)
+        is_out = each.measured or each.failed or any(outpaced) or len(each.others) >= MOST_UNTOLD
+        untold += [] if is_out or not left[each.cell.cell_id] else [(each.cell, left[each.cell.cell_id][0])]
     if untold:
-        return tuple((each.cell, left[each.cell.cell_id][0]) for each in untold)
+        return tuple(untold)
     chosen = _choose(suite, evidence)
     passes = PASSES if evidence.shares_jobs else 1
     return tuple((each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][:passes])
-
-
-def _is_untold(trials: CellTrials, gone: Set[str]) -> bool:
-    """Whether no trial told how the cell does, which another one may. ``gone``: runs that outpace no cell."""
-    is_out = trials.failed or any(result.bound is None or result.bound.by not in gone for result in trials.outpaced)
-    return not trials.measured and not is_out and len(trials.others) < MOST_UNTOLD
 
 
 def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
@@ -84,7 +83,9 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     searched = [each for each in able if len(each.measured) > 1 or each.cell.cell_id in contenders]
     if all(len(each.measured) == 1 for each in searched):
         return searched
-    if _looks(suite, searched) >= looks_of(suite, evidence).count:
+    # rounds that ran cells again; a cell that left the race and came back adds none to the planned ones
+    looks = {round_of(result.run) for each in searched for result in each.measured[1:]}
+    if len(looks) >= looks_of(suite, evidence).count:
         return []
     verdict = judge_evidence(suite, evidence)
     if back := within_noise(verdict):
@@ -98,11 +99,6 @@ def within_noise(verdict: Verdict) -> set[str]:
     if scatter is None:
         return set()
     return {cell_id for cell_id, ratio in verdict.dropped.items() if 1 / min(1.0, ratio) - 1 < RUNS_APART * scatter}
-
-
-def _looks(suite: Suite, searched: Sequence[CellTrials]) -> int:
-    """The rounds that ran cells again. A cell that left the race and came back adds none to the planned ones."""
-    return len({round_of(result.run) for each in searched for result in each.measured[1:]})
 
 
 def plan_round(

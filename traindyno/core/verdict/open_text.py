@@ -1,7 +1,7 @@
 """What the trials leave open, what would settle it, and which cells a race dropped, in sentences."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import expm1, sqrt
 from statistics import fmean
 
@@ -21,17 +21,12 @@ def merge_reasons(reasons: Iterable[str]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for reason in dict.fromkeys(reasons):
         kinds.setdefault(_NUMBERS.sub("#", _NUMBER.sub("#", reason)), []).append(reason)
-    return [_largest(alike) for alike in kinds.values()]
-
-
-def _largest(alike: Sequence[str]) -> str:
-    if len(alike) == 1:
-        return alike[0]
-    return f"{max(alike, key=_last_number)} (the largest of {len(alike)})"
-
-
-def _last_number(reason: str) -> float:
-    return float(_NUMBER.findall(reason)[-1])
+    return [
+        f"{max(alike, key=lambda each: float(_NUMBER.findall(each)[-1]))} (the largest of {len(alike)})"
+        if len(alike) > 1
+        else alike[0]
+        for alike in kinds.values()
+    ]
 
 
 def reasons_of_labels(found: Iterable[tuple[str, str]]) -> list[str]:
@@ -49,7 +44,11 @@ def open_reasons_text(verdict: Verdict) -> str:
     """Open reasons of the recommended cell and of cells that may be as good."""
     rows = _open_rows(verdict)
     found = [(row.label, reason) for row in rows for reason in row.undecided_reasons]
-    found += [(row.label, _hazard_reason(row)) for row in _rows_of_unknown_hazard(verdict)]
+    found += [
+        (row.label, f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible")
+        for row in _rows_of_unknown_hazard(verdict)
+        if (hazard := row.hazard)
+    ]
     found += [(row.label, "faults of the service may be its own") for row in _rows_with_faults(verdict)]
     texts = reasons_of_labels(found)
     return f": {'; '.join(texts[:_MOST_NAMED])}" if texts else ""
@@ -57,9 +56,7 @@ def open_reasons_text(verdict: Verdict) -> str:
 
 def describe_open(verdict: Verdict) -> Iterator[str]:
     """What a person can do."""
-    if verdict.finding is not Finding.UNDECIDED:
-        return
-    if not verdict.needs_longer_trials:
+    if verdict.finding is not Finding.UNDECIDED or not verdict.needs_longer_trials:
         return
     hazards, faults = _rows_of_unknown_hazard(verdict), _rows_with_faults(verdict)
     if not (hazards or faults) or any(row.undecided_reasons for row in _open_rows(verdict)):
@@ -92,22 +89,12 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
     best, *others = _open_rows(verdict)
     found: dict[str, CellRow] = {}
     for other in others:
-        if expm1(min(1.0, _width_between(best, other))) > verdict.tolerance:
+        # cells on the same capacity are compared at equal rates
+        is_same = best.hazard and other.hazard and best.hazard.key == other.hazard.key
+        width = 0.0 if is_same else best.hazard_width + other.hazard_width
+        if expm1(min(1.0, width)) > verdict.tolerance:
             found |= {row.cell_id: row for row in (best, other) if row.hazard_width}
     return list(found.values())
-
-
-def _width_between(first: CellRow, second: CellRow) -> float:
-    """Cells on the same capacity are compared at equal rates."""
-    if first.hazard and second.hazard and first.hazard.key == second.hazard.key:
-        return 0.0
-    return first.hazard_width + second.hazard_width
-
-
-def _hazard_reason(row: CellRow) -> str:
-    hazard = row.hazard
-    assert hazard is not None
-    return f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible"
 
 
 def left_behind(verdict: Verdict) -> list[float]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from traindyno.core.statistics.estimates import Comparison, Interval
 from traindyno.core.statistics.hosts import pool_of
 from traindyno.core.statistics.selection import (
-    Correction,
     Relation,
     correct_for_selection,
     count_contenders,
@@ -15,7 +14,6 @@ from traindyno.core.statistics.selection import (
 )
 from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.suite.suite import Cell
-from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, with_prediction
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, estimate_cell
 from traindyno.core.verdict.quantity import (
@@ -149,17 +147,13 @@ def corrected_row(
         tokens_per_second=estimate_cell(found.best, tokens_per_second, noise, correction.of_rate()),
         steps_per_second=estimate_cell(found.best, steps_per_second, noise, correction.of_rate()),
         billable_seconds=estimate_cell(found.best, projected_billable_seconds, noise, correction),
-        quality=row.quality if target is None else _corrected_quality(found.best, row, noise, correction, target),
-    )
-
-
-def _corrected_quality(
-    best: CellTrials, row: CellRow, noise: Noise, correction: Correction, target: QualityTarget
-) -> CellQuality:
-    return replace(
-        row.quality,
-        seconds=estimate_cell(best, SecondsToTarget(target=target), noise, correction),
-        usd=estimate_cell(best, UsdToTarget(target=target), noise, correction),
+        quality=row.quality
+        if target is None
+        else replace(
+            row.quality,
+            seconds=estimate_cell(found.best, SecondsToTarget(target=target), noise, correction),
+            usd=estimate_cell(found.best, UsdToTarget(target=target), noise, correction),
+        ),
     )
 
 

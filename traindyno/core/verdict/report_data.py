@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.measurement.loss_curve import LossCurve, LossPoint
+from traindyno.core.measurement.loss_curve import LossCurve
 from traindyno.core.measurement.measured_run import StepTimeline
 from traindyno.core.measurement.preparation_result import (
     PreparationResult,
@@ -42,12 +42,9 @@ def _downsample(result: RunResult, *, step_times: int, loss_points: int) -> RunR
         return result
     timeline, loss = downsample_timeline(measured.timeline, step_times), downsample_loss(measured.loss, loss_points)
     timeline = replace(timeline, seconds=tuple(map(_five_digits, timeline.seconds)))
-    loss = replace(loss, points=tuple(map(_rounded, loss.points)))
+    points = (replace(each, loss=_five_digits(each.loss), seconds=_five_digits(each.seconds)) for each in loss.points)
+    loss = replace(loss, points=tuple(points))
     return replace(result, measured=replace(measured, timeline=timeline, loss=loss))
-
-
-def _rounded(point: LossPoint) -> LossPoint:
-    return replace(point, loss=_five_digits(point.loss), seconds=_five_digits(point.seconds))
 
 
 def _five_digits(value: float) -> float:
@@ -70,13 +67,12 @@ def downsample_loss(loss: LossCurve, most: int) -> LossCurve:
     if most < FEWEST_POINTS:
         return replace(loss, points=())
     stride = -(-len(loss.points) // most)
-    return replace(loss, points=tuple(_merge(chunk) for chunk in _chunks(loss.points, stride)))
-
-
-def _merge(points: Sequence[LossPoint]) -> LossPoint:
-    steps = sum(point.steps for point in points)
-    mean = sum(point.loss * point.steps for point in points) / steps
-    return replace(points[-1], steps=steps, loss=mean)
+    points = []
+    for chunk in _chunks(loss.points, stride):
+        steps = sum(point.steps for point in chunk)
+        mean = sum(point.loss * point.steps for point in chunk) / steps
+        points.append(replace(chunk[-1], steps=steps, loss=mean))
+    return replace(loss, points=tuple(points))
 
 
 def _chunks(values: Sequence[Value], size: int) -> list[Sequence[Value]]:

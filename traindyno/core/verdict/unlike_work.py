@@ -1,15 +1,13 @@
 """Why cells of a suite can't be compared: one counts other work, ignores its batch size, or does not log all steps."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import log, prod
 from statistics import fmean
 
 from traindyno.core.costs.quantity_text import joined
-from traindyno.core.documents.stored import JsonValue
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import world_size
@@ -121,27 +119,18 @@ def _steps_of(trials: CellTrials, workload: Workload) -> _Steps | None:
     rates = [rate for each in results if each.measured and (rate := each.measured.throughput)]
     if not rates:
         return None
-    numbers = {name: number for name, number in _numbers(arguments_of(trials.cell, workload)) if number > 0}
+    found = {name: number_of(value) for name, value in arguments_of(trials.cell, workload).items()}
+    numbers = {name: number for name, number in found.items() if number is not None and number > 0}
+    processes = max((each.environment.world_size for each in results if each.environment), default=1)
+    processes = max(processes, world_size(trials.cell.settings) or 1)
     factors = {name: number for name, number in numbers.items() if _ACCUMULATION.search(_plain(name))}
     return _Steps(
         cell_id=trials.cell.cell_id,
         sizes={name: number for name, number in numbers.items() if name not in factors and _is_size(name, number)},
-        factors={**factors, "processes": float(_processes(trials.cell, results))},
+        factors={**factors, "processes": float(processes)},
         samples=fmean(rate.samples / rate.steps for rate in rates),
         most_samples=max(rate.most_samples_per_step for rate in rates),
     )
-
-
-def _numbers(arguments: Mapping[str, JsonValue]) -> Iterator[tuple[str, float]]:
-    for name, value in arguments.items():
-        number = number_of(value)
-        if number is not None:
-            yield name, number
-
-
-def _processes(cell: Cell, results: Sequence[RunResult]) -> int:
-    logged = max((each.environment.world_size for each in results if each.environment), default=1)
-    return max(logged, world_size(cell.settings) or 1)
 
 
 def _is_ignored(name: str, one: _Steps, other: _Steps) -> bool:

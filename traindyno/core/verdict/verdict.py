@@ -128,11 +128,8 @@ class Verdict:
             found = estimate_of(row, self.metric)
             return found.mean if found else float("inf")
 
-        return tuple(sorted(map(self._shown, self.rows), key=lambda row: (row.cell_id != self.recommended, place(row))))
-
-    def _shown(self, row: CellRow) -> CellRow:
-        """The recommended cell has the intervals corrected for its selection."""
-        return self.expected if self.expected and row.cell_id == self.recommended else row
+        rows = [self.expected if self.expected and row.cell_id == self.recommended else row for row in self.rows]
+        return tuple(sorted(rows, key=lambda row: (row.cell_id != self.recommended, place(row))))
 
     def row(self, cell_id: str) -> CellRow:
         """As measured."""
@@ -171,6 +168,7 @@ def with_planned(verdict: Verdict, planned: Sequence[str], results: Sequence[Run
 
 def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
     rows, metric, noise = evidence.rows, evidence.metric, evidence.noise
+    costs = [row.spent_usd for row in rows if row.outcomes]
     compared = evidence.compared
     significance = looks_of(suite, evidence).significance
     quantity = quantity_of(metric, suite.goal.target)
@@ -197,7 +195,7 @@ def judge_evidence(suite: Suite, evidence: Evidence) -> Verdict:
         confounds=_find_confounds(found, evidence, suite),
         parities=evidence.parities,
         host_spread=noise.spread_of(found.best if found else None),
-        spent_usd=_spent(rows),
+        spent_usd=None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         is_simulated=any(row.is_simulated for row in rows),
         dropped=_ratios_of_dropped(found, evidence, quantity) if found else {},
         unlike=evidence.unlike,
@@ -240,17 +238,13 @@ def _find(rows: Sequence[CellRow], found: Recommendation | None, metric: Metric)
     if not relations:
         return Finding.ONLY_ONE
     if Relation.UNKNOWN in relations:
-        return _why_unknown([by_id[cell_id] for cell_id in compared], metric)
+        known = [by_id[cell_id] for cell_id in compared]
+        if metric.is_to_target and any(row.repeats_a_seed for row in known):
+            return Finding.ONE_SEED
+        return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in known) else Finding.UNDECIDED
     if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
-
-
-def _why_unknown(rows: Sequence[CellRow], metric: Metric) -> Finding:
-    """Which of the compared cells' spreads is unknown."""
-    if metric.is_to_target and any(row.repeats_a_seed for row in rows):
-        return Finding.ONE_SEED
-    return Finding.TOO_FEW_TRIALS if any(row.trials < LEAST_COMPARED for row in rows) else Finding.UNDECIDED
 
 
 def _ratios_of_dropped(found: Recommendation, evidence: Evidence, quantity: Quantity) -> dict[str, float]:
@@ -272,11 +266,6 @@ def _against_baseline(found: Recommendation | None, evidence: Evidence, signific
     return AgainstBaseline(
         cell_id=rival.cell_id, ratio=rival.comparison.ratio, interval=interval, is_detected=is_detected
     )
-
-
-def _spent(rows: Sequence[CellRow]) -> Decimal | None:
-    costs = [row.spent_usd for row in rows if row.outcomes]
-    return None if not costs or None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
 
 def _find_confounds(found: Recommendation | None, evidence: Evidence, suite: Suite) -> tuple[Confound, ...]:

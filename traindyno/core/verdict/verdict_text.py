@@ -132,7 +132,7 @@ def _headline(verdict: Verdict) -> str:
         undecided=_undecided(verdict, row) if row and verdict.finding is Finding.UNDECIDED else None,
         unlike=verdict.unlike,
         ended=_ended(verdict),
-    ) + (_reservation(verdict, row) if row else "")
+    ) + (_note(verdict, row) if row else "")
 
 
 def _ended(verdict: Verdict) -> str:
@@ -155,17 +155,14 @@ def _undecided(verdict: Verdict, row: CellRow) -> str:
     return f"{cells} can't be told apart yet: {wanted} trials of each would decide"
 
 
-def _reservation(verdict: Verdict, row: CellRow) -> str:
+def _note(verdict: Verdict, row: CellRow) -> str:
     """Failed trials of the recommended cell, and how far the figure of short trials can be relied on."""
     diverged = f", {row.diverged} diverged" if row.diverged else ""
     failed = f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
-    return failed + (_size(verdict.expected or row) if row.unsteady_trials and not verdict.goal.target else "")
-
-
-def _size(row: CellRow) -> str:
+    is_short, row = row.unsteady_trials and not verdict.goal.target, verdict.expected or row
     ran, work, rate = row.measured_seconds, row.seconds, row.steps_per_second
-    if ran is None or work is None or rate is None or ran >= work.mean:
-        return ""
+    if not is_short or ran is None or work is None or rate is None or ran >= work.mean:
+        return failed
     reach = row.prediction.seconds if row.prediction and row.prediction.seconds else work.interval
     error = ""
     if reach and is_end_known(reach.low, reach.high):
@@ -174,7 +171,7 @@ def _size(row: CellRow) -> str:
     # ten times as long, in a round number
     steps = float(f"{min(10 * ran, work.mean) * rate.mean:.0e}")
     return (
-        f" The trials ran for {seconds_text(ran)} each, the work takes {seconds_text(work.mean)}{error};"
+        f"{failed} The trials ran for {seconds_text(ran)} each, the work takes {seconds_text(work.mean)}{error};"
         f" for more: measurement.max_steps: {steps:.0f}."
     )
 
