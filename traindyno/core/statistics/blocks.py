@@ -92,6 +92,7 @@ class InBlock:
 
     value: float
     place: int | None
+    hosts: frozenset[str] = frozenset()
 
 
 # By round, or by job and the pass through the cells within it.

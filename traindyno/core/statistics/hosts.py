@@ -22,6 +22,7 @@ from traindyno.core.statistics.blocks import (
 )
 from traindyno.core.statistics.estimates import (
     KNOWN,
+    LEAST_COUNT,
     Comparison,
     LogMean,
     compare_means,
@@ -150,54 +151,31 @@ def compare_on_hosts(
     spreads: tuple[HostSpread, HostSpread] = (STATED_PRIOR, STATED_PRIOR),
     inflation: tuple[float, float] = (1.0, 1.0),
 ) -> Comparison:
-    """The ratio first ÷ second: within the jobs that they shared, else within rounds, hosts, or over hosts.
+    """The ratio first ÷ second, by its spread from block to block.
 
-    ``spreads``: the one of each cell where it ran on one draw of hosts. ``inflation``: the factor of each cell's
-    variance (see ``serial_correlation``).
+    The blocks are passes of jobs that both were in, or else rounds. Hosts on which both ran in a block cancel; blocks
+    that share other hosts are one observation. Too few observations leave the spread to the draws of hosts:
+    ``spreads`` are the priors of the two cells. ``inflation``: the factor of each cell's variance (see
+    ``serial_correlation``).
     """
-    if found := _compare_in_jobs(first, second, pool, max(inflation)):
-        return found
-    if any(trial.job is not None for trial in (*first, *second)):
+    passes, rounds = ([blocks_of(trials, by_job=by_job) for trials in (first, second)] for by_job in (True, False))
+    in_jobs, shared = passes[0].keys() & passes[1].keys(), rounds[0].keys() & rounds[1].keys()
+    sides = rounds if 2 * len(in_jobs) <= len(shared) else passes
+    apart = [
+        Trial(value=1.0, hosts=None if one.hosts == other.hosts else one.hosts | other.hosts, block=block)
+        for block in sorted(sides[0].keys() & sides[1].keys())
+        for one, other in [(sides[0][block], sides[1][block])]
+    ]
+    units = [[each.block or "" for each in unit] for unit in _by_draw(apart)[0].values()]
+    if len(units) < len(apart):
         pool = NO_POOL
-    sides = _by_draw(first, second)
-    shared = sorted(draw for draw in sides[0].keys() & sides[1].keys() if _are_alike(sides[0][draw], sides[1][draw]))
-    within = [[trial for draw in shared for trial in side[draw]] for side in sides]
-    is_within = bool(shared) and min(map(len, within)) > 1
-    pair = within if is_within else [list(first), list(second)]
-    if is_within and len(shared) > 1:
-        # Cells whose blocks were on other hosts don't tell what a block of these two shares.
-        is_paired, pool = _blocks_are_on_the_same_hosts(within[0], within[1]), NO_POOL
-    else:
-        is_paired = is_within or all(len(side) == len(trials) for side, trials in zip(sides, pair, strict=True))
-    rounds = [blocks_of(trials, by_job=False) for trials in pair]
-    if is_paired and (found := compare_in_blocks(rounds[0], rounds[1], pool, inflation=max(inflation))):
-        return found
-    if not is_within:
-        return _compare_over_hosts(first, second, spreads, inflation)
-    if len(shared) > 1:
-        groups = [[_logs(side[draw]) for draw in shared] for side in sides]
-        return _compare_within_hosts(groups[0], groups[1], max(inflation))
-    means = [log_mean([each.value for each in side], inflation=by) for side, by in zip(pair, inflation, strict=True)]
-    return compare_means(means[0], means[1])
-
-
-def _compare_in_jobs(
-    first: Sequence[Trial], second: Sequence[Trial], pool: Pool, inflation: float
-) -> Comparison | None:
-    """None if more than one of the rounds that both were in had them in different jobs: a host that died splits one
-    job. Cells that need several jobs are compared by all rounds, which include the spread of hosts.
-    """
-    sharing = [[trial for trial in trials if trial.job is not None] for trials in (first, second)]
-    if not any(sharing):
-        return None
-    rounds = len({trial.block for trial in first} & {trial.block for trial in second})
-    passes = blocks_of(sharing[0]), blocks_of(sharing[1])
-    if found := compare_in_blocks(*passes, pool, inflation=inflation, least=max(LEAST_JOBS, rounds - 1)):
-        return found
-    if any(draw_count(trials) < len(trials) for trials in (first, second)):
-        return None
-    by_round = [blocks_of(trials, by_job=False) for trials in (first, second)]
-    return compare_in_blocks(by_round[0], by_round[1], NO_POOL, inflation=inflation)
+        sides = [
+            {unit[0]: InBlock(value=fmean(side[block].value for block in unit), place=None) for unit in units}
+            for side in sides
+        ]
+    least = LEAST_JOBS if sides is passes and any(trial.job for trial in first) else LEAST_COUNT
+    found = compare_in_blocks(sides[0], sides[1], pool, inflation=max(inflation), least=least)
+    return found or _compare_over_hosts(first, second, spreads, inflation)
 
 
 def _compare_over_hosts(
@@ -207,9 +185,12 @@ def _compare_over_hosts(
     inflation: tuple[float, float],
 ) -> Comparison:
     """Each cell's mean over its hosts. A spread that both assume is known with its degrees of freedom once."""
+    used = [{host for trial in trials for host in trial.hosts or ()} for trials in (first, second)]
+    if used[0] == used[1] and used[0]:
+        spreads = (ONE_MACHINE, ONE_MACHINE)
     sides = list(zip((first, second), spreads, inflation, strict=True))
     means = [mean_over_hosts(trials, spread, factor) for trials, spread, factor in sides]
-    assumed = [spread for trials, spread, _ in sides if len(trials) > 1 and draw_count(trials) == 1]
+    assumed = [each for trials, each, _ in sides if each.deviation and len(trials) > 1 and draw_count(trials) == 1]
     found = compare_means(means[0], means[1])
     if not assumed:
         return found
@@ -220,15 +201,6 @@ def _compare_over_hosts(
         parts.append((of_hosts, assumed[0].degrees_of_freedom))
         found = comparison_of(means[0].mean - means[1].mean, sum(part for part, _ in parts), satterthwaite(parts))
     return replace(found, host_variance=of_hosts)
-
-
-def _blocks_are_on_the_same_hosts(first: Sequence[Trial], second: Sequence[Trial]) -> bool:
-    """Whether each block's trials of both cells ran on the same machines, so that their speed cancels with it."""
-    hosts: dict[str | None, frozenset[str] | None] = {}
-    return all(
-        trial.block is not None and hosts.setdefault(trial.block, trial.hosts) == trial.hosts
-        for trial in (*first, *second)
-    )
 
 
 def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> LogMean:
@@ -270,25 +242,6 @@ def _variance_over_hosts(
     return sum(part for part, _ in parts), satterthwaite(parts)
 
 
-def _compare_within_hosts(
-    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], inflation: float
-) -> Comparison:
-    """Hosts as blocks of a two-way layout without interaction: least squares (Scheffé 1959, chapter 4)."""
-    pairs = list(zip(first, second, strict=True))
-    weights = [len(one) * len(other) / (len(one) + len(other)) for one, other in pairs]
-    total = sum(weights)
-    apart = (weight * (fmean(one) - fmean(other)) for weight, (one, other) in zip(weights, pairs, strict=True))
-    difference = sum(apart) / total
-    squares, count = 0.0, 0
-    for one, other in pairs:
-        block = [*one, *(value + difference for value in other)]
-        center = fmean(block)
-        squares += sum((value - center) ** 2 for value in block)
-        count += len(block)
-    degrees = count - len(pairs) - 1
-    return comparison_of(difference, inflation * squares / degrees / total, degrees)
-
-
 def draws_of(cells: Sequence[Sequence[Trial]]) -> list[int]:
     """The draw of each trial, cell by cell."""
     numbers = {id(trial): draw for draws in _by_draw(*cells) for draw, trials in draws.items() for trial in trials}
@@ -316,12 +269,6 @@ def _by_draw(*cells: Sequence[Trial]) -> list[Draws]:
     return found
 
 
-def _are_alike(first: Iterable[Trial], second: Iterable[Trial]) -> bool:
-    """Whether two cells used the same machines of a draw, so that its speed cancels."""
-    used = [{host for trial in trials for host in trial.hosts or ()} for trials in (first, second)]
-    return used[0] == used[1]
-
-
 def _logs(trials: Iterable[Trial]) -> list[float]:
     return [log(trial.value) for trial in trials]
 
@@ -336,6 +283,10 @@ def blocks_of(trials: Sequence[Trial], *, by_job: bool = True) -> Blocks:
         block = trial.block or f"alone {id(trial)}"
         found.setdefault(f"{trial.job} {trial.block}" if by_job and trial.job is not None else block, []).append(trial)
     return {
-        block: InBlock(value=fmean(_logs(alike)), place=alike[0].place if by_job and alike[0].job else None)
+        block: InBlock(
+            value=fmean(_logs(alike)),
+            place=alike[0].place if by_job and alike[0].job else None,
+            hosts=frozenset(host for trial in alike for host in trial.hosts or filter(None, [trial.job])),
+        )
         for block, alike in found.items()
     }

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import exp, sqrt
+from statistics import fmean, stdev
 
 import pytest
 
@@ -25,6 +26,12 @@ from traindyno.core.statistics.hosts import (
 def on(host: str | None, *logs: float) -> list[Trial]:
     hosts = frozenset(host.split()) if host else None
     return [Trial(value=exp(each), hosts=hosts) for each in logs]
+
+
+def in_rounds(hosts: str, *logs: float) -> list[Trial]:
+    """A trial in each round; a host's name is a letter."""
+    found = enumerate(zip(hosts, logs, strict=True))
+    return [Trial(value=exp(each), hosts=frozenset(host), block=str(number)) for number, (host, each) in found]
 
 
 def needs_prior(first: list[Trial], second: list[Trial]) -> bool:
@@ -99,15 +106,6 @@ def test_on_one_shared_host_its_speed_cancels() -> None:
     # equal variances of three trials each: Welch's degrees of freedom are 2 + 2
     assert found.degrees_of_freedom == pytest.approx(4)
     assert not needs_prior(first, second)
-
-
-def test_shared_hosts_are_blocks() -> None:
-    # hosts 20 % apart; within each, the second cell takes 5 % longer, give or take 0.5 %: the paired t test on
-    # differences -0.045 and -0.055: error 0.00707 / sqrt(2) = 0.005, one degree of freedom
-    found = compare_on_hosts(on("a", 0.0) + on("b", 0.2), on("a", 0.045) + on("b", 0.255))
-    assert found.ratio == pytest.approx(exp(-0.05))
-    assert found.standard_error == pytest.approx(0.005)
-    assert found.degrees_of_freedom == 1
 
 
 def test_trials_that_repeat_on_hosts_count_as_their_means() -> None:
@@ -208,14 +206,6 @@ def test_one_machine_has_no_spread_between_hosts() -> None:
     assert list(one_more_run(trials, ONE_MACHINE)) == pytest.approx([0.0004 * 4 / 3, 2])
 
 
-def test_one_trial_of_a_cell_on_a_shared_host_is_not_compared_within_it() -> None:
-    alone = compare_on_hosts(on("a", 0.0) + on("b", 0.2), on("a", 0.05, 0.06))
-    # a difference of 0.1 and 0.055 over hosts, not of 0 and 0.055 on host a
-    assert alone.ratio == pytest.approx(exp(0.1 - 0.055))
-    shared = compare_on_hosts(on("a", 0.0, 0.01) + on("b", 0.2), on("a", 0.05, 0.06))
-    assert shared.ratio == pytest.approx(exp(0.005 - 0.055))
-
-
 def test_correlated_trials_widen_every_kind_of_comparison() -> None:
     factors = (2.0, 3.0)
     # own hosts: variances 0.0002 / 2 each, times 2 and 3
@@ -224,23 +214,10 @@ def test_correlated_trials_widen_every_kind_of_comparison() -> None:
     # one shared host: the same
     within = compare_on_hosts(on("a", 0.0, 0.02), on("a", 0.0, 0.02), inflation=factors)
     assert within.standard_error == pytest.approx(sqrt(0.0005))
-    # shared hosts: the larger factor for all, of 0.005 squared
-    blocks = compare_on_hosts(on("a", 0.0) + on("b", 0.2), on("a", 0.045) + on("b", 0.255), inflation=factors)
-    assert blocks.standard_error == pytest.approx(0.005 * sqrt(3))
-
-
-def test_blocks_of_unequal_size_are_weighed_by_what_they_tell() -> None:
-    first = on("a", 0.0, 0.02) + on("b", 0.5)
-    second = on("a", 0.05) + on("b", 0.53, 0.55, 0.54)
-    # differences -0.04 on a (weight 2 / 3) and -0.04 on b (weight 3 / 4)
-    found = compare_on_hosts(first, second)
-    assert found.ratio == pytest.approx(exp(-0.04))
-    # residuals: 0.01 twice on a; 0.01 twice on b: 0.0004 of 7 - 2 - 1 degrees
-    assert found.degrees_of_freedom == 4
-    assert found.standard_error == pytest.approx(sqrt(0.0004 / 4 / (2 / 3 + 3 / 4)))
-    uneven = compare_on_hosts(first, on("a", 0.06) + on("b", 0.53, 0.55, 0.54))
-    # -0.05 and -0.04
-    assert uneven.ratio == pytest.approx(exp(-(0.05 * 2 / 3 + 0.04 * 3 / 4) / (2 / 3 + 3 / 4)))
+    # rounds: the larger factor for all
+    sides = in_rounds("abc", 0.0, 0.2, 0.1), in_rounds("abc", 0.045, 0.255, 0.15)
+    wider = compare_on_hosts(*sides, inflation=factors).standard_error
+    assert wider == pytest.approx((compare_on_hosts(*sides).standard_error or 0.0) * sqrt(3))
 
 
 def test_draws_are_sets_of_hosts() -> None:
@@ -269,14 +246,19 @@ def test_sets_that_share_a_host_are_one_draw() -> None:
     assert p > 0.05
 
 
-def test_a_draws_speed_cancels_only_where_both_cells_used_the_same_hosts() -> None:
-    alike = on("a b", 0.0, 0.001) + on("b c", -0.001), on("a b", 0.03) + on("b c", 0.031, 0.029)
-    assert not needs_prior(*alike)
-    shifted = on("a b", 0.0, 0.001, -0.001), on("b c", 0.03, 0.031, 0.029)
-    assert needs_prior(*shifted)
-    errors = [compare_on_hosts(*each).standard_error or 0.0 for each in (alike, shifted)]
-    assert errors[0] < 0.002
-    assert errors[1] == pytest.approx(sqrt(2) * 0.02, rel=0.01)
+def test_a_hosts_speed_cancels_only_in_rounds_in_which_both_cells_ran_on_it() -> None:
+    first = in_rounds("aabbc", 0.0, 0.001, 0.2, 0.199, -0.1)
+    alike = compare_on_hosts(first, in_rounds("aabbc", 0.03, 0.031, 0.23, 0.229, -0.07))
+    assert alike.degrees_of_freedom == 4
+    assert (alike.standard_error or 0.0) < 0.002
+    # rounds that share a host that does not cancel are one observation: those on a, on b and on c
+    shifted = compare_on_hosts(first, in_rounds("uvwxy", 0.03, 0.05, 0.01, 0.02, 0.04))
+    assert shifted.degrees_of_freedom == 2
+    differences = [fmean(each) for each in ((-0.03, -0.049), (0.19, 0.179), (-0.14,))]
+    assert shifted.standard_error == pytest.approx(stdev(differences) / sqrt(3))
+    # two observations leave it to the prior
+    assert needs_prior(first[:2], in_rounds("bb", 0.03, 0.031))
+    assert needs_prior(in_rounds("aaaaa", *[0.0] * 5), in_rounds("bcdef", *[0.1] * 5))
 
 
 def test_the_prior_is_of_the_runs_class() -> None:

@@ -22,7 +22,6 @@ from traindyno.core.statistics.distributions import (
     two_sided_p,
 )
 from traindyno.core.statistics.estimates import compare, comparison_of, estimate, estimate_share
-from traindyno.core.statistics.hosts import Trial, compare_on_hosts
 from traindyno.core.statistics.selection import Relation, count_contenders, relate
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.recommendation import Recommendation, Rival
@@ -129,28 +128,3 @@ def test_the_simultaneous_interval_is_dunnetts_or_a_little_wider(cells: int) -> 
         ours = log(interval.high) - log(comparison.ratio)
         dunnetts = other.mean() - control.mean() - low
         assert 0.999 * dunnetts <= ours <= 1.15 * dunnetts
-
-
-def test_blocks_are_the_two_way_layouts_least_squares() -> None:
-    source = random.Random("blocks")
-    speeds = {"a": 0.0, "b": 0.1, "c": -0.05}
-    trials = {
-        cell: [
-            Trial(value=exp(level + speed + source.gauss(0, 0.01)), hosts=frozenset({host}))
-            for host, speed in speeds.items()
-            for _ in range(2)
-        ]
-        for cell, level in (("first", 0.0), ("second", 0.03))
-    }
-    found = compare_on_hosts(trials["first"], trials["second"])
-    rows = [
-        (cell == "first", min(trial.hosts or ()), log(trial.value)) for cell, each in trials.items() for trial in each
-    ]
-    design = np.array([[first, *(host == name for name in speeds)] for first, host, _ in rows], dtype=float)
-    values = np.array([value for *_, value in rows])
-    coefficients, squares, *_ = np.linalg.lstsq(design, values, rcond=None)
-    degrees = len(rows) - design.shape[1]
-    error = np.sqrt(squares[0] / degrees * np.linalg.inv(design.T @ design)[0, 0])
-    assert (log(found.ratio), found.standard_error) == pytest.approx((coefficients[0], error), rel=1e-9)
-    assert found.degrees_of_freedom == degrees
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(coefficients[0] / error), degrees), rel=1e-9)
