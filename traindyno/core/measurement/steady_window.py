@@ -159,15 +159,12 @@ class SteadyState:
     warmup_steps: int
     is_reached: bool
     reason: str | None
-    was_given: bool
 
 
 def judge_steadiness(window: SteadyWindow, *, numbers: Sequence[int] | None) -> SteadyState:
     """``numbers`` are those of the steps, where they are known."""
     reason = _why_not(window, numbers)
-    return SteadyState(
-        warmup_steps=window.first, is_reached=reason is None, reason=reason, was_given=window.given is not None
-    )
+    return SteadyState(warmup_steps=window.first, is_reached=reason is None, reason=reason)
 
 
 def _why_not(window: SteadyWindow, numbers: Sequence[int] | None) -> str | None:

@@ -14,15 +14,12 @@ class StepTimes:
 
     mean_seconds: float
     p50_seconds: float
-    p90_seconds: float
     p99_seconds: float
-    least_seconds: float
-    most_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """The rate of the steady window, of the whole cell unless a name says per device."""
+    """The rate of the steady window, of all devices of the cell together."""
 
     first_step: int
     last_step: int
@@ -34,15 +31,11 @@ class Throughput:
     tokens: int | None
     device_count: int
     samples_per_second: float
-    samples_per_second_per_device: float
     tokens_per_second: float | None
-    tokens_per_second_per_device: float | None
     steps_per_second: float
     data_wait_share: float
     step_times: StepTimes
-    #: None if the model's FLOPS are unknown.
-    tflops_per_device: float | None
-    #: None if the device's peak is unknown.
+    #: None if the model's FLOPS or the device's peak are unknown.
     model_flops_utilization: float | None
     #: Share of ``seconds`` that recurring events take: checkpoints, evaluation, stalls.
     recurring_share: float
@@ -84,8 +77,9 @@ def measure_throughput(
         return None
     tokens = sum(table.tokens[first:]) if table.tokens is not None else None
     tokens_per_second = tokens / seconds if tokens is not None else None
-    per_device = tokens_per_second / device_count if tokens_per_second is not None else None
-    flops_per_device = per_device * flops_per_token if per_device is not None and flops_per_token is not None else None
+    utilization = None
+    if tokens_per_second is not None and flops_per_token is not None and peak_flops_per_device is not None:
+        utilization = tokens_per_second / device_count * flops_per_token / peak_flops_per_device
     return Throughput(
         first_step=table.numbers[first],
         last_step=table.numbers[last],
@@ -95,18 +89,11 @@ def measure_throughput(
         tokens=tokens,
         device_count=device_count,
         samples_per_second=samples / seconds,
-        samples_per_second_per_device=samples / seconds / device_count,
         tokens_per_second=tokens_per_second,
-        tokens_per_second_per_device=per_device,
         steps_per_second=(last - first + 1) / seconds,
         data_wait_share=table.wait_share(first, last),
         step_times=summarize_step_times(table.slowest_seconds[first:]),
-        tflops_per_device=flops_per_device / 1e12 if flops_per_device is not None else None,
-        model_flops_utilization=(
-            flops_per_device / peak_flops_per_device
-            if flops_per_device is not None and peak_flops_per_device is not None
-            else None
-        ),
+        model_flops_utilization=utilization,
         recurring_share=1 - core_seconds * (last - first + 1) / seconds,
         samples_per_step=median_low(table.samples[first:]),
         most_samples_per_step=max(table.samples[first:]),
@@ -118,10 +105,7 @@ def summarize_step_times(step_seconds: Sequence[float]) -> StepTimes:
     return StepTimes(
         mean_seconds=fmean(ordered),
         p50_seconds=percentile(ordered, 0.50),
-        p90_seconds=percentile(ordered, 0.90),
         p99_seconds=percentile(ordered, 0.99),
-        least_seconds=ordered[0],
-        most_seconds=ordered[-1],
     )
 
 

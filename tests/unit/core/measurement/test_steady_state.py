@@ -174,7 +174,7 @@ def test_too_few_steps_say_so() -> None:
 
 def test_a_given_warm_up_is_taken_as_it_is() -> None:
     steady = find_steady_state([1.0] * 10, warmup_steps=4)
-    assert (steady.warmup_steps, steady.is_reached, steady.was_given) == (4, True, True)
+    assert (steady.warmup_steps, steady.is_reached) == (4, True)
 
 
 def test_a_given_warm_up_that_takes_all_steps_leaves_none() -> None:
