@@ -48,10 +48,10 @@ def _table(rows: Iterator[list[str]]) -> Iterator[str]:
 
 
 def _rates() -> Iterator[str]:
-    yield from _head([f"one run of {STEPS} steps", "within 2 %", "not steady", "wrong"])
+    yield from _head([f"one run of {STEPS} steps", "within 2 %", "left open", "not steady", "wrong"])
     for scenario in RATE_SCENARIOS:
         found = judge(scenario.process, repetitions(REPETITIONS, scenario.name), steps=STEPS)
-        yield _row([scenario.name, *map(_percent, (found.within, found.not_steady, found.wrong))])
+        yield _row([scenario.name, *map(_percent, (found.within, found.undecided, found.not_steady, found.wrong))])
 
 
 def _stops() -> Iterator[str]:

@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import exp
 
 from tests.simulations.processes import Process, Simulated, with_stalls
 from tests.unit.run_samples import PRICE, make_attempt, make_cell, make_run, make_suite
@@ -12,8 +13,10 @@ from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
+from traindyno.core.statistics.estimates import NO_RANGE, Range
 from traindyno.core.step_log.line import end_line, environment_line, phase_line, step_line
 from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.verdict.undecided import find_undecided
 
 EXAMPLES = 1_000_000
 SAMPLES_PER_STEP = 8
@@ -23,9 +26,10 @@ STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """Shares of the repetitions of one scenario."""
+    """Shares of the repetitions of one scenario. ``undecided``: the rate's range for stalls seen once has the truth."""
 
     within: float
+    undecided: float
     not_steady: float
     wrong: float
 
@@ -81,8 +85,8 @@ def true_seconds(simulated: Simulated) -> float:
 
 
 def judge(process: Process, sources: Iterator[random.Random], *, steps: int, tolerance: float = 0.02) -> Outcomes:
-    """How often rate and projection are right, the run is called not steady, or neither."""
-    within = not_steady = count = 0
+    """How often rate and projection are right, or within what the run leaves open, or the run is called not steady."""
+    within = undecided = not_steady = count = 0
     for source in sources:
         simulated = process(source, steps)
         result = run_result_of(simulated)
@@ -93,11 +97,18 @@ def judge(process: Process, sources: Iterator[random.Random], *, steps: int, tol
             not_steady += 1
         elif projection is not None and _is_within(result, projection, simulated, tolerance):
             within += 1
-    return Outcomes(within=within / count, not_steady=not_steady / count, wrong=(count - within - not_steady) / count)
+        elif projection is not None:
+            stalls = find_undecided([measured]).stalls
+            undecided += _is_within(result, projection, simulated, tolerance, stalls)
+    wrong = (count - within - undecided - not_steady) / count
+    return Outcomes(within=within / count, undecided=undecided / count, not_steady=not_steady / count, wrong=wrong)
 
 
-def _is_within(result: RunResult, projection: Projection, simulated: Simulated, tolerance: float) -> bool:
-    rate = SAMPLES_PER_STEP / simulated.long_run_seconds
-    seconds = true_seconds(simulated)
-    found = result.samples_per_second or 0.0
-    return abs(found / rate - 1) <= tolerance and abs(projection.seconds / seconds - 1) <= tolerance
+def _is_within(
+    result: RunResult, projection: Projection, simulated: Simulated, tolerance: float, reach: Range = NO_RANGE
+) -> bool:
+    rate = (result.samples_per_second or 0.0) * simulated.long_run_seconds / SAMPLES_PER_STEP
+    found = ((rate, reach.inverse()), (projection.seconds / true_seconds(simulated), reach))
+    return all(
+        value * exp(each.low) <= 1 + tolerance and value * exp(each.high) >= 1 - tolerance for value, each in found
+    )

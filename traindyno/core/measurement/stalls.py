@@ -1,7 +1,7 @@
 """Stalls: steps, or short runs of steps, that take far longer than the steps around them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log
 from statistics import fmean, median, variance
@@ -140,10 +140,18 @@ def classify_phases(
     return Phases(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
 
 
-def classify_stalls(stalls: Sequence[Stall], *, count: int) -> Stalls:
-    """``stalls`` of ``count`` steps. Two or more that take about as long as each other recur."""
-    groups = _group_alike(stalls)
-    recurring = (recur_at_random([stall.seconds for stall in alike], count) for alike in groups if len(alike) > 1)
+def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> Stalls:
+    """``stalls`` of the ``count`` steps from ``first`` on. Two or more that take about as long as each other recur:
+    three or more at equal distances at their period, others as often as they were seen.
+    """
+    groups, recurring = _group_alike(stalls), list[RecurringEvent]()
+    for alike in groups:
+        seconds, places = [each.seconds for each in alike], [each.first - first for each in alike]
+        period = _even_period(places, count) if len(places) >= LEAST_COUNT else None
+        if period is not None:
+            recurring.append(replace(_recurring(STALL, seconds, period), longest_seconds=max(seconds)))
+        elif len(seconds) > 1:
+            recurring.append(recur_at_random(seconds, count))
     return Stalls(recurring=tuple(recurring), single=tuple(alike[0] for alike in groups if len(alike) == 1))
 
 

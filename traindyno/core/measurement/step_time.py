@@ -129,7 +129,7 @@ def measure_step_time(
     logged = classify_phases(
         phases or {}, count=len(step_seconds), first=window.least_first, names_after_steps=names_after_steps
     )
-    stalls = classify_stalls(window.stalls, count=window.steps)
+    stalls = classify_stalls(window.stalls, count=window.steps, first=window.first)
     single = (*stalls.single, *logged.single)
     once = (recur_at_random([stall.seconds], window.steps, stall.name) for stall in single)
     recurring = (*logged.recurring, *stalls.recurring, *once)

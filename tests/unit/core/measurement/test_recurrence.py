@@ -67,6 +67,13 @@ def test_stalls_recur_as_often_as_they_were_seen() -> None:
     assert event.variance_per_step == pytest.approx(4 * 25 / 200**2)
 
 
+def test_stalls_at_equal_distances_come_at_their_period() -> None:
+    # the window begins at step 10; 4 in 199 steps would be one each 49.75
+    (event,) = classify_stalls(stalls_at(50, 99, 150, 200), count=199, first=10).recurring
+    assert (event.count, event.steps_between, event.longest_seconds) == (4, 50, 5.0)
+    assert event.variance_per_step == 0
+
+
 @pytest.mark.parametrize("places", [(21, 30), (21, 30, 64), (90, 120)])
 def test_two_stalls_that_are_alike_recur_wherever_they_are(places: tuple[int, ...]) -> None:
     found = classify_stalls(stalls_at(*places), count=199)
@@ -84,7 +91,7 @@ def test_one_stall_shows_no_recurrence() -> None:
 def test_a_long_stall_among_short_ones_is_judged_by_itself() -> None:
     stalls = [*stalls_at(40, 80, 120), *stalls_at(60, seconds=90.0)]
     found = classify_stalls(stalls, count=150)
-    assert [event.steps_between for event in found.recurring] == [50]
+    assert [event.steps_between for event in found.recurring] == [40]
     assert [stall.first for stall in found.single] == [60]
 
 
