@@ -26,6 +26,7 @@ ROWS = [
     (f"the film number {row} was {'great' if row % 2 else 'poor'}", "up" if row % 2 else "down") for row in range(40)
 ]
 MATRIX = {"batch_size_per_device": [8, 32]}
+ALL = {"examples": 9, "sequence_length": 16, "label_count": 2}
 
 
 def csv_text(rows: list[tuple[str, str]], header: str = "review,sentiment") -> str:
@@ -168,7 +169,7 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
     assert shown is not None
     assert shown[1].strip() in (SUITES / "own_model.yaml").read_text()
     suite = load_startable_suite(SUITES / "own_model.yaml", local=True)
-    assert [f"default {default}" for default in suite.defaults] == re.findall(r"^    (default .*)$", page, re.MULTILINE)
+    assert suite.lines == re.findall(r"^    (default .*)$", page, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +178,18 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
         ({"dataset": "./missing.csv"}, ["workload.dataset.path: './missing.csv' does not exist on this machine"]),
         ({"dataset": None}, ["workload.dataset: got nothing, expected a file or folder, an s3:// URI or a Hub id"]),
         ({"dataset": "one.csv"}, ["workload.label_count: got one label only in one.csv ('x'), expected at least two"]),
+        (
+            {"dataset": "three.csv", "label_count": 2},
+            ["workload.label_count: the data has 3 different labels (a, b, c); workload.label_count says 2"],
+        ),
+        (
+            {"dataset": "numbers.csv", "label_count": 2},
+            ["workload.label_count: numbers.csv, row 3: the label is '2'; expected 0 to 1, because label_count is 2"],
+        ),
+        (
+            {"dataset": {"path": "forms.csv", "text_column": "review", "label_column": "sentiment"}, **ALL},
+            [r"workload.dataset.path: the labels 'caf\xe9' and 'cafe\u0301' are one text in two Unicode forms"],
+        ),
         (
             {"dataset": "semicolons.csv"},
             ["workload.dataset.path: semicolons.csv has no column 'text'; its columns are review;sentiment; a .csv"],
@@ -193,6 +206,8 @@ def test_what_is_wrong_is_named_and_not_what_follows_from_it(
     write_data(tmp_path, "csv")
     (tmp_path / "one.csv").write_text(csv_text([(f"a b c {row}", "x") for row in range(9)]))
     (tmp_path / "semicolons.csv").write_text("review;sentiment\na b c;1\n")
+    for name, labels in (("three", "abc" * 3), ("numbers", "012" * 3), ("forms", ["caf\u00e9", "cafe\u0301"] * 5)):
+        (tmp_path / f"{name}.csv").write_text(csv_text([("a b c", label) for label in labels]))
     suite = {
         "task": "sequence-classification",
         "model": "nobody/bert",
@@ -204,6 +219,16 @@ def test_what_is_wrong_is_named_and_not_what_follows_from_it(
         Suite.from_text(json.dumps(suite), folder=tmp_path, local=True)
     lines = [line.split(": ", 1)[1] for line in caught.value.lines]
     assert [line[: len(start)] for line, start in zip(lines, told, strict=True)] == told
+
+
+@pytest.mark.parametrize(("label", "told"), [("nan", "the label 'nan' is a class"), ("up", "all rows have the label")])
+def test_labels_that_are_likely_a_mistake_lead_to_a_caution(label: str, told: str, tmp_path: Path) -> None:
+    rows = [("a b c", label), *(("a b c", "up") for _ in range(9))]
+    (tmp_path / "data.csv").write_text(csv_text(rows))
+    suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv", "label_count": 2}
+    loaded = Suite.from_text(json.dumps({**suite, "matrix": MATRIX}), folder=tmp_path, local=True)
+    (caution,) = (line for line in loaded.lines if line.startswith("caution"))
+    assert told in caution
 
 
 def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:

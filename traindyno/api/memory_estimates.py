@@ -30,6 +30,7 @@ from traindyno.core.planning.memory import (
 )
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.data_formats import MODEL_FILE
 from traindyno.core.suite.memory_settings import distinct_settings
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
@@ -37,7 +38,6 @@ from traindyno.core.suite.suite_file import settings_document, workload_document
 from traindyno.core.suite.workload import Workload
 
 MODULE = "training.memory"
-MODEL_FILE = "config.json"
 
 Say = Callable[[str], None]
 

@@ -19,12 +19,12 @@ from traindyno.api.training_code import (
 from traindyno.core.errors import Problem
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.data_formats import MODEL_FILE, model_problem
 from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Workload
 
-MODEL_FILE = "config.json"
 # The fields of a workload that the check reads.
 DECIDING = ("task", "model", "sequence_length", "label_count", "trust_remote_code")
 SHOWN_LABELS = 6
@@ -38,9 +38,13 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     transformers.
     """
     model = suite.workload.model
+    folder = find_local(model.path, beside) if model and model.path else None
+    if model is not None and model.path is not None and folder is not None:
+        found = [str(path.relative_to(folder)) for path in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))]
+        if (message := model_problem(model.path, found if folder.is_dir() else None)) is not None:
+            return [Problem(path="workload.model", message=message)]
     if model is None or missing_libraries() or not has_training_code():
         return []
-    folder = find_local(model.path, beside) if model.path else None
     path = _find_configuration(model.path, model.revision, folder) if model.path else None
     if model.path and path is None:
         return []
@@ -52,8 +56,8 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     from training.models.model_check import check_model  # noqa: PLC0415  (imports transformers, which takes seconds)
 
     weights = None if folder is None else path
-    found = check_model(suite.workload, divisions, stages, model_path=path, weights_path=weights)
-    problems = [_placed(each, suite) for each in found]
+    told = check_model(suite.workload, divisions, stages, model_path=path, weights_path=weights)
+    problems = [_placed(each, suite) for each in told]
     if not problems:
         keep(without_problems, "")
     return problems

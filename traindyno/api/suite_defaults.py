@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -18,18 +18,20 @@ from traindyno.api.model_check import read_configuration
 from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
 from traindyno.api.training_code import has_training_code, missing_libraries
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.documents.problems import shown
+from traindyno.core.documents.field_description import document_name
+from traindyno.core.documents.problems import refusal, shown, unknown_field
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.positions import longest_sequence
-from traindyno.core.suite.suite import JOB_SECONDS
+from traindyno.core.suite.settings import setting_types
+from traindyno.core.suite.suite import JOB_SECONDS, Suite
 from traindyno.core.suite.workload import Dataset, Workload
 
 if TYPE_CHECKING:
     from training.data.survey import Columns, Survey  # pyarrow: not everybody who plans has it
 
-WORKLOAD_FIELDS = frozenset(field.name for field in fields(Workload))
+WORKLOAD_FIELDS, SUITE_FIELDS = ({document_name(field): None for field in fields(kind)} for kind in (Workload, Suite))
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
 #: Nothing is paid on this machine; the amount is that of its nominal price.
 LOCAL_USD, LOCAL_HOURS = 1, 1
@@ -77,12 +79,21 @@ class CompletedSuite:
     def __init__(self, written: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool) -> None:
         """``stem``: the suite file's name without its suffix. ``folder``: where relative paths start."""
         self.defaults: list[Default] = []
+        self.cautions: list[str] = []
         self.problems: list[Problem] = []
         self.open_paths: set[str] = set()
         self._folder, self._is_local = folder, is_local
         self.document, twice = _spread(written)
         for name in twice:
             self._refuse(name, f"got it here and in workload, expected {name} in one of the two places")
+        settings = {name: f"training.{name}" for name in setting_types()}
+        for name in self.document.keys() - SUITE_FIELDS.keys():
+            problem = unknown_field("", name, [*WORKLOAD_FIELDS, *SUITE_FIELDS])
+            if name in settings:
+                message = refusal(f"unknown field {shown(name)}", "it there, or a list in matrix", [settings[name]])
+                problem = replace(problem, message=message)
+            self.problems.append(problem)
+            self.open_paths.add(problem.path)
         for name in ("workload", "training", "limits"):
             if isinstance(self.document.get(name), Mapping):
                 self.document[name] = dict(self.document[name])
@@ -201,7 +212,8 @@ class CompletedSuite:
                 self._refuse("workload.dataset.path", problem, leaves_open=OF_DATA)
                 return
         columns = {"text_column", *(["label_column"] if with_labels else [])}
-        if not isinstance(named, Mapping) or (wanted <= workload.keys() and columns <= named.keys()):
+        is_complete = isinstance(named, Mapping) and wanted <= workload.keys() and columns <= named.keys()
+        if not isinstance(named, Mapping) or (is_complete and not with_labels):
             return
         if isinstance(named.get("path"), str) and "task" in workload:
             workload["dataset"] = dict(named)
@@ -215,6 +227,7 @@ class CompletedSuite:
 
     def _fill_from_data(self, workload: dict[str, Any], root: Path, config: Mapping[str, Any]) -> None:
         """Reads the data as the job will read it, so that what is wrong with it is known before."""
+        from training.data.labels import label_cautions, number_labels  # noqa: PLC0415
         from training.data.survey import find_columns, survey  # noqa: PLC0415  (imports pyarrow)
         from training.errors import WorkloadError  # noqa: PLC0415
 
@@ -225,20 +238,29 @@ class CompletedSuite:
             if columns is not None and not self._fill_columns(workload["dataset"], columns, with_labels=with_labels):
                 return
             dataset = _dataset(workload["dataset"])
-            wanted = {"examples", "sequence_length", *(["label_count"] if with_labels else [])}
-            if dataset is None or wanted <= workload.keys():
+            if dataset is None or (not with_labels and {"examples", "sequence_length"} <= workload.keys()):
                 return
             found = survey(dataset, root, with_labels=with_labels)
+            numbers = number_labels(found.labels, None)
         except WorkloadError as error:
             self._refuse("workload.dataset.path", str(error), leaves_open=OF_DATA)
             return
-        if with_labels and len(found.labels) < 2:
-            label = ", ".join(map(repr, found.labels))
+        if with_labels and len(found.labels) < 2 and "label_count" not in workload:
+            label = ", ".join(repr(each.value) for each in found.labels)
             self._refuse(
                 "workload.label_count", f"got one label only in {dataset.path} ({label}), expected at least two"
             )
         elif with_labels:
             self._give("workload.label_count", len(found.labels), f"the labels of {dataset.path}")
+            self.cautions += label_cautions(found.labels)
+            if isinstance(count := workload["label_count"], int):
+                try:
+                    numbers = number_labels(found.labels, count)
+                    for each in found.labels:
+                        numbers.number(each)
+                except WorkloadError as error:
+                    why = "" if numbers.names else f", because label_count is {count}"
+                    self._refuse("workload.label_count", f"{error}{why}")
         self._fill_length(workload, found, config)
         if with_labels:
             self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")

@@ -46,6 +46,12 @@ class Suite:
     folder: Path
     text: SuiteText | None = None
     defaults: tuple[Default, ...] = ()
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """What the file leaves out, and what in its data is likely a mistake, for a person."""
+        return [*(f"default {each}" for each in self.defaults), *(f"caution: {each}" for each in self.cautions)]
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, local: bool = False) -> "Suite":
@@ -67,8 +73,7 @@ class Suite:
         Raises SuiteInvalid with all problems.
         """
         completed = CompletedSuite(_plain(sections), stem="suite", folder=Path(folder), is_local=local)
-        suite = _parsed(completed)
-        return cls(document=completed.document, suite=suite, folder=Path(folder), defaults=tuple(completed.defaults))
+        return _parsed(completed, Path(folder))
 
     @property
     def staged(self) -> CheckedSuite:
@@ -106,13 +111,12 @@ def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
     moved = {f"workload.{path}": text.line_of[path] for path, top in tops.items() if top in WORKLOAD_FIELDS}
     text = replace(text, line_of={**moved, **text.line_of})
     try:
-        suite = _parsed(completed)
+        return replace(_parsed(completed, folder), text=text)
     except SuiteInvalid as error:
         raise SuiteFileInvalid(error.problems, text.place) from error
-    return Suite(text=text, document=completed.document, suite=suite, folder=folder, defaults=tuple(completed.defaults))
 
 
-def _parsed(completed: CompletedSuite) -> CheckedSuite:
+def _parsed(completed: CompletedSuite, folder: Path) -> Suite:
     """Raises SuiteInvalid with what the data leaves open and all other problems of form."""
     try:
         suite = parse_suite(completed.document)
@@ -121,7 +125,8 @@ def _parsed(completed: CompletedSuite) -> CheckedSuite:
         raise SuiteInvalid([*completed.problems, *others]) from error
     if completed.problems:
         raise SuiteInvalid(completed.problems)
-    return suite
+    defaults, cautions = tuple(completed.defaults), tuple(completed.cautions)
+    return Suite(document=completed.document, suite=suite, folder=folder, defaults=defaults, cautions=cautions)
 
 
 def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:

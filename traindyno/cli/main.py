@@ -68,8 +68,9 @@ commands = typer.Typer(
     help="The price-performance lab for model training: run a suite of measured training jobs, get a verdict.\n\n"
     "On this machine: `traindyno local up`, then `traindyno run suites/quickstart.yaml --local`. In an AWS account: "
     "`traindyno doctor --aws` says what is missing, `traindyno plan SUITE` what a suite costs.",
-    epilog="Exit status: 0 success, 1 failure, 2 the input or the suite is refused, 3 no run was measured (of "
-    "`local status`: no local cloud runs), 130 interrupted. docs/README.md lists the pages by task.",
+    epilog="Exit status: 0 success, 1 failure (also where --local finds no local cloud), 2 the input or the suite is "
+    "refused, 3 no run was measured (of `local status`: no local cloud runs), 130 interrupted. "
+    "docs/README.md lists the pages by task.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

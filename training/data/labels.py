@@ -1,8 +1,9 @@
 """Numbers class labels from 0: one numbering for all splits, epochs and readers of a dataset."""
 
 import json
+import unicodedata
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from training.data.checked_rows import Rows  # pyarrow: not needed for tokens that exist
 
 LABEL_NAMES = "label_names.json"
+#: What pandas writes for a missing value
+MISSING_VALUES = ("nan", "nat", "<na>")
 NUMBERS_EXPECTED = "a whole number from 0 (a dataset that is streamed can't have its texts numbered)"
 
 
@@ -59,9 +62,16 @@ def number_labels(labels: Iterable[Labelled], label_count: int | None, head: Seq
     """Keeps integers, also those written as 1.0 or "1". Texts get the numbers that they have in ``head``, the labels of
     a saved classifier, if it has all of them; capitals don't matter. Otherwise they are numbered alphabetically.
 
-    Raises WorkloadError if there are more texts than ``label_count``.
+    Raises WorkloadError if there are more texts than ``label_count``, or one in two Unicode forms.
     """
     values = {str(label.value): label.value for label in labels}
+    forms: dict[str, str] = {}
+    for text in values:
+        if (other := forms.setdefault(unicodedata.normalize("NFC", text), text)) != text:
+            both = f"{other!a} and {text!a}"
+            raise WorkloadError(
+                f"the labels {both} are one text in two Unicode forms; expected one of them in all rows"
+            )
     if all(_whole_number(value) is not None for value in values.values()):
         return LabelNumbers(names={}, label_count=label_count)
     of_head = _numbers_in(head, list(values))
@@ -80,6 +90,15 @@ def number_labels(labels: Iterable[Labelled], label_count: int | None, head: Seq
             flush=True,
         )
     return LabelNumbers(names=names, label_count=label_count, by_number=list(names))
+
+
+def label_cautions(labels: Sequence[Labelled]) -> Iterator[str]:
+    """What is likely a mistake in the data, and is trained on all the same."""
+    if len(labels) == 1:
+        yield f"all rows have the label {labels[0].value!r}: there is nothing to learn"
+    for label in labels:
+        if str(label.value).strip().casefold() in MISSING_VALUES:
+            yield f"the label {label.value!r} is a class; pandas writes this word for a missing value"
 
 
 def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | None:

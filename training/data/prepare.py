@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedToken
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Dataset, Workload
 from training.data.encoding import CountedRows, Encoder
-from training.data.labels import LabelValues, number_labels, write_label_names
+from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
 from training.data.rows import DataRoot, file_rows, find_files, read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
 from training.errors import WorkloadError, explained, volume_of
@@ -148,6 +148,8 @@ def prepare(
         for name, (split, limit) in splits.items()
     }
     numbers = number_labels(values.firsts, workload.label_count, head)
+    for line in label_cautions(values.firsts):
+        print(f"caution: {line}", flush=True)  # noqa: T201
     for name, of_part in codes.items():
         if of_part:
             write_labels(folder / name, values.numbered(of_part, numbers))

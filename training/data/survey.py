@@ -3,7 +3,7 @@
 import csv
 import io
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import is_delimited_otherwise, require_columns
 from training.data.file_text import Utf8Reader
 from training.data.files import DataFile, files_format
+from training.data.labels import Labelled, LabelValues, labels_of
 from training.data.rows import arrow_batches, file_rows, find_files, json_objects
 from training.errors import WorkloadError
 
@@ -41,13 +42,13 @@ class Columns:
 class Survey:
     """``rows`` of the split; ``longest_bytes`` is that of the longest text in UTF-8, ``bytes`` that of all.
 
-    ``labels``: the different ones, as text.
+    ``labels``: the first of each.
     """
 
     rows: int
     bytes: int
     longest_bytes: int
-    labels: frozenset[str]
+    labels: Sequence[Labelled]
 
 
 def find_columns(dataset: Dataset, root: Path) -> Columns | None:
@@ -75,14 +76,15 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
 def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
     """Reads the whole split, as the job will. Raises WorkloadError, as the job would."""
     count = size = longest = 0
-    labels: set[str] = set()
+    labels = LabelValues()
     for rows in file_rows(dataset, find_files(dataset, root, dataset.split), with_labels=with_labels):
         sizes = [len(text.encode()) for text in rows.texts]
         count += len(sizes)
         size += sum(sizes)
         longest = max(longest, *sizes) if sizes else longest
-        labels |= {str(label) for label in rows.labels or ()}
-    return Survey(rows=count, bytes=size, longest_bytes=longest, labels=frozenset(labels))
+        for label in labels_of(rows):
+            labels.code(label)
+    return Survey(rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts)
 
 
 def _objects(file: DataFile, kind: DatasetFormat) -> Iterator[Mapping[str, Any]]:

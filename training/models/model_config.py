@@ -1,6 +1,7 @@
 """Makes the run's model configuration: from a path or the suite, fitted to the tokenizer, the labels and the length."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from transformers import (
@@ -15,6 +16,7 @@ from transformers import (
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.data_formats import model_problem
 from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
 from training.models.config_numbers import NOT_BUILT, count_in, most_positions, needed_positions, text_of
@@ -29,6 +31,10 @@ def load_config(model: Model, model_path: str, *, runs_code: bool = False) -> Pr
     With ``runs_code``, for jobs of a suite that allows it, this code is run, and its classes are transformers' own
     from then on: no later call needs to allow it again.
     """
+    if (folder := Path(model_path)).is_dir():
+        problem = model_problem(model.path or model_path, [each.name for each in folder.iterdir()])
+        if problem is not None:
+            raise WorkloadError(problem)
     with explained(f"the model {model.path or model_path}", *NOT_BUILT):
         config: PreTrainedConfig = AutoConfig.from_pretrained(
             model_path, revision=model.revision, trust_remote_code=runs_code

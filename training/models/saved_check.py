@@ -5,7 +5,6 @@ for each format, and a run would train other values. Tensors have any shape [...
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
@@ -24,15 +23,11 @@ from training.models.model import empty_model
 from training.models.saved_values import find_files, is_of_base, read_header
 
 DEQUANTISE = "expected plain weights (float32, float16 or bfloat16): dequantise the model first, then save it"
-ADAPTER = "adapter_config.json"
 SHOWN = 3
 
 
 def check_saved(task: Task, config: PreTrainedConfig, model_path: str, revision: str | None) -> Iterator[str]:
     """Yields what is wrong, with what would be accepted. ``config`` is the stored one, but for the number of labels."""
-    if (Path(model_path) / ADAPTER).is_file():
-        yield f"the folder has an adapter ({ADAPTER}); expected a whole model: merge the adapter into it, then save it"
-        return
     try:
         with explained(f"the weights of {model_path}", SafetensorError, RuntimeError, EOFError, UnpicklingError):
             files = find_files(model_path, revision)

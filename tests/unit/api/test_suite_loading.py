@@ -8,8 +8,9 @@ import yaml
 
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.suites import small_document
-from traindyno.api.suite_loading import SuiteFileInvalid, load_suite
+from traindyno.api.suite_loading import Suite, SuiteFileInvalid, check_startable, load_suite
 from traindyno.api.suite_text import SuiteUnreadable
+from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 
 
@@ -19,6 +20,45 @@ def write(folder: Path, claims: Any, **changes: Any) -> Path:
     path = folder / "suite.yaml"
     path.write_text(yaml.safe_dump({**small_document(**changes), "claims": "published/post.yaml"}, sort_keys=False))
     return path
+
+
+def test_an_unknown_field_is_told_with_the_names_of_the_short_form(tmp_path: Path) -> None:
+    short = "{task: causal-lm, modell: gpt2, dataset: a.txt, learning_rate: 1, matrix: {seed: [1, 2]}, examples: 9}"
+    with pytest.raises(SuiteInvalid) as caught:
+        Suite.from_text(short, folder=tmp_path, local=True)
+    told = {problem.path: problem.message for problem in caught.value.problems}
+    assert told["modell"].startswith(
+        'unknown field "modell": did you mean "model"? Expected one of task, examples, model'
+    )
+    assert told["learning_rate"].startswith('unknown field "learning_rate": did you mean "training.learning_rate"?')
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ([], "./model has no config.json (it has nothing); expected a folder with a model as save_pretrained"),
+        (["model.safetensors"], "./model has no config.json (it has model.safetensors); expected a folder"),
+        (["run-5/config.json", "run-9/config.json"], "did you mean ./model/run-5 or ./model/run-9?"),
+        (
+            ["adapter_config.json", "config.json"],
+            "./model has an adapter (adapter_config.json); expected a whole",
+        ),
+        (["a.Q4_K_M.gguf"], "./model has a GGUF file (a.Q4_K_M.gguf), made for inference; expected a folder"),
+    ],
+)
+def test_a_folder_without_a_model_is_told_by_what_it_has(names: list[str], told: str, tmp_path: Path) -> None:
+    for path in (tmp_path / "model" / name for name in names):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    (tmp_path / "model").mkdir(exist_ok=True)
+    (tmp_path / "a.txt").write_text("text")
+    workload = {**small_document()["workload"], "model": "./model", "dataset": {"path": "a.txt"}}
+    suite = Suite.of(folder=tmp_path, **small_document(workload=workload))
+    with pytest.raises(SuiteInvalid) as caught:
+        check_startable(suite)
+    (problem,) = caught.value.problems
+    assert problem.path == "workload.model"
+    assert told in problem.message
 
 
 def test_the_claims_file_stands_in_the_document_that_travels(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def plan(
     planned = plan_in_account(
         loaded, lab=choice.chosen.name, prices=prices, quotas=quotas, memory=memory, allowed=allowed, say=tell
     )
-    lines = [*planned.files, *(f"default {default}" for default in loaded.defaults)]
+    lines = [*planned.files, *loaded.lines]
     if output is OutputFormat.JSON:
         for line in lines:
             tell(line)

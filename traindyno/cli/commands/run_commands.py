@@ -64,8 +64,8 @@ def run(
     """
     loaded = load_startable_suite(suite, local=choice.local)
     allowed = read_also_send(also_send)
-    for default in loaded.defaults:
-        tell(f"default {default}")
+    for line in loaded.lines:
+        tell(line)
     files = tuple(file_lines(loaded, allowed))
     target = choice.find_target()
     execution_id = start_suite(loaded, target, files=files, name=name, allowed=allowed, say=tell)

@@ -96,12 +96,22 @@ class Measurement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     max_usd: Decimal = field(
-        metadata=describe("the most that the execution may cost; no job starts that could exceed it", bound=USD)
+        metadata=describe(
+            "the most that the execution may cost; no job starts that could exceed it",
+            bound=USD,
+            default="1 with --local, else required",
+        )
     )
     max_hours: Decimal = field(
-        metadata=describe("the longest that the execution may take; no job starts that could exceed it", bound=HOURS)
+        metadata=describe(
+            "the longest that the execution may take; no job starts that could exceed it",
+            bound=HOURS,
+            default="1 with --local, else required",
+        )
     )
-    max_job_seconds: int = field(metadata=describe("the time limit of one job", bound=JOB_SECONDS))
+    max_job_seconds: int = field(
+        metadata=describe("the time limit of one job", bound=JOB_SECONDS, default="a quarter of max_hours")
+    )
     max_run_seconds: int | None = described(
         None,
         "the time limit of one run in a shared job; a job of one run has max_job_seconds only",

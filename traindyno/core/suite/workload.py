@@ -76,10 +76,14 @@ class FullRun:
 class Workload:
     """What is trained."""
 
-    task: Task = field(metadata=describe("what the model learns; script runs your own script"))
+    task: Task = field(
+        metadata=describe("what the model learns; script runs your own script", default="script, if there is a source")
+    )
     examples: int = field(
         metadata=describe(
-            "examples of the whole training, the same for every cell; the verdict is for this work", bound=EXAMPLES
+            "examples of the whole training, the same for every cell; the verdict is for this work",
+            bound=EXAMPLES,
+            default="found: one epoch of local data; required for a script",
         )
     )
     model: Model | None = described(
@@ -91,10 +95,23 @@ class Workload:
     dataset: Dataset | None = described(
         None, "{path, format, name, revision, split, evaluation_split, text_column, label_column, input_mode}"
     )
-    sequence_length: int | None = described(None, "the length of a sequence", bound=TOKENS, unit="tokens")
-    label_count: int | None = described(None, "classes, for sequence-classification", bound=Bound(least=2, most=10**6))
+    sequence_length: int | None = described(
+        None,
+        "the length of a sequence",
+        bound=TOKENS,
+        unit="tokens",
+        default="found: what the local texts and the model's positions allow",
+    )
+    label_count: int | None = described(
+        None,
+        "classes, for sequence-classification",
+        bound=Bound(least=2, most=10**6),
+        default="found: the labels of local data, else of the model's head",
+    )
     source: str | None = described(None, "for script: the folder or S3 tarball that holds the code")
-    entry_point: str | None = described(None, "for script: the .py file in source that is run")
+    entry_point: str | None = described(
+        None, "for script: the .py file in source that is run", default="found: train.py, or the only program"
+    )
     hyperparameters: Mapping[str, JsonValue] = described({}, "for script: the arguments that every cell gets")
     trust_remote_code: bool = described(
         False,
