@@ -9,6 +9,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch, LearningRate, Settings, has_effect
 from traindyno.core.suite.suite import Cell, Suite
@@ -68,13 +69,26 @@ def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     varying = [each.name for each in fields(Settings) if len({getattr(cell.settings, each.name) for cell in cells}) > 1]
     given = sorted({name for cell in cells for name in cell.hyperparameters})
     varying_given = [name for name in given if len({cell.hyperparameters.get(name) for cell in cells}) > 1]
-    return tuple(replace(cell, label=_label(cell, varying, varying_given)) for cell in cells)
+    words = {name: _value_words([cell.hyperparameters.get(name) for cell in cells]) for name in varying_given}
+    labels = []
+    for index, cell in enumerate(cells):
+        parts = [*_place(cell.settings, varying), *_settings(cell.settings, varying)]
+        parts += [f"{name} {words[name][index]}" for name in varying_given]
+        labels.append(SEPARATOR.join(parts) or cell.settings.instance)
+    return tuple(replace(cell, label=label) for cell, label in zip(cells, labels, strict=True))
 
 
-def _label(cell: Cell, varying: Sequence[str], hyperparameters: Sequence[str]) -> str:
-    parts = [*_place(cell.settings, varying), *_settings(cell.settings, varying)]
-    parts += [f"{name} {_text(cell.hyperparameters.get(name))}" for name in hyperparameters]
-    return SEPARATOR.join(parts) or cell.settings.instance
+def _value_words(values: Sequence[JsonValue]) -> list[str]:
+    """Of mappings that are written as JSON, what differs between them."""
+    try:
+        found = [json.loads(str(value)) for value in values]
+    except ValueError:
+        found = []
+    if not found or not all(isinstance(each, dict) for each in found):
+        return [_text(value) for value in values]
+    names = dict.fromkeys(name for each in found for name in each)
+    varying = [name for name in names if len({repr(each.get(name)) for each in found}) > 1]
+    return [", ".join(f"{name} {_text(each[name])}" for name in varying if name in each) or "empty" for each in found]
 
 
 def _place(settings: Settings, varying: Sequence[str]) -> Iterator[str]:

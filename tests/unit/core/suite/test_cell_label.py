@@ -57,6 +57,13 @@ def test_hyperparameters_that_vary_are_named() -> None:
     assert [cell.label for cell in label_cells(cells)] == ["lr 1", "lr 2", "lr default"]
 
 
+def test_of_arguments_that_are_json_the_label_has_what_differs() -> None:
+    given = ['{"ddp": true, "tensor": 8, "fp16": true}', '{"ddp": true, "tensor": 4}', '{"ddp": true}']
+    cells = [replace(make_cell(f"{n:08x}"), hyperparameters={"mp_parameters": each}) for n, each in enumerate(given)]
+    told = [cell.label for cell in label_cells(cells)]
+    assert told == ["mp_parameters tensor 8, fp16 on", "mp_parameters tensor 4", "mp_parameters empty"]
+
+
 def test_a_type_alone_is_named_without_its_count() -> None:
     assert labels({"instance": "ml.g5.xlarge"}, {"instance": "local.cpu"}) == ["ml.g5.xlarge", "local.cpu"]
     assert labels({"instance_count": 1}, {"instance_count": 2}) == ["1 × ml.p4d.24xlarge", "2 × ml.p4d.24xlarge"]
