@@ -184,7 +184,7 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
         ),
         (
             {"dataset": "numbers.csv", "label_count": 2},
-            ["workload.label_count: numbers.csv, row 3: the label is '2'; expected 0 to 1, because label_count is 2"],
+            ["workload.label_count: numbers.csv, row 3: the label is '2'; expected 0 to 1, because workload.label"],
         ),
         (
             {"dataset": {"path": "forms.csv", "text_column": "review", "label_column": "sentiment"}, **ALL},

@@ -227,8 +227,7 @@ class CompletedSuite:
 
     def _fill_from_data(self, workload: dict[str, Any], root: Path, config: Mapping[str, Any]) -> None:
         """Reads the data as the job will read it, so that what is wrong with it is known before."""
-        from training.data.labels import label_cautions, number_labels  # noqa: PLC0415
-        from training.data.survey import find_columns, survey  # noqa: PLC0415  (imports pyarrow)
+        from training.data.survey import find_columns, label_problem, survey  # noqa: PLC0415  (imports pyarrow)
         from training.errors import WorkloadError  # noqa: PLC0415
 
         with_labels = workload["task"] == Task.SEQUENCE_CLASSIFICATION
@@ -241,7 +240,6 @@ class CompletedSuite:
             if dataset is None or (not with_labels and {"examples", "sequence_length"} <= workload.keys()):
                 return
             found = survey(dataset, root, with_labels=with_labels)
-            numbers = number_labels(found.labels, None)
         except WorkloadError as error:
             self._refuse("workload.dataset.path", str(error), leaves_open=OF_DATA)
             return
@@ -252,15 +250,9 @@ class CompletedSuite:
             )
         elif with_labels:
             self._give("workload.label_count", len(found.labels), f"the labels of {dataset.path}")
-            self.cautions += label_cautions(found.labels)
-            if isinstance(count := workload["label_count"], int):
-                try:
-                    numbers = number_labels(found.labels, count)
-                    for each in found.labels:
-                        numbers.number(each)
-                except WorkloadError as error:
-                    why = "" if numbers.names else f", because label_count is {count}"
-                    self._refuse("workload.label_count", f"{error}{why}")
+            self.cautions += found.cautions
+            if isinstance(count := workload["label_count"], int) and (problem := label_problem(found, count)):
+                self._refuse("workload.label_count", problem)
         self._fill_length(workload, found, config)
         if with_labels:
             self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")

@@ -54,7 +54,8 @@ class LabelNumbers:
             known = f"one of {', '.join(list(self.names)[:10])}" if self.names else NUMBERS_EXPECTED
             raise _unexpected(label, known)
         if number < 0 or (self.label_count is not None and number >= self.label_count):
-            raise _unexpected(label, NUMBERS_EXPECTED if self.label_count is None else f"0 to {self.label_count - 1}")
+            most = f"0 to {(self.label_count or 0) - 1}, because workload.label_count is {self.label_count}"
+            raise _unexpected(label, NUMBERS_EXPECTED if self.label_count is None else most)
         return number
 
 

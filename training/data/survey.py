@@ -18,7 +18,7 @@ from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import is_delimited_otherwise, require_columns
 from training.data.file_text import Utf8Reader
 from training.data.files import DataFile, files_format
-from training.data.labels import Labelled, LabelValues, labels_of
+from training.data.labels import Labelled, LabelValues, label_cautions, labels_of, number_labels
 from training.data.rows import arrow_batches, file_rows, find_files, json_objects
 from training.errors import WorkloadError
 
@@ -42,13 +42,14 @@ class Columns:
 class Survey:
     """``rows`` of the split; ``longest_bytes`` is that of the longest text in UTF-8, ``bytes`` that of all.
 
-    ``labels``: the first of each.
+    ``labels``: the first of each; ``cautions``: what is likely a mistake in them.
     """
 
     rows: int
     bytes: int
     longest_bytes: int
     labels: Sequence[Labelled]
+    cautions: tuple[str, ...]
 
 
 def find_columns(dataset: Dataset, root: Path) -> Columns | None:
@@ -84,7 +85,20 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
         longest = max(longest, *sizes) if sizes else longest
         for label in labels_of(rows):
             labels.code(label)
-    return Survey(rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts)
+    number_labels(labels.firsts, None)  # refuses one label in two forms
+    cautions = tuple(label_cautions(labels.firsts))
+    return Survey(rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts, cautions=cautions)
+
+
+def label_problem(found: Survey, label_count: int) -> str | None:
+    """Why the job would refuse the labels."""
+    try:
+        numbers = number_labels(found.labels, label_count)
+        for label in found.labels:
+            numbers.number(label)
+    except WorkloadError as error:
+        return str(error)
+    return None
 
 
 def _objects(file: DataFile, kind: DatasetFormat) -> Iterator[Mapping[str, Any]]:
