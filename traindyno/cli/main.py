@@ -72,14 +72,13 @@ commands = typer.Typer(
     "refused, 3 no run was measured (of `local status`: no local cloud runs), 130 interrupted. "
     "docs/README.md lists the pages by task.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 commands.command(epilog="Example: traindyno plan suites/quickstart.yaml --local")(plan)
 commands.command(epilog="Example: traindyno run suites/quickstart.yaml --local --name first")(run_commands.run)
 commands.command(epilog="Example: traindyno watch first --local")(run_commands.watch)
 commands.command(epilog="Example: traindyno stop first --local")(execution_commands.stop)
-commands.command("list")(execution_commands.list_executions)
+commands.command("list", epilog="Example: traindyno list --local --limit 5")(execution_commands.list_executions)
 commands.command(epilog="Example: traindyno report first --local --output reports")(run_commands.report)
 commands.command("reprice", epilog="Example: traindyno reprice first --region eu-west-1")(reprice_execution)
 commands.command(epilog="Example: traindyno compare before after --local")(compare)
@@ -88,9 +87,9 @@ commands.command(
     "import", epilog="Example: traindyno import my-training-2026-11-20 --examples 1000000 --output suite.yaml"
 )(import_job)
 commands.command(epilog="Example: traindyno deploy first --instance ml.g5.xlarge --hours 8")(serving_commands.deploy)
-commands.command()(serving_commands.endpoints)
+commands.command(epilog="Example: traindyno endpoints --format json")(serving_commands.endpoints)
 commands.command(epilog="Example: traindyno undeploy traindyno--reviews-c0123abcd-4f2a9c")(serving_commands.undeploy)
-commands.command()(doctor)
+commands.command(epilog="Example: traindyno doctor --aws --region us-east-1")(doctor)
 if has_local_cloud():
     from traindyno.cli.commands import local_commands  # imports localcloud, which the wheel lacks
 

@@ -70,7 +70,9 @@ job_name = matching(NAME, JOB_RULE)
 
 def region(value: str | None) -> str | None:
     if value is not None and value not in known_regions():
-        meant = get_close_matches(value, known_regions(), n=1, cutoff=0.7)
+        swapped = {value[:at] + value[at : at + 2][::-1] + value[at + 2 :] for at in range(len(value))}
+        meant = [name for name in known_regions() if name in swapped]
+        meant = meant or get_close_matches(value, known_regions(), n=1, cutoff=0.7)
         raise refused(value, f"an AWS region with SageMaker: {one_of(known_regions())}", meant)
     return value
 

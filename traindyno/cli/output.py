@@ -5,6 +5,7 @@ shown as an escape.
 """
 
 import json
+import os
 import sys
 from decimal import Decimal
 from enum import StrEnum
@@ -48,7 +49,7 @@ def titled_table(title: str, *columns: str) -> Table:
 
 
 WIDTH_WITHOUT_TERMINAL = 160
-STANDARD_OUTPUT = Terminal(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL)
+STANDARD_OUTPUT = Terminal(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WITHOUT_TERMINAL)
 SIMULATED = styled("SIMULATED: no training job ran; these figures come from a trace", "bold red")
 STANDARD_ERROR = Terminal(stderr=True, soft_wrap=True)
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from tests.unit.cli.test_bad_values import leaves
 from traindyno.aws import clients
+from traindyno.cli import option_values
 from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
 from traindyno.cli.main import app, commands
 
@@ -84,9 +85,9 @@ def test_no_word_of_a_help_text_is_taken_for_markup() -> None:
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
 
 
-def test_every_command_with_an_argument_shows_an_example_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_shows_an_example_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPO_ROOT)
-    examples = {words: command for words, command in leaves(typer.main.get_command(commands)) if "{" in usage(command)}
+    examples = dict(leaves(typer.main.get_command(commands)))
     assert len(examples) > 10
     for words, command in examples.items():
         program, *written = (command.epilog or "").removeprefix("Example: ").split()
@@ -94,8 +95,14 @@ def test_every_command_with_an_argument_shows_an_example_that_it_accepts(monkeyp
         command.make_context("traindyno", written[len(words) :])
 
 
-def usage(command: Any) -> str:
-    return " ".join(f"{{{each.name}}}" for each in command.params if each.param_type_name == "argument")
+def test_two_letters_that_changed_places_are_one_mistake() -> None:
+    with pytest.raises(typer.BadParameter, match='did you mean "us-east-1"'):
+        option_values.region("us-esat-1")
+
+
+def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {"COMP_WORDS": "traindyno pl", "COMP_CWORD": "1", "_TRAINDYNO_COMPLETE": "complete_bash"}
+    assert CliRunner(env=words).invoke(commands, prog_name="traindyno").output.split() == ["plan"]
 
 
 @pytest.fixture

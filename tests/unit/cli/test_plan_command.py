@@ -1,6 +1,8 @@
 """`traindyno plan` from files: no account, no credentials, no network."""
 
 import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,16 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
         "prices.yaml",
     ):
         assert words in told
+
+
+def test_lanes_are_lines_where_a_table_has_no_room(tmp_path: Path) -> None:
+    plan(tmp_path)
+    words = [sys.executable, "-c", "from traindyno.cli.entry import app; app()", "plan", "suite.yaml", *FILES]
+    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(REPO_ROOT), "COLUMNS": "80"}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    told = done.stdout.splitlines()
+    assert max(map(len, told)) <= 80
+    assert any(line.startswith("lane ml.g5.xlarge: runs ") for line in told)
 
 
 def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ PricesOption = Annotated[
 ]
 
 
-@app.command()
+@app.command(epilog="Example: traindyno local up --grant-quotas 8")
 def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: PricesOption = None) -> None:
     """Start the local cloud and deploy the CDK app into it; running services are used again."""
     home = Home.from_environment()
@@ -151,7 +151,7 @@ def up(grant_quotas: GrantOption = None, traces: TracesOption = None, prices: Pr
     tell(f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno local down")
 
 
-@app.command()
+@app.command(epilog="Example: traindyno local status --format json")
 def status(output: FormatOption = OutputFormat.TABLE) -> None:
     """Show which services run; exit status 3 if the local cloud is not running."""
     home = Home.from_environment()
@@ -167,7 +167,7 @@ def status(output: FormatOption = OutputFormat.TABLE) -> None:
     raise typer.Exit(0 if found.ports else 3)
 
 
-@app.command()
+@app.command(epilog="Example: traindyno local down --erase")
 def down(
     erase: Annotated[bool, typer.Option("--erase", help="Also remove all state and results.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Don't ask, although executions are running.")] = False,
@@ -194,7 +194,7 @@ def down(
             tell("the local cloud is stopped" if cloud.stop(home) else "no local cloud was running")
 
 
-@app.command()
+@app.command(epilog="Example: traindyno local env --format json")
 def env(output: FormatOption = OutputFormat.TABLE) -> None:
     """Print the variables that connect boto3 and the AWS CLI to the local cloud: eval "$(traindyno local env)"."""
     home = Home.from_environment()

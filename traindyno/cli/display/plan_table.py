@@ -24,6 +24,8 @@ from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 
 MOST_CELLS = 30
+#: Columns below which the table of lanes has no room for its figures
+NARROW = 100
 LANE_HEADINGS = (
     "runs",
     "largest",
@@ -65,11 +67,15 @@ def print_plan(
         console.print()
         console.print(job_table(suite, planned))
         console.print(f"note: {ORDER_NOTE}")
-    lanes = titled_table("lanes", "instance", *(f">{heading}" for heading in LANE_HEADINGS))
-    for lane in planned.lanes:
-        lanes.add_row(*_lane_cells(lane))
     console.print()
-    console.print(lanes)
+    lanes = titled_table("lanes", "instance", *(f">{heading}" for heading in LANE_HEADINGS))
+    for name, *values in map(_lane_cells, planned.lanes):
+        if console.width < NARROW:
+            named = ", ".join(f"{heading} {value}" for heading, value in zip(LANE_HEADINGS, values, strict=True))
+            console.print(f"lane {name}: {named}")
+        lanes.add_row(name, *values)
+    if console.width >= NARROW:
+        console.print(lanes)
     if inputs.quotas:
         console.print()
         console.print(_quotas(inputs))

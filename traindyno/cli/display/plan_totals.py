@@ -104,10 +104,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     yield "", f"{usd_text(planned.one_attempt_usd)} {once} and {ending}"
     yield "", f"{usd_text(planned.worst_case_usd)} {worst}, and each takes {ending}"
     yield "cap", f"{usd_text(limits.max_usd)}{_cap_text(planned, limits.max_usd)}"
-    expected_time = expected_time_text(planned.expected)
-    yield "time", expected_time or f"{_hours_text(planned.one_attempt_hours)} {once}"
-    if expected_time:
-        yield "", f"{_hours_text(planned.one_attempt_hours)} {once}"
+    yield "time", expected_time_text(planned.expected)
+    yield "", f"{_hours_text(planned.one_attempt_hours)} {once}"
     waiting = f"{worst}, after {limits.max_pending_seconds} s of waiting for capacity"
     yield "", f"{_hours_text(planned.worst_case_hours)} {waiting}"
     if planned.worst_case_hours > limits.max_hours:
@@ -234,9 +232,9 @@ def expected_cost_text(expected: Expectation, *, why_none: str | None) -> str:
     )
 
 
-def expected_time_text(expected: Expectation) -> str | None:
+def expected_time_text(expected: Expectation) -> str:
     if expected.hours is None:
-        return None
+        return f"expected time {UNKNOWN}: no basis before each cell has been measured once"
     return f"{seconds_text(float(expected.hours) * SECONDS_PER_HOUR)} expected, {_basis_text(expected)}"
 
 
