@@ -76,9 +76,10 @@ class MemoryObjects(ResultsBucket):
     def __init__(self) -> None:
         self.name = "results"
         self.contents: dict[str, bytes] = {}
-        self.writes = Counter[str]()
+        self.reads, self.writes = Counter[str](), Counter[str]()
 
     def find(self, key: str, *, last_bytes: int | None = None) -> bytes | None:
+        self.reads[key] += 1
         content = self.contents.get(key)
         return content[-last_bytes:] if content and last_bytes else content
 

@@ -1,6 +1,6 @@
 """The runs of a shared job: which have ended, what follows the end of an attempt, and the attempts of each run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -8,9 +8,10 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.run_attempts import JobProgress, attempts_of_run
+from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.sagemaker.run_end_outcome import outcome_of
 from traindyno.store.attempts import AttemptRow
-from traindyno.store.results_bucket import ResultsBucket, SharedJobFiles, read_shared_job_files
+from traindyno.store.results_bucket import ResultsBucket, read_shared_job_files
 
 
 class SharedRunServices(Protocol):
@@ -19,24 +20,27 @@ class SharedRunServices(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRuns:
-    """The runs of a job, as its attempts have left them. ``host_count``: of each attempt."""
+    """The runs of a job, as its attempts have left them. ``host_count``: of each attempt. ``contents``: of its journals
+    and ends; ``sizes``: of all files below its checkpoint prefix.
+    """
 
     job: Job
     host_count: int
-    files: SharedJobFiles
+    contents: Mapping[str, bytes]
+    sizes: Mapping[str, int]
     _journals: dict[str, JobJournal] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def left(self) -> tuple[str, ...]:
         """The runs that have not ended in any attempt, in their order."""
-        ended = ended_runs(self.files.contents, host_count=self.host_count, sizes=self.files.sizes)
+        ended = ended_runs(self.contents, host_count=self.host_count, sizes=self.sizes)
         return tuple(run.run_id for run in self.job.runs if run.run_id not in ended)
 
     def journal(self, job_name: str) -> JobJournal:
         """Read once, because each journal compares checksums."""
         if job_name not in self._journals:
             self._journals[job_name] = read_job_journal(
-                self.files.contents, job_name=job_name, host_count=self.host_count, sizes=self.files.sizes
+                self.contents, job_name=job_name, host_count=self.host_count, sizes=self.sizes
             )
         return self._journals[job_name]
 
@@ -68,13 +72,18 @@ class SharedRuns:
         return end.host if end else None
 
 
-def read_shared_runs(job: Job, *, host_count: int, services: SharedRunServices) -> SharedRuns:
-    files = read_shared_job_files(job.execution_id, job.job_id, services.bucket)
-    return SharedRuns(job=job, host_count=host_count, files=files)
-
-
 def shared_runs_of(row: AttemptRow, services: SharedRunServices) -> SharedRuns | None:
-    """None if the attempt's job carries no other run."""
+    """None if the attempt's job carries no other run. Each run is recorded by itself: files that have not changed since
+    are not read again.
+    """
     if not isinstance(row.owner, Job):
         return None
-    return read_shared_runs(row.owner, host_count=row.instance_count, services=services)
+    job, hosts, bucket = row.owner, row.instance_count, services.bucket
+    prefix = checkpoints_prefix(job.execution_id, job.job_id)
+    sizes = {key.removeprefix(prefix): size for key, size in bucket.list_sizes(prefix)}
+    return bucket.keep(
+        (prefix, hosts, *sizes.items()),
+        lambda: SharedRuns(
+            job=job, host_count=hosts, contents=read_shared_job_files(prefix, sizes, bucket), sizes=sizes
+        ),
+    )

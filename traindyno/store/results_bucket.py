@@ -1,9 +1,8 @@
 """The documents of the results bucket, and the files of a run's step logs."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any, TypeVar
@@ -15,9 +14,8 @@ from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.journal_format import ENDED, JOURNAL
-from traindyno.core.s3_keys import checkpoints_prefix
 
-FIXED_DOCUMENTS = 8
+MOST_KEPT = 8
 PART_BYTES = 2**22
 MOST_PROBLEMS = 3
 # What readers of documents raise if one is not as it was written.
@@ -35,7 +33,7 @@ class StoredDocumentDamaged(TraindynoError):
 
 class ResultsBucket(Objects):
     @cached_property
-    def _fixed(self) -> dict[str, Any]:
+    def _kept(self) -> dict[Hashable, Any]:
         return {}
 
     def read_json(self, key: str) -> Any:
@@ -50,12 +48,16 @@ class ResultsBucket(Objects):
         return None if content is None else self._parsed(key, content, parse)
 
     def read_fixed(self, key: str, parse: Callable[[Any], Document]) -> Document:
-        """Read a document that is written once: a warm function reads it once and keeps a few such documents."""
-        if key not in self._fixed:
-            if len(self._fixed) >= FIXED_DOCUMENTS:
-                self._fixed.clear()
-            self._fixed[key] = self.read_as(key, parse)
-        kept: Document = self._fixed[key]
+        """Read a document that is written once."""
+        return self.keep(key, lambda: self.read_as(key, parse))
+
+    def keep(self, name: Hashable, read: Callable[[], Document]) -> Document:
+        """A warm function reads it once and keeps a few such things."""
+        if name not in self._kept:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[name] = read()
+        kept: Document = self._kept[name]
         return kept
 
     def find_json(self, key: str) -> Any | None:
@@ -126,24 +128,12 @@ def _problem(error: Exception) -> str:
 READS_AT_ONCE = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedJobFiles:
-    """Keys are relative to the job's checkpoint prefix, and of all its attempts."""
-
-    #: The journals, and how the runs ended.
-    contents: Mapping[str, bytes]
-    #: The bytes of each file, read or not.
-    sizes: Mapping[str, int]
-
-
-def read_shared_job_files(execution_id: str, job_id: str, bucket: ResultsBucket) -> SharedJobFiles:
-    prefix = checkpoints_prefix(execution_id, job_id)
-    sizes = {key.removeprefix(prefix): size for key, size in bucket.list_sizes(prefix)}
-    keys = [key for key in sizes if _is_read(key)]
+def read_shared_job_files(prefix: str, keys: Iterable[str], bucket: ResultsBucket) -> dict[str, bytes]:
+    """The journals, and how the runs ended, by their keys below the ``prefix`` of a job's checkpoints."""
+    read = [key for key in keys if _is_read(key)]
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        texts = pool.map(lambda key: bucket.find(f"{prefix}{key}"), keys)
-        contents = {key: text for key, text in zip(keys, texts, strict=True) if text is not None}
-    return SharedJobFiles(contents=contents, sizes=sizes)
+        texts = pool.map(lambda key: bucket.find(f"{prefix}{key}"), read)
+        return {key: text for key, text in zip(read, texts, strict=True) if text is not None}
 
 
 def _is_read(key: str) -> bool:

@@ -165,6 +165,16 @@ def test_attempts_in_which_runs_end_do_not_count_against_the_limit(max_attempts:
     assert {each.outcome for each in record_all(world).values()} == {Outcome.COMPLETED}
 
 
+def test_each_file_of_a_job_is_read_once_for_all_its_runs() -> None:
+    world = calm_world(run_count=4)
+    world.start("t1")
+    live(world, 4)
+    record_all(world)
+    read = [count for key, count in world.lab.objects.reads.items() if key.startswith(world.prefix)]
+    assert len(read) > 4
+    assert set(read) == {1}
+
+
 def test_attempts_in_which_no_run_ends_are_limited() -> None:
     world = calm_world(run_count=2, max_attempts=2)
     for number in range(2):
