@@ -28,23 +28,19 @@ def output_fn(made, accept):
     return json.dumps(made)
 """
 ROLE = "arn:aws:iam::000000000000:role/serving"
+TAGS = [{"Key": "traindyno:owner", "Value": "ada"}]
 
 
 def make_endpoint(
     aws: AwsDouble, sagemaker: Any, name: str, at_load: str = "pass", instance_type: str = "local.cpu"
 ) -> None:
-    archive = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
-    aws.objects[f"{BUCKET}/models/{name}/model.tar.gz"] = archive
-    host_model(sagemaker, name, f"s3://{BUCKET}/models/{name}/model.tar.gz", instance_type)
-
-
-def host_model(sagemaker: Any, name: str, model_uri: str, instance_type: str = "local.cpu") -> None:
-    container = {"Image": "local", "ModelDataUrl": model_uri}
+    key = f"{BUCKET}/models/{name}/model.tar.gz"
+    aws.objects[key] = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
+    container = {"Image": "local", "ModelDataUrl": f"s3://{key}"}
     sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE)
     variant = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": instance_type, "InitialInstanceCount": 1}
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])
-    tags = [{"Key": "traindyno:owner", "Value": "ada"}]
-    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, Tags=tags)
+    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, Tags=TAGS)
 
 
 def wait_for(sagemaker: Any, name: str, status: str) -> dict[str, Any]:
@@ -53,20 +49,14 @@ def wait_for(sagemaker: Any, name: str, status: str) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="module")
-def sagemaker(service: RunningService) -> Any:
-    return client("sagemaker", service.endpoint)
-
-
 def ask(service: RunningService, name: str, document: Any) -> Any:
-    runtime = client("sagemaker-runtime", service.endpoint)
-    answer = runtime.invoke_endpoint(
-        EndpointName=name, Body=json.dumps(document).encode(), ContentType="application/json"
-    )
+    runtime, body = client("sagemaker-runtime", service.endpoint), json.dumps(document).encode()
+    answer = runtime.invoke_endpoint(EndpointName=name, Body=body, ContentType="application/json")
     return json.loads(answer["Body"].read())
 
 
-def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: RunningService, sagemaker: Any) -> None:
+def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: RunningService) -> None:
+    sagemaker = client("sagemaker", service.endpoint)
     with pytest.raises(ClientError, match="not found"):
         ask(service, "good", {"inputs": "hello"})
     make_endpoint(aws, sagemaker, "good", at_load="import time; time.sleep(1)")
@@ -77,7 +67,7 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
     with pytest.raises(ClientError, match="already existing"):
         sagemaker.create_model(ModelName="good", PrimaryContainer={"Image": "local", "ModelDataUrl": "s3://b/k"})
     arn = wait_for(sagemaker, "good", "InService")["EndpointArn"]
-    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "traindyno:owner", "Value": "ada"}]
+    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == TAGS
     text, process_id = ask(service, "good", {"inputs": "hello\nworld"})
     assert text == "HELLO\nWORLD"
     with pytest.raises(ClientError) as refused:
@@ -99,8 +89,9 @@ def test_an_endpoint_answers_until_it_is_deleted(aws: AwsDouble, service: Runnin
 def test_a_killed_service_leaves_no_container_and_hosts_its_endpoints_again(aws: AwsDouble, tmp_path: Path) -> None:
     options = ("--engine", "process", "--checkpoint-sync-seconds", "0.2")
     with start_service(tmp_path, aws.endpoint, *options) as first:
-        make_endpoint(aws, client("sagemaker", first.endpoint), "stays")
-        wait_for(client("sagemaker", first.endpoint), "stays", "InService")
+        sagemaker = client("sagemaker", first.endpoint)
+        make_endpoint(aws, sagemaker, "stays")
+        wait_for(sagemaker, "stays", "InService")
         _, process_id = ask(first, "stays", {"inputs": "who"})
         first.process.kill()
         eventually(lambda: not Path(f"/proc/{process_id}").exists())

@@ -1,9 +1,9 @@
 """A model folder as a training job leaves it: its handler gives the answers that the job's samples hold."""
 
-import importlib.util
 import json
+import runpy
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,24 +30,19 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def handler(folder: Path) -> ModuleType:
+def handler(folder: Path) -> SimpleNamespace:
     """The copy in the model's folder, alone: the container has none of our packages."""
     source = folder / "code" / "inference.py"
     assert "traindyno." not in source.read_text()
-    spec = importlib.util.spec_from_file_location("inference_of_the_model", source)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(source)))
 
 
-def ask(handler: ModuleType, model: Any, body: str, content_type: str = "application/json") -> str:
+def ask(handler: SimpleNamespace, model: Any, body: str, content_type: str = "application/json") -> str:
     answer: str = handler.output_fn(handler.predict_fn(handler.input_fn(body, content_type), model))
     return answer
 
 
-def test_the_folders_handler_answers_each_sample_as_the_job_did(folder: Path, handler: ModuleType) -> None:
+def test_the_folders_handler_answers_each_sample_as_the_job_did(folder: Path, handler: SimpleNamespace) -> None:
     samples = parse_samples(json.loads((folder / SAMPLES_FILE).read_text())).samples
     assert len(samples) == 8
     model = handler.model_fn(str(folder))
@@ -70,7 +65,7 @@ def test_the_folders_handler_answers_each_sample_as_the_job_did(folder: Path, ha
 
 
 def test_a_gpu_that_pytorch_does_not_see_fails_the_start(
-    folder: Path, handler: ModuleType, monkeypatch: pytest.MonkeyPatch
+    folder: Path, handler: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert handler.model_fn(str(folder)).device.type == "cpu"

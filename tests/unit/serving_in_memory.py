@@ -109,6 +109,15 @@ class MemorySageMaker:
         predictions = [{"label": word, "score": score}, {"label": "other", "score": 1 - score}]
         return {"Body": BytesIO(json.dumps({"predictions": predictions}).encode())}
 
+    def refuse(self, refused: str, code: str, message: str, name: str | None = None) -> None:
+        """``refused``: an operation, for every name or for one."""
+
+        def fault(operation: str, asked: str) -> None:
+            if operation == refused and name in (None, asked):
+                raise client_error(code, message, operation)
+
+        self.fault = fault
+
     def add(self, name: str, status: str = "InService", **tags: str) -> None:
         """An endpoint with a configuration and a model of its name; ``_`` in the name of a tag stands for a colon."""
         listed = [{"Key": key.replace("_", ":", 1), "Value": value} for key, value in tags.items()]

@@ -1,5 +1,6 @@
-"""The commands of serving: what they refuse, what they tell before and after, and what they leave behind."""
+"""The commands of serving: what they create, refuse and tell, and what they leave behind."""
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,12 +9,13 @@ from decimal import Decimal
 import pytest
 
 from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.cli.test_text_is_text import call as start
 from tests.unit.lab_in_memory import EXECUTION, NOW, make_lab
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
 from traindyno.cli.commands import serving_commands
 from traindyno.cli.display.serving_text import lines_after, lines_before
 from traindyno.cli.lab_choice import LabChoice
-from traindyno.cli.main import app
+from traindyno.core.s3_keys import served_model_key
 from traindyno.core.serving.samples import Latency
 
 Call = Callable[..., tuple[int, str]]
@@ -32,36 +34,40 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> MemoryServing:
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*words: str) -> tuple[int, str]:
-        with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit) as ended:
-            patched.setattr("sys.argv", ["traindyno", *words])
-            app()
-        found = capsys.readouterr()
-        return int(str(ended.value.code or 0)), found.out + found.err
-
-    return run
+    return lambda *words: (start(*words), "".join(capsys.readouterr()))
 
 
-def test_a_model_is_deployed_checked_listed_and_undeployed(lab: MemoryServing, call: Call) -> None:
+def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(lab: MemoryServing, call: Call) -> None:
     status, text = call("deploy", EXECUTION)
     assert status == 0, text
-    assert "2 answers agree with the training job's own" in text
-    assert f"delete it with: traindyno undeploy {NAME}" in text
+    for said in ("2 answers agree", "latency of 100 requests", f"delete it with: traindyno undeploy {NAME}"):
+        assert said in text
+    lab.deploy()  # the same requests again
+    assert lab.objects.contents[served_model_key(NAME)] == b"the model"
+    assert lab.serving.find(NAME) == DEPLOYMENT
     assert NAME in call("endpoints")[1]
     assert call("undeploy", NAME) == (0, f"{NAME} is deleted\n")
+    assert not any((*lab.sagemaker.kept.values(), lab.serving.names()))
     assert call("undeploy", NAME)[0] == 1
     lab.sagemaker.add("traindyno--mine")
     assert "no endpoint traindyno--mine has the tag of lab traindyno" in call("undeploy", "traindyno--mine")[1]
     assert set(lab.sagemaker.endpoints) == {"traindyno--mine"}
 
 
-def test_what_fails_or_differs_is_deleted(lab: MemoryServing, call: Call) -> None:
-    lab.sagemaker.wrong = {"good"}
-    status, text = call("deploy", EXECUTION)
-    assert (status, lab.sagemaker.endpoints) == (1, {})
-    assert "was not deployed (AnswersDiffer)" in text
-    lab.sagemaker.first_status = "Failed"
-    assert f"gave no reason\nthe container's log is /aws/sagemaker/Endpoints/{NAME}" in call("deploy", EXECUTION)[1]
+def test_what_fails_or_differs_is_told_and_deleted(lab: MemoryServing, call: Call) -> None:
+    said = {
+        "CreateEndpoint": r"\(DeploymentRefused\): SageMaker refused the endpoint: .* limit is 0 Instances",
+        "InvokeEndpoint": r"\(InvocationFailed\): .* limit is 0 Instances",
+        "no answer": r"\(AnswersDiffer\): .*2 answers differ.*sample 'a bad film': got 0.500, expected 'bad'",
+        "no reason": rf"gave no reason\nthe container's log is /aws/sagemaker/Endpoints/{NAME}",
+    }
+    for fault, pattern in said.items():
+        lab.sagemaker.refuse(fault, "ResourceLimitExceeded", "the account-level limit is 0 Instances")
+        lab.sagemaker.wrong = {"bad"} if fault == "no answer" else set()
+        lab.sagemaker.first_status = "Failed" if fault == "no reason" else "InService"
+        status, text = call("deploy", EXECUTION)
+        assert re.search(f"{NAME} was not deployed .*{pattern}", text, re.DOTALL), text
+        assert (status, any(lab.sagemaker.kept.values())) == (1, False)
     lab.sagemaker.first_status = "Creating"
     lab.deploy()
     status, text = call("undeploy", NAME)

@@ -113,7 +113,7 @@ def call(*words: str) -> int:
     with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit) as left:
         patched.setattr("sys.argv", ["traindyno", *words])
         app()
-    return int(str(left.value.code))
+    return int(str(left.value.code or 0))
 
 
 def plan(folder: Path) -> None:

@@ -24,19 +24,16 @@ EXECUTION = "execution-1"
 FAST, SLOW = make_cell("0000000a", "ddp"), make_cell("0000000b", "fsdp")
 
 
-def measured() -> list[RunResult]:
-    return [
-        completed_result(cell, trial, step_seconds=seconds)
-        for trial in (1, 2, 3)
-        for cell, seconds in ((FAST, 0.1), (SLOW, 0.2))
-    ]
+MEASURED = [
+    completed_result(cell, trial, step_seconds=seconds)
+    for trial in (1, 2, 3)
+    for cell, seconds in ((FAST, 0.1), (SLOW, 0.2))
+]
 
 
 def bucket_of(
-    results: list[RunResult],
-    *,
+    results: list[RunResult] = MEASURED,
     saves: bool = True,
-    is_judged: bool = True,
     samples: EvaluationSamples | None = SAMPLES,
     **workload: Any,
 ) -> ResultsBucket:
@@ -53,16 +50,16 @@ def bucket_of(
         if samples is not None and result.attempts:
             key = samples_key(EXECUTION, run_id, result.attempts[-1].job_name)
             bucket.write_json(key, samples_document(samples))
-    if is_judged:
+    if results:
         bucket.write_json(verdict_key(EXECUTION), verdict_document(judge(suite, [FAST, SLOW], results)))
     return bucket
 
 
 def test_the_recommended_cells_latest_model_is_found_and_a_named_cells() -> None:
-    bucket = bucket_of(measured())
+    bucket = bucket_of()
     _, run, job_name = find_deployable_model(EXECUTION, None, bucket)
     assert (run.cell.cell_id, run.trial) == ("0000000a", 3)
-    assert job_name == measured()[-2].attempts[-1].job_name
+    assert job_name == MEASURED[-2].attempts[-1].job_name
     for name in ("0000000b", "fsdp"):
         assert find_deployable_model(EXECUTION, name, bucket)[1].cell.cell_id == "0000000b"
 
@@ -75,18 +72,14 @@ SCRIPT: dict[str, Any] = {"task": Task.SCRIPT, "source": "s3://b/x/sourcedir.tar
     ("bucket", "cell", "says"),
     [
         (MemoryObjects(), None, "the lab has no suite of execution execution-1: expected"),
-        (bucket_of(measured(), saves=False), None, "add to it measurement: {save_model: true}, then run it again"),
-        (
-            bucket_of(measured(), is_judged=False),
-            None,
-            "has no verdict: it is still running, or it failed; name one",
-        ),
-        (bucket_of(measured(), **SCRIPT), None, "expected one of causal-lm, masked-lm, sequence-classification"),
-        (bucket_of(measured()), "tensor", "--cell: 0000000a (ddp), 0000000b (fsdp)"),
+        (bucket_of(saves=False), None, "add to it measurement: {save_model: true}, then run it again"),
+        (bucket_of([]), None, "has no verdict: it is still running, or it failed; name one"),
+        (bucket_of(**SCRIPT), None, "expected one of causal-lm, masked-lm, sequence-classification"),
+        (bucket_of(), "tensor", "--cell: 0000000a (ddp), 0000000b (fsdp)"),
         (bucket_of(BROKEN), "ddp", "expected a completed run, found out_of_memory"),
         (bucket_of(BROKEN), None, "recommends no cell; name one of its cells with --cell: 0000000a (ddp)"),
-        (bucket_of(measured(), samples=None), None, "run 0000000a-t3 left no evaluation samples at s3://results/runs/"),
-        (bucket_of(measured(), samples=replace(SAMPLES, samples=())), None, "shared its job with others"),
+        (bucket_of(samples=None), None, "run 0000000a-t3 left no evaluation samples at s3://results/runs/"),
+        (bucket_of(samples=replace(SAMPLES, samples=())), None, "shared its job with others"),
     ],
 )
 def test_a_refusal_says_what_to_do(bucket: ResultsBucket, cell: str | None, says: str) -> None:

@@ -3,7 +3,6 @@
 import random
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,6 @@ from traindyno.lab.serving.end_endpoints import (
 )
 
 SWEEP_SECONDS = 300
-OURS, OTHERS = {"traindyno_lab": "traindyno"}, {"traindyno_lab": "another"}
 
 
 class Killed(BaseException):
@@ -44,8 +42,8 @@ class Chaos:
             self.lab.deploy(deployment)
             self.due[name] = deployment.ends_at
         self.kept = {self.lab.deploy(name=f"{NAME}-kept", hours=9)}
-        for name, tags in (("traindyno--mine", {}), ("traindyno--other", OTHERS), (f"x-{NAME}", OURS)):
-            sagemaker.add(name, **tags, traindyno_ends_at="2026-01-01T00:00:00Z")
+        for name, lab in (("traindyno--mine", ""), ("traindyno--other", "another"), (f"x-{NAME}", "traindyno")):
+            sagemaker.add(name, traindyno_lab=lab, traindyno_ends_at="2026-01-01T00:00:00Z")
             self.kept.add(name)
 
     def round(self) -> None:
@@ -62,19 +60,28 @@ class Chaos:
             self._create_late(self.source.choice(open_names))
         fault = None if self.had_fault else self.source.choice([None, "throttled", "killed"])
         self.had_fault = fault is not None
-        calls = self.source.randrange(25)
-        sagemaker.fault = self._fault(fault, calls) if fault else lambda _operation, _name: None
+        calls = iter(range(self.source.randrange(25)))
+
+        def strike(operation: str, _name: str) -> None:
+            if next(calls, None) is not None:
+                return
+            if fault == "killed":
+                raise Killed
+            if fault and operation in {"DeleteEndpoint", "ListTags", "DeleteModel", "ListEndpoints"}:
+                raise client_error("ThrottlingException", "Rate exceeded", operation)
+
+        sagemaker.fault = strike
         self.now += SWEEP_SECONDS
         try:
             sweep_endpoints(self.lab.serving, now=self.now)
         except Killed:
             assert fault == "killed"
+        sagemaker.fault = lambda *_: None
 
     def _create_late(self, name: str) -> None:
         """`traindyno undeploy` removes it, and a `deploy` that is still under way creates it again."""
         sagemaker = self.lab.sagemaker
         late = {kind: kept.get(name, {}) for kind, kept in sagemaker.kept.items()}
-        sagemaker.fault = lambda _operation, _name: None
         try:
             remove_endpoint(name, self.lab.serving)
         except EndpointBusy:
@@ -84,18 +91,6 @@ class Chaos:
         sagemaker.endpoints[name] |= {"EndpointStatus": self.source.choice(["Creating", "Failed"])}
         self.lab.objects.contents[served_model_key(name)] = b"late"
         self.due[name] = self.now
-
-    def _fault(self, kind: str, calls: int) -> Any:
-        left = [calls]
-
-        def fault(operation: str, _name: str) -> None:
-            left[0] -= 1
-            if left[0] < 0 and kind == "killed":
-                raise Killed
-            if left[0] < 0 and operation in {"DeleteEndpoint", "ListTags", "DeleteModel", "ListEndpoints"}:
-                raise client_error("ThrottlingException", "Rate exceeded", operation)
-
-        return fault
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -152,12 +147,7 @@ def test_one_that_can_not_be_read_or_ended_keeps_no_other() -> None:
     del lab.sagemaker.endpoints[f"{NAME}-lost"]
     for name in (names[0], f"{NAME}-lost"):
         lab.objects.contents[deployment_key(name)] = b"{}"
-
-    def fault(operation: str, name: str) -> None:
-        if operation == "DeleteEndpoint" and name == names[1]:
-            raise client_error("AccessDeniedException", "not authorized")
-
-    lab.sagemaker.fault = fault
+    lab.sagemaker.refuse("DeleteEndpoint", "AccessDeniedException", "not authorized", names[1])
     _, errors = sweep_endpoints(lab.serving, now=NOW + 4000)
     assert set(lab.sagemaker.endpoints) == {names[1]}
     assert [type(error).__name__ for error in errors] == ["ClientError", "StoredDocumentDamaged"]
