@@ -36,7 +36,11 @@ def make_endpoint(
 ) -> None:
     key = f"{BUCKET}/models/{name}/model.tar.gz"
     aws.objects[key] = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", at_load)})
-    container = {"Image": "local", "ModelDataUrl": f"s3://{key}"}
+    host_model(sagemaker, name, f"s3://{key}", instance_type)
+
+
+def host_model(sagemaker: Any, name: str, model_uri: str, instance_type: str = "local.cpu") -> None:
+    container = {"Image": "local", "ModelDataUrl": model_uri}
     sagemaker.create_model(ModelName=name, PrimaryContainer=container, ExecutionRoleArn=ROLE)
     variant = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": instance_type, "InitialInstanceCount": 1}
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])

@@ -125,6 +125,7 @@ def test_an_endpoint_costs_at_most_its_amount_and_its_longest_life() -> None:
 
 def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> None:
     lab = MemoryServing()
+    lab.sagemaker.add("traindyno--mine", traindyno_ends_at="2026-01-01T00:00:00Z")  # without the lab's tag
     lab.deploy(max_usd=Decimal("0.10"))
     assert sweep_endpoints(lab.serving, now=NOW + 60) == (0, [])
     lab.sagemaker.endpoints[NAME]["EndpointStatus"] = "Creating"
@@ -137,7 +138,7 @@ def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> No
     del lab.sagemaker.endpoints[NAME]
     assert sweep_endpoints(lab.serving, now=NOW + 600) == (0, [])  # `deploy` may still create it
     assert sweep_endpoints(lab.serving, now=NOW + CREATED_WITHIN_SECONDS) == (1, [])
-    assert not any(lab.sagemaker.kept.values())
+    assert all(set(kept) == {"traindyno--mine"} for kept in lab.sagemaker.kept.values())
 
 
 def test_one_that_can_not_be_read_or_ended_keeps_no_other() -> None:
